@@ -1,0 +1,136 @@
+// How is work driven? A key is a reminder to look. Waking a key costs the same whether there are ten or a
+// hundred thousand others; an idle loop holds one timer at most and uses no CPU.
+import type { BackoffShape } from '../clock/backoff.ts'
+import { backoff, keyBackoff } from '../clock/backoff.ts'
+import type { Clock } from '../clock/clock.ts'
+
+/** What a look may answer: nothing more to do, or a time at which to look again. */
+export interface Looked {
+  readonly again?: number | undefined
+}
+
+export interface KeyLoop<Key> extends AsyncDisposable {
+  /** Look at this key soon. Waking a waiting key twice is one look; waking a running key means one look afterwards. */
+  wake(key: Key): void
+  /** Look at this key at the given time, unless it is woken before. The earliest of several times wins. */
+  wakeAt(key: Key, time: number): void
+  /** Forgets failures and timers of a key whose object is gone. */
+  forget(key: Key): void
+  /** Resolves when nothing is queued or running (timers may be set). For tests and orderly stops. */
+  idle(): Promise<void>
+  readonly depth: number
+  readonly running: number
+  /** Keys that failed last time, with the time of their next try. */
+  readonly failing: ReadonlyMap<Key, Failing>
+}
+
+export interface Failing {
+  readonly failures: number
+  readonly retryAt: number
+  readonly error: unknown
+}
+
+export interface KeyLoopOptions<Key> {
+  readonly name: string
+  readonly clock: Clock
+  /** Bounded workers: how many keys are looked at side by side. A key is never looked at twice at the same time. */
+  readonly workers: number
+  readonly backoff?: BackoffShape
+  look(key: Key, signal: AbortSignal): Promise<Looked | void>
+  /** Called once for each failed look; the loop itself retries with back-off. */
+  onError?(key: Key, error: unknown, retryAt: number): void
+}
+
+export function createKeyLoop<Key>(options: KeyLoopOptions<Key>): KeyLoop<Key> {
+  const { clock, workers, look } = options
+  const shape = options.backoff ?? keyBackoff
+  const stopping = new AbortController()
+  const queue = new Set<Key>() // insertion order is the order of work
+  const active = new Map<Key, { dirty: boolean }>()
+  const timers = new Map<Key, { time: number; timer: Disposable }>()
+  const failing = new Map<Key, Failing>()
+  const idleWaiters: (() => void)[] = []
+
+  const wake = (key: Key) => {
+    if (stopping.signal.aborted) return
+    clearTimer(key)
+    const running = active.get(key)
+    if (running) running.dirty = true
+    else {
+      queue.add(key)
+      pump()
+    }
+  }
+  const wakeAt = (key: Key, time: number) => {
+    if (stopping.signal.aborted) return
+    const set = timers.get(key)
+    if (set && set.time <= time) return
+    set?.timer[Symbol.dispose]()
+    timers.set(key, { time, timer: clock.at(time, () => wake(key)) })
+  }
+  const clearTimer = (key: Key) => {
+    timers.get(key)?.timer[Symbol.dispose]()
+    timers.delete(key)
+  }
+  const pump = () => {
+    while (active.size < workers) {
+      const first = queue.values().next()
+      if (first.done) break
+      queue.delete(first.value)
+      void work(first.value)
+    }
+    if (active.size === 0 && queue.size === 0) for (const resolve of idleWaiters.splice(0)) resolve()
+  }
+  const work = async (key: Key) => {
+    const state = { dirty: false }
+    active.set(key, state)
+    try {
+      // A turn of its own: whoever wakes several keys in one go sees none of them run before it is done.
+      await Promise.resolve()
+      const looked = await look(key, stopping.signal)
+      failing.delete(key)
+      if (looked?.again !== undefined && !state.dirty) wakeAt(key, looked.again)
+    } catch (error) {
+      if (!stopping.signal.aborted) failed(key, error)
+    } finally {
+      active.delete(key)
+      if (state.dirty && !stopping.signal.aborted) queue.add(key)
+      pump()
+    }
+  }
+  const failed = (key: Key, error: unknown) => {
+    const failures = (failing.get(key)?.failures ?? 0) + 1
+    const retryAt = clock.now() + backoff(failures, shape)
+    failing.set(key, { failures, retryAt, error })
+    options.onError?.(key, error, retryAt)
+    wakeAt(key, retryAt)
+  }
+  const idle = () =>
+    active.size === 0 && queue.size === 0
+      ? Promise.resolve()
+      : new Promise<void>((resolve) => void idleWaiters.push(resolve))
+
+  return {
+    wake,
+    wakeAt,
+    forget(key) {
+      clearTimer(key)
+      failing.delete(key)
+    },
+    idle,
+    failing,
+    get depth() {
+      return queue.size
+    },
+    get running() {
+      return active.size
+    },
+    async [Symbol.asyncDispose]() {
+      stopping.abort(new Error(`${options.name} is stopping`))
+      for (const { timer } of timers.values()) timer[Symbol.dispose]()
+      timers.clear()
+      queue.clear()
+      await idle()
+    },
+  }
+}

@@ -1,0 +1,32 @@
+// What do we know, per key? Records that change only through events; the reducer sees one record and one event.
+
+export interface World<Key, Item, Event> {
+  readonly items: ReadonlyMap<Key, Item>
+  /** item = reduce(item, event); undefined means forgotten. Subscribers hear of the change at once. */
+  apply(event: Event): void
+  subscribe(listener: (key: Key, event: Event) => void): Disposable
+}
+
+export function createWorld<Key, Item, Event>(
+  keyOf: (event: Event) => Key,
+  reduce: (item: Item | undefined, event: Event) => Item | undefined,
+): World<Key, Item, Event> {
+  const items = new Map<Key, Item>()
+  const listeners = new Set<(key: Key, event: Event) => void>()
+  return {
+    items,
+    apply(event) {
+      const key = keyOf(event)
+      const before = items.get(key)
+      const after = reduce(before, event)
+      if (after === before) return
+      if (after === undefined) items.delete(key)
+      else items.set(key, after)
+      for (const listener of [...listeners]) listener(key, event)
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      return { [Symbol.dispose]: () => void listeners.delete(listener) }
+    },
+  }
+}

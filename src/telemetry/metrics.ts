@@ -1,0 +1,46 @@
+// What do operators measure? One registry per process part (never a global), with Kubernetes' names where meanings match.
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+
+/** C-14: the buckets of all volume operation histograms, in seconds. */
+export const operationBuckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600]
+
+export interface Metrics {
+  readonly registry: Registry
+  counter<L extends string>(name: string, help: string, labels?: readonly L[]): Counter<L>
+  gauge<L extends string>(name: string, help: string, labels?: readonly L[], collect?: (gauge: Gauge<L>) => void): Gauge<L>
+  histogram<L extends string>(name: string, help: string, labels?: readonly L[], buckets?: number[]): Histogram<L>
+  /** The Prometheus text of everything. */
+  text(): Promise<string>
+}
+
+export function createMetrics(): Metrics {
+  const registry = new Registry()
+  // Asking for the same name twice gives the same metric, so that two parts may share one.
+  const once = <M>(name: string, make: () => M): M => (registry.getSingleMetric(name) as M | undefined) ?? make()
+  return {
+    registry,
+    counter: (name, help, labels = []) =>
+      once(name, () => new Counter({ name, help, labelNames: [...labels], registers: [registry] })),
+    gauge: (name, help, labels = [], collect) =>
+      once(
+        name,
+        () =>
+          new Gauge({
+            name,
+            help,
+            labelNames: [...labels],
+            registers: [registry],
+            ...(collect
+              ? {
+                  collect() {
+                    collect(this)
+                  },
+                }
+              : {}),
+          }),
+      ),
+    histogram: (name, help, labels = [], buckets = operationBuckets) =>
+      once(name, () => new Histogram({ name, help, labelNames: [...labels], buckets, registers: [registry] })),
+    text: () => registry.metrics(),
+  }
+}
