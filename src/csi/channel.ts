@@ -1,0 +1,113 @@
+// How do bytes reach a driver? gRPC over its unix socket: plaintext, authority `localhost` (CSI-13), one connection
+// per registration (WART-7), cancelled when the caller's signal aborts, never printing secrets (SIDE-5).
+import { getOption, hasOption } from '@bufbuild/protobuf'
+import type { DescMessage, DescMethod, MessageShape } from '@bufbuild/protobuf'
+import { Client, connectivityState, credentials } from '@grpc/grpc-js'
+import type { ServiceError } from '@grpc/grpc-js'
+import { DeadlineExceeded } from '../clock/clock.ts'
+import { CsiError, statusName } from './codes.ts'
+import { csi_secret } from './proto/csi_pb.ts'
+import type { CallOptions, Transport } from './service.ts'
+
+export interface Channel extends Disposable {
+  readonly transport: Transport
+  /** Called each time an established connection is lost: capabilities may have changed (SIDE-2). */
+  onLost(listener: () => void): Disposable
+}
+
+/** ListVolumes answers may exceed gRPC's default of 4 MiB. */
+const maxMessageBytes = 64 * 1024 * 1024
+
+export function openChannel(socketPath: string): Channel {
+  const client = new Client(`unix:${socketPath}`, credentials.createInsecure(), {
+    'grpc.default_authority': 'localhost',
+    'grpc.max_receive_message_length': maxMessageBytes,
+    'grpc.max_send_message_length': maxMessageBytes,
+    'grpc.initial_reconnect_backoff_ms': 100,
+    'grpc.min_reconnect_backoff_ms': 100,
+    'grpc.max_reconnect_backoff_ms': 1_000,
+    'grpc.client_idle_timeout_ms': 2 ** 31 - 1,
+    'grpc.enable_retries': 0,
+  })
+  const lost = new Set<() => void>()
+  let watching = false
+  let closed = false
+  // Waiting for a state change keeps a timer of its own, so it starts with the first call and not before.
+  const watch = () => {
+    if (watching || closed) return
+    watching = true
+    const channel = client.getChannel()
+    const next = () => {
+      const state = channel.getConnectivityState(false)
+      channel.watchConnectivityState(state, Infinity, (error) => {
+        if (closed || error) return
+        if (state === connectivityState.READY) for (const listener of [...lost]) listener()
+        next()
+      })
+    }
+    next()
+  }
+  return {
+    transport: (method, request, options) => {
+      watch()
+      return callUnary(client, method, request, options)
+    },
+    onLost(listener) {
+      lost.add(listener)
+      return { [Symbol.dispose]: () => void lost.delete(listener) }
+    },
+    [Symbol.dispose]() {
+      closed = true
+      client.close()
+    },
+  }
+}
+
+function callUnary(client: Client, method: DescMethod, request: Uint8Array, options: CallOptions): Promise<Uint8Array> {
+  const { signal, timeoutMs } = options
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(aborted(signal, method))
+    const onAbort = () => call.cancel()
+    const path = `/${method.parent.typeName}/${method.name}`
+    const call = client.makeUnaryRequest<Uint8Array, Uint8Array>(
+      path,
+      (bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength),
+      (bytes) => bytes,
+      request,
+      timeoutMs === undefined ? {} : { deadline: Date.now() + timeoutMs },
+      (error, answer) => {
+        signal.removeEventListener('abort', onAbort)
+        if (!error && answer) return resolve(answer)
+        reject(signal.aborted ? aborted(signal, method) : failed(error, method))
+      },
+    )
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+}
+
+function aborted(signal: AbortSignal, method: DescMethod): CsiError {
+  const late = signal.reason instanceof DeadlineExceeded
+  const details = late ? 'context deadline exceeded' : 'context canceled'
+  return new CsiError(late ? 'DEADLINE_EXCEEDED' : 'CANCELLED', details, { rpc: method.name, cause: signal.reason })
+}
+
+function failed(error: ServiceError | null, method: DescMethod): CsiError {
+  if (!error) return new CsiError('UNKNOWN', 'no answer', { rpc: method.name, effect: 'unknown' })
+  return new CsiError(statusName(error.code), error.details, { rpc: method.name })
+}
+
+/** A message as it may be shown: fields marked as secret are cut (SIDE-5). */
+export function printable<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): Record<string, unknown> {
+  const shown: Record<string, unknown> = {}
+  const values = message as Record<string, unknown>
+  for (const field of schema.fields) {
+    const value = values[field.localName]
+    if (value === undefined) continue
+    const secret = hasOption(field, csi_secret) && getOption(field, csi_secret)
+    if (secret) shown[field.localName] = '[secret]'
+    else if (field.fieldKind === 'message' && field.oneof === undefined) {
+      shown[field.localName] = printable(field.message, value as MessageShape<DescMessage>)
+    } else shown[field.localName] = value
+  }
+  return shown
+}

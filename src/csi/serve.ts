@@ -1,0 +1,68 @@
+// How does a driver written here answer on a socket? Its handlers become a gRPC server; a thrown CsiError becomes
+// its status, anything else INTERNAL. The caller removes a stale socket file beforehand.
+import type { DescMethod, DescService } from '@bufbuild/protobuf'
+import { Metadata, Server, ServerCredentials } from '@grpc/grpc-js'
+import type { sendUnaryData, ServerUnaryCall, UntypedServiceImplementation } from '@grpc/grpc-js'
+import { statusCodes, statusFrom } from './codes.ts'
+
+export interface ServedSocket extends AsyncDisposable {
+  /** Stops at once, as a killed process would. */
+  kill(): void
+}
+
+export type UnaryAnswerer = (method: DescMethod, request: Uint8Array, signal: AbortSignal) => Promise<Uint8Array>
+
+export async function serveOnSocket(
+  socketPath: string,
+  services: readonly DescService[],
+  answer: UnaryAnswerer,
+): Promise<ServedSocket> {
+  const server = new Server({ 'grpc.max_receive_message_length': 64 * 1024 * 1024 })
+  for (const service of services) addService(server, service, answer)
+  await new Promise<void>((resolve, reject) => {
+    server.bindAsync(`unix:${socketPath}`, ServerCredentials.createInsecure(), (error) =>
+      error ? reject(error) : resolve(),
+    )
+  })
+  return {
+    kill: () => server.forceShutdown(),
+    [Symbol.asyncDispose]: () =>
+      new Promise((resolve) => {
+        server.tryShutdown(() => resolve())
+        server.forceShutdown()
+      }),
+  }
+}
+
+function addService(server: Server, service: DescService, answer: UnaryAnswerer): void {
+  const definition: Record<string, object> = {}
+  const implementation: UntypedServiceImplementation = {}
+  for (const method of service.methods) {
+    if (method.methodKind !== 'unary') continue
+    definition[method.localName] = {
+      path: `/${service.typeName}/${method.name}`,
+      requestStream: false,
+      responseStream: false,
+      requestSerialize: toBuffer,
+      requestDeserialize: (bytes: Buffer) => bytes,
+      responseSerialize: toBuffer,
+      responseDeserialize: (bytes: Buffer) => bytes,
+    }
+    implementation[method.localName] = (call: ServerUnaryCall<Buffer, Uint8Array>, done: sendUnaryData<Uint8Array>) => {
+      const cancelled = new AbortController()
+      call.on('cancelled', () => cancelled.abort(new Error('the caller went away')))
+      answer(method, call.request, cancelled.signal).then(
+        (bytes) => done(null, bytes),
+        (error: unknown) => {
+          const status = statusFrom(error, method.name)
+          done({ code: statusCodes[status.status], details: status.details, metadata: new Metadata() })
+        },
+      )
+    }
+  }
+  server.addService(definition as unknown as Parameters<Server['addService']>[0], implementation)
+}
+
+function toBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}
