@@ -1,0 +1,31 @@
+// Who may use a volume at the same time? Access modes, attaching to several nodes, the single-pod writer.
+import type { PersistentVolume } from '../api/types.ts'
+import type { VolumeSpec } from './spec.ts'
+
+/** ID-6: may several nodes hold the volume? Unknown specs may; the answer decides the operation's key. */
+export function allowsMultiAttach(spec: VolumeSpec | undefined): boolean {
+  if (spec === undefined) return true
+  if (spec.from === 'pod') return spec.source.kind !== 'azureDisk' && spec.source.kind !== 'cinder'
+  const modes = spec.persistentVolume?.spec?.accessModes ?? []
+  return modes.length === 0 || modes.includes('ReadWriteMany') || modes.includes('ReadOnlyMany')
+}
+
+/** MNT-5: only one pod may use the volume, wherever it runs. */
+export function isSinglePodWriter(persistentVolume: PersistentVolume | undefined): boolean {
+  const modes = persistentVolume?.spec?.accessModes ?? []
+  return modes.length === 1 && modes[0] === 'ReadWriteOncePod'
+}
+
+/** MAT-3: the fixed order in which sets of access modes are shown and compared. */
+export const accessModeOrder = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'] as const
+export type AccessMode = (typeof accessModeOrder)[number]
+
+/** The set of modes without duplicates, in the fixed order. */
+export function accessModeSet(modes: readonly string[] | undefined): readonly AccessMode[] {
+  return accessModeOrder.filter((mode) => modes?.includes(mode))
+}
+
+/** Does the offer contain every requested mode? RWO does not satisfy RWOP nor the reverse. */
+export function offersModes(offered: readonly string[] | undefined, requested: readonly string[] | undefined): boolean {
+  return (requested ?? []).every((mode) => offered?.includes(mode) === true)
+}
