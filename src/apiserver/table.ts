@@ -1,0 +1,132 @@
+// How do objects become the Table that kubectl prints? One printer per kind; rows carry the object's metadata,
+// the whole object or nothing, as the client asked.
+import type { KindMap, KindName } from '../api/kinds.ts'
+import type { KubeObject } from '../api/meta.ts'
+import {
+  configMapPrinter,
+  eventPrinter,
+  eventsEventPrinter,
+  leasePrinter,
+  namespacePrinter,
+  nodePrinter,
+  podPrinter,
+  secretPrinter,
+  serviceAccountPrinter,
+} from './table/columns-core.ts'
+import {
+  operationPrinter,
+  snapshotClassPrinter,
+  snapshotContentPrinter,
+  snapshotPrinter,
+} from './table/columns-extra.ts'
+import {
+  attachmentPrinter,
+  attributesClassPrinter,
+  capacityPrinter,
+  claimPrinter,
+  csiNodePrinter,
+  driverPrinter,
+  storageClassPrinter,
+  volumePrinter,
+} from './table/columns-storage.ts'
+import type { Cell, ColumnDefinition, Printer, RowCondition } from './table/printer.ts'
+
+export type IncludeObject = 'None' | 'Metadata' | 'Object'
+
+export interface TableOptions {
+  /** Milliseconds since 1970. */
+  readonly now: number
+  readonly includeObject?: IncludeObject
+  /** Later events of a watch repeat no column definitions. */
+  readonly noHeaders?: boolean
+  readonly apiVersion?: 'meta.k8s.io/v1' | 'meta.k8s.io/v1beta1'
+  /** The list's metadata; a single object's own version is used when left out. */
+  readonly metadata?: TableMetadata
+}
+
+export interface TableMetadata {
+  readonly resourceVersion?: string
+  readonly continue?: string
+  readonly remainingItemCount?: number
+}
+
+export interface Table {
+  readonly kind: 'Table'
+  readonly apiVersion: string
+  readonly metadata: TableMetadata
+  /** Null when the headers are left out, as Kubernetes writes it. */
+  readonly columnDefinitions: readonly ColumnDefinition[] | null
+  readonly rows: readonly TableRow[]
+}
+
+export interface TableRow {
+  readonly cells: readonly Cell[]
+  readonly conditions?: readonly RowCondition[]
+  readonly object?: unknown
+}
+
+const printers: { readonly [K in KindName]: Printer<KindMap[K]> } = {
+  Namespace: namespacePrinter,
+  Pod: podPrinter,
+  Node: nodePrinter,
+  PersistentVolume: volumePrinter,
+  PersistentVolumeClaim: claimPrinter,
+  ConfigMap: configMapPrinter,
+  Secret: secretPrinter,
+  ServiceAccount: serviceAccountPrinter,
+  Event: eventPrinter,
+  EventsEvent: eventsEventPrinter,
+  Lease: leasePrinter,
+  StorageClass: storageClassPrinter,
+  VolumeAttachment: attachmentPrinter,
+  CSIDriver: driverPrinter,
+  CSINode: csiNodePrinter,
+  CSIStorageCapacity: capacityPrinter,
+  VolumeAttributesClass: attributesClassPrinter,
+  VolumeSnapshot: snapshotPrinter,
+  VolumeSnapshotContent: snapshotContentPrinter,
+  VolumeSnapshotClass: snapshotClassPrinter,
+  Operation: operationPrinter,
+}
+
+export function toTable<K extends KindName>(kind: K, objects: readonly KindMap[K][], options: TableOptions): Table {
+  const printer: Printer<KindMap[K]> = printers[kind]
+  const apiVersion = options.apiVersion ?? 'meta.k8s.io/v1'
+  return {
+    kind: 'Table',
+    apiVersion,
+    metadata: options.metadata ?? ownMetadata(objects),
+    columnDefinitions: options.noHeaders === true ? null : printer.columns,
+    rows: objects.map((object) => {
+      const conditions = printer.conditions?.(object) ?? []
+      return {
+        cells: printer.cells(object, options.now),
+        ...(conditions.length === 0 ? {} : { conditions }),
+        ...rowObject(object, options.includeObject ?? 'Metadata', apiVersion),
+      }
+    }),
+  }
+}
+
+/** What metadata clients ask for, and what a row carries unless told otherwise. */
+export function toPartialObjectMetadata(object: KubeObject, apiVersion = 'meta.k8s.io/v1') {
+  return { kind: 'PartialObjectMetadata', apiVersion, metadata: object.metadata } as const
+}
+
+function rowObject(object: KubeObject, include: IncludeObject, apiVersion: string): { readonly object?: unknown } {
+  switch (include) {
+    case 'None':
+      return {}
+    case 'Metadata':
+      return { object: toPartialObjectMetadata(object, apiVersion) }
+    case 'Object':
+      return { object }
+    default:
+      return include satisfies never
+  }
+}
+
+function ownMetadata(objects: readonly KubeObject[]): TableMetadata {
+  const version = objects.length === 1 ? objects[0]?.metadata.resourceVersion : undefined
+  return version === undefined ? {} : { resourceVersion: version }
+}
