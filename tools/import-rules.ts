@@ -1,0 +1,75 @@
+// Who may import whom? The table of blueprint 3.3 as data; tidy.ts obeys it.
+
+/** A folder of src → the folders it may import beside itself. `*` is everything. */
+export const mayImport: Readonly<Record<string, readonly string[]>> = {
+  clock: [],
+  api: [],
+  telemetry: ['clock'],
+  loop: ['clock', 'telemetry'],
+  store: ['clock', 'loop'],
+  host: ['clock', 'telemetry'],
+  client: ['api', 'clock', 'loop', 'telemetry'],
+  apiserver: ['api', 'clock', 'store', 'telemetry'],
+  volume: ['api', 'clock', 'loop', 'telemetry'],
+  csi: ['api', 'client', 'clock', 'host', 'loop', 'telemetry', 'volume'],
+  plugins: ['api', 'client', 'clock', 'csi', 'host', 'telemetry', 'volume'],
+  controllers: ['api', 'client', 'clock', 'loop', 'telemetry', 'volume'],
+  node: ['api', 'client', 'clock', 'host', 'loop', 'telemetry', 'volume'],
+  drivers: ['clock', 'csi', 'host', 'telemetry', 'volume'],
+  cli: ['api', 'client', 'clock', 'csi', 'host', 'main', 'sim', 'telemetry', 'volume'],
+  sim: [
+    'api',
+    'apiserver',
+    'client',
+    'clock',
+    'controllers',
+    'csi',
+    'host',
+    'loop',
+    'node',
+    'plugins',
+    'store',
+    'telemetry',
+    'volume',
+  ],
+  main: ['*'],
+}
+
+/** Inside these folders `host` means the port, never an implementation. */
+export const portOnly = ['csi', 'plugins', 'node', 'controllers']
+
+/** Only these may import host/linux; `main` chooses it, the built-in driver is a program of its own. */
+export const linuxUsers = ['host', 'main', 'drivers', 'cli']
+
+/** Where `node:*` modules that touch the outside may appear (path prefixes under src). */
+export const outsideFiles = [
+  'clock/system-clock.ts',
+  'telemetry/pino-log.ts',
+  'store/sqlite-store',
+  'store/sqlite',
+  'apiserver/server',
+  'apiserver/certificates.ts',
+  'client/http',
+  'host/linux/',
+  'csi/channel.ts',
+  'csi/server.ts',
+  'csi/registration/',
+  'drivers/',
+  'cli/',
+  'main/',
+]
+
+/** Pure helpers of the platform: the simulator does not mind them. */
+export const pureModules = [
+  'node:path/posix',
+  'node:assert',
+  'node:assert/strict',
+  'node:crypto',
+  'node:events',
+  'node:buffer',
+  'node:zlib',
+  'node:util',
+]
+
+/** Plugin folders that others may share. */
+export const sharedPlugins = ['disk', 'projected']
