@@ -6,7 +6,12 @@ import type { ObjectRef } from '../api/meta.ts'
 export interface Client {
   get<K extends KindName>(kind: K, ref: ObjectRef, signal?: AbortSignal): Promise<KindMap[K]>
   list<K extends KindName>(kind: K, options?: ListOptions, signal?: AbortSignal): Promise<ObjectList<KindMap[K]>>
-  create<K extends KindName>(kind: K, object: KindMap[K], options?: WriteOptions, signal?: AbortSignal): Promise<KindMap[K]>
+  create<K extends KindName>(
+    kind: K,
+    object: KindMap[K],
+    options?: WriteOptions,
+    signal?: AbortSignal,
+  ): Promise<KindMap[K]>
   /** PUT. With metadata.resourceVersion set, a stale version is a conflict. */
   update<K extends KindName>(
     kind: K,
