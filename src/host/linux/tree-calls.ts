@@ -1,0 +1,305 @@
+// How are whole trees walked inside a worker thread? Always by descriptor: an entry that turns into a symbolic link or a
+// mount point between two steps is never followed. Names are bytes, so entries that are not UTF-8 are handled too.
+
+import * as fs from 'node:fs'
+import type { GroupResult } from '../host.ts'
+import { HostError, hasCode } from '../host-error.ts'
+import { groupMode } from '../ownership.ts'
+import * as libc from './libc.ts'
+
+/** What a walk may ask of its worker: stop if cancelled, tell how far it is. */
+export interface WalkContext {
+  checkCancelled(): void
+  progress(done: number): void
+}
+
+const maximumDepth = 2000
+const moveUpDepth = 200
+const directoryFlags = libc.O_RDONLY | libc.O_DIRECTORY | libc.O_NOFOLLOW
+const withinOneMount = libc.RESOLVE_NO_XDEV | libc.RESOLVE_NO_SYMLINKS | libc.RESOLVE_BENEATH
+
+export function treeCalls(context: WalkContext) {
+  return {
+    removeTree: (path: string) => removeRoot(path, (directory) => emptyDirectory(directory, context)),
+    removeEmptyTree: (path: string) => removeRoot(path, (directory) => removeEmptyChildren(directory, context, 0)),
+    treeUsage: (path: string) => treeUsage(path, context),
+    setGroup: (root: string, gid: number, readOnly: boolean) => setGroup(root, gid, readOnly, context),
+  }
+}
+
+// ---- deleting ------------------------------------------------------------------------------------------------------
+
+function removeRoot(path: string, empty: (directory: number) => void): void {
+  const parent = openParent(path)
+  if (parent === undefined) return
+  try {
+    removeEntry(parent.descriptor, Buffer.from(parent.name), empty)
+  } finally {
+    libc.close(parent.descriptor)
+  }
+}
+
+function openParent(path: string): { descriptor: number; name: string } | undefined {
+  const slash = path.replace(/\/+$/, '').lastIndexOf('/')
+  const name = path.replace(/\/+$/, '').slice(slash + 1)
+  if (name === '' || name === '.' || name === '..') throw new HostError('EINVAL', `will not remove ${path}`, { path })
+  try {
+    return { descriptor: libc.open(slash <= 0 ? '/' : path.slice(0, slash), libc.O_PATH | libc.O_DIRECTORY), name }
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT', 'ENOTDIR')) throw error
+    return undefined
+  }
+}
+
+function removeEntry(parent: number, name: Uint8Array, empty: (directory: number) => void): void {
+  try {
+    libc.unlinkat(parent, name, 0)
+    return
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return
+    if (!hasCode(error, 'EISDIR')) throw error
+  }
+  const directory = openDirectory(parent, name)
+  if (directory === undefined) return
+  try {
+    empty(directory)
+  } finally {
+    libc.close(directory)
+  }
+  try {
+    libc.unlinkat(parent, name, libc.AT_REMOVEDIR)
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) throw error
+  }
+}
+
+/** EXDEV here means a mount point: it is reported as EBUSY, as rmdir would, and nothing below it is touched. */
+function openDirectory(parent: number, name: Uint8Array): number | undefined {
+  try {
+    return libc.openat2(parent, name, directoryFlags, withinOneMount)
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined
+    if (!hasCode(error, 'EXDEV')) throw error
+    const shown = `${descriptorPath(parent)}/${Buffer.from(name).toString()}`
+    throw new HostError('EBUSY', `${shown} is a mount point: not removed`, { path: shown, cause: error })
+  }
+}
+
+/**
+ * Deletes everything in a directory with a bounded number of descriptors, however deep it goes: beyond a depth nobody
+ * needs, sub-directories are moved up (same filesystem, by descriptor) and deleted from there.
+ */
+function emptyDirectory(directory: number, context: WalkContext, depth = 0): void {
+  for (const name of entryNames(directory)) {
+    context.checkCancelled()
+    removeEntry(directory, name, (child) => {
+      if (depth < moveUpDepth) emptyDirectory(child, context, depth + 1)
+      else moveUp(child, directory)
+    })
+  }
+  if (depth < moveUpDepth) return
+  const moved = entryNames(directory)
+  if (moved.length > 0) emptyDirectory(directory, context, depth)
+}
+
+function moveUp(child: number, directory: number): void {
+  let moved = 0
+  for (const name of entryNames(child)) {
+    if (unlinked(child, name)) continue
+    checkNoMount(child, name)
+    if (emptyDirectoryRemoved(child, name)) continue
+    moved += 1
+    libc.renameat(child, name, directory, freshName(directory, moved))
+  }
+}
+
+function unlinked(parent: number, name: Uint8Array): boolean {
+  try {
+    libc.unlinkat(parent, name, 0)
+    return true
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return true
+    if (!hasCode(error, 'EISDIR')) throw error
+    return false
+  }
+}
+
+function emptyDirectoryRemoved(parent: number, name: Uint8Array): boolean {
+  try {
+    libc.unlinkat(parent, name, libc.AT_REMOVEDIR)
+    return true
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return true
+    if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error
+    return false
+  }
+}
+
+function checkNoMount(parent: number, name: Uint8Array): void {
+  const opened = openDirectory(parent, name)
+  if (opened !== undefined) libc.close(opened)
+}
+
+function freshName(directory: number, number: number): string {
+  for (let attempt = number; ; attempt += 1) {
+    const name = `.hawser-delete-${process.pid}-${attempt}`
+    try {
+      libc.statx(directory, name, libc.AT_SYMLINK_NOFOLLOW)
+    } catch (error) {
+      if (hasCode(error, 'ENOENT')) return name
+      throw error
+    }
+  }
+}
+
+function removeEmptyChildren(directory: number, context: WalkContext, depth: number): void {
+  checkDepth(depth)
+  for (const name of entryNames(directory)) {
+    context.checkCancelled()
+    const child = openAsDirectory(directory, name)
+    if (child === undefined) continue
+    try {
+      removeEmptyChildren(child, context, depth + 1)
+    } finally {
+      libc.close(child)
+    }
+    libc.unlinkat(directory, name, libc.AT_REMOVEDIR)
+  }
+}
+
+/** A file among directories that should be empty is somebody's data: stop, delete nothing (LAYOUT-11). */
+function openAsDirectory(parent: number, name: Uint8Array): number | undefined {
+  try {
+    return openDirectory(parent, name)
+  } catch (error) {
+    if (!hasCode(error, 'ENOTDIR', 'ELOOP')) throw error
+    const shown = `${descriptorPath(parent)}/${Buffer.from(name).toString()}`
+    throw new HostError('ENOTEMPTY', `${shown} is not an empty directory`, { path: shown, cause: error })
+  }
+}
+
+// ---- measuring -----------------------------------------------------------------------------------------------------
+
+function treeUsage(path: string, context: WalkContext): { usedBytes: bigint; inodesUsed: bigint } {
+  const root = libc.open(path, directoryFlags & ~libc.O_NOFOLLOW)
+  const seen = new Set<bigint>()
+  const top = libc.statx(root, '', libc.AT_EMPTY_PATH)
+  let usedBytes = top.blocks * 512n
+  let inodesUsed = 1n
+  const visit = (directory: number, depth: number): void => {
+    checkDepth(depth)
+    for (const name of entryNames(directory)) {
+      context.checkCancelled()
+      const stat = ignoringGone(() => libc.statx(directory, name, libc.AT_SYMLINK_NOFOLLOW | libc.AT_NO_AUTOMOUNT))
+      if (stat === undefined || stat.dev !== top.dev) continue
+      if (stat.links > 1 && (stat.mode & 0o170000) !== 0o040000) {
+        if (seen.has(stat.inode)) continue
+        seen.add(stat.inode)
+      }
+      usedBytes += stat.blocks * 512n
+      inodesUsed += 1n
+      if ((stat.mode & 0o170000) !== 0o040000) continue
+      const child = ignoringGone(() => libc.openat(directory, name, directoryFlags))
+      if (child === undefined) continue
+      try {
+        visit(child, depth + 1)
+      } finally {
+        libc.close(child)
+      }
+    }
+  }
+  try {
+    visit(root, 0)
+  } finally {
+    libc.close(root)
+  }
+  return { usedBytes, inodesUsed }
+}
+
+function ignoringGone<T>(call: () => T): T | undefined {
+  try {
+    return call()
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT', 'ENOTDIR', 'ELOOP')) throw error
+    return undefined
+  }
+}
+
+// ---- group ownership -----------------------------------------------------------------------------------------------
+
+function setGroup(path: string, gid: number, readOnly: boolean, context: WalkContext): GroupResult {
+  let entries = 0
+  let refused = 0
+  const count = (ok: boolean): void => {
+    entries += 1
+    if (!ok) refused += 1
+    if (entries % 500 === 0) context.progress(entries)
+  }
+  const visit = (directory: number, depth: number): void => {
+    checkDepth(depth)
+    for (const name of entryNames(directory)) {
+      context.checkCancelled()
+      const stat = libc.statx(directory, name, libc.AT_SYMLINK_NOFOLLOW | libc.AT_NO_AUTOMOUNT)
+      if ((stat.mode & 0o170000) === 0o040000) {
+        const child = libc.openat(directory, name, directoryFlags)
+        try {
+          visit(child, depth + 1)
+          count(changeOne(child, '', libc.AT_EMPTY_PATH, stat, gid, readOnly))
+        } finally {
+          libc.close(child)
+        }
+      } else count(changeOne(directory, name, libc.AT_SYMLINK_NOFOLLOW, stat, gid, readOnly))
+    }
+  }
+  const root = libc.open(path, directoryFlags & ~libc.O_NOFOLLOW & ~libc.O_DIRECTORY)
+  try {
+    const stat = libc.statx(root, '', libc.AT_EMPTY_PATH)
+    if ((stat.mode & 0o170000) === 0o040000) visit(root, 0)
+    count(changeOne(root, '', libc.AT_EMPTY_PATH, stat, gid, readOnly))
+  } finally {
+    libc.close(root)
+  }
+  return { entries, refused }
+}
+
+/** The order matters: chown clears setuid and setgid, so the mode is set after it (and only where it differs). */
+function changeOne(at: number, name: libc.Text, flags: number, stat: libc.Statx, gid: number, readOnly: boolean): boolean {
+  const format = stat.mode & 0o170000
+  const wanted = groupMode(stat.mode & 0o7777, { directory: format === 0o040000, readOnly })
+  try {
+    if (stat.gid !== gid) libc.fchownat(at, name, -1, gid, flags)
+    if (format === 0o120000 || (wanted === (stat.mode & 0o7777) && stat.gid === gid)) return true
+    libc.fchmodat2(at, name, wanted, flags)
+    return true
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return true
+    return hasCode(error, 'ENOSYS') && chmodOnOlderKernel(at, name, wanted)
+  }
+}
+
+/** Before Linux 6.6: pin the entry, make sure that it is no link, and change it through its descriptor. */
+function chmodOnOlderKernel(at: number, name: libc.Text, mode: number): boolean {
+  const pinned = name === '' ? at : libc.openat(at, name, libc.O_PATH | libc.O_NOFOLLOW)
+  try {
+    if ((libc.statx(pinned, '', libc.AT_EMPTY_PATH).mode & 0o170000) !== 0o120000) fs.chmodSync(descriptorPath(pinned), mode)
+    return true
+  } catch {
+    return false
+  } finally {
+    if (pinned !== at) libc.close(pinned)
+  }
+}
+
+// ---- shared --------------------------------------------------------------------------------------------------------
+
+function entryNames(directory: number): Buffer[] {
+  return fs.readdirSync(descriptorPath(directory), { encoding: 'buffer' })
+}
+
+function descriptorPath(descriptor: number): string {
+  return `/proc/self/fd/${descriptor}`
+}
+
+function checkDepth(depth: number): void {
+  if (depth > maximumDepth) throw new HostError('ELOOP', `the tree is deeper than ${maximumDepth} directories`)
+}

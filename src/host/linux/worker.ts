@@ -1,0 +1,86 @@
+// What does a host worker thread do? It takes one call at a time, makes it synchronously, and answers.
+// If the kernel never returns, this thread is lost; its pool has others.
+
+import * as fs from 'node:fs'
+import { parentPort, workerData } from 'node:worker_threads'
+import type { DiskUsage } from '../host.ts'
+import { HostError } from '../host-error.ts'
+import { deviceCalls } from './device-calls.ts'
+import { fileCalls } from './file-calls.ts'
+import { mountCalls } from './mount-calls.ts'
+import { treeCalls } from './tree-calls.ts'
+
+export interface WorkerRequest {
+  readonly id: number
+  readonly call: string
+  readonly parameters: readonly unknown[]
+}
+export type WorkerAnswer =
+  | { readonly kind: 'done'; readonly id: number; readonly value: unknown }
+  | { readonly kind: 'failed'; readonly id: number; readonly code: string; readonly message: string; readonly path: string | undefined }
+  | { readonly kind: 'progress'; readonly id: number; readonly done: number }
+
+export type HostCalls = typeof calls
+
+// The pool writes the id of a call that nobody waits for any more; long walks look at it.
+const cancelled = workerData as Int32Array
+let current = 0
+
+const calls = {
+  ...fileCalls,
+  ...mountCalls,
+  ...deviceCalls,
+  ...treeCalls({
+    checkCancelled() {
+      if (Atomics.load(cancelled, 0) === current) throw new HostError('ABORTED', 'the walk was given up')
+    },
+    progress(done) {
+      post({ kind: 'progress', id: current, done })
+    },
+  }),
+  usage,
+}
+
+parentPort?.on('message', (request: WorkerRequest) => {
+  current = request.id
+  post(answer(request))
+})
+
+function answer(request: WorkerRequest): WorkerAnswer {
+  try {
+    const call = calls[request.call as keyof HostCalls] as (...parameters: readonly unknown[]) => unknown
+    return { kind: 'done', id: request.id, value: call(...request.parameters) }
+  } catch (error) {
+    const { code, message, path } = error as NodeJS.ErrnoException
+    return { kind: 'failed', id: request.id, code: code ?? 'BUG', message, path }
+  }
+}
+
+function post(message: WorkerAnswer): void {
+  parentPort?.postMessage(message)
+}
+
+const filesystemNames: ReadonlyMap<bigint, string> = new Map([
+  [0x01021994n, 'tmpfs'],
+  [0x958458f6n, 'hugetlbfs'],
+  [0xef53n, 'ext'],
+  [0x58465342n, 'xfs'],
+  [0x9123683en, 'btrfs'],
+  [0x6969n, 'nfs'],
+  [0x794c7630n, 'overlay'],
+  [0x65735546n, 'fuse'],
+  [0xff534d42n, 'cifs'],
+])
+
+function usage(path: string): DiskUsage {
+  const answer = fs.statfsSync(path, { bigint: true })
+  return {
+    capacityBytes: answer.blocks * answer.bsize,
+    availableBytes: answer.bavail * answer.bsize,
+    usedBytes: (answer.blocks - answer.bfree) * answer.bsize,
+    inodes: answer.files,
+    inodesFree: answer.ffree,
+    inodesUsed: answer.files - answer.ffree,
+    type: filesystemNames.get(BigInt.asUintN(32, answer.type)) ?? `0x${BigInt.asUintN(32, answer.type).toString(16)}`,
+  }
+}
