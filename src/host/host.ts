@@ -201,7 +201,7 @@ export interface Devices {
   attachLoop(request: LoopRequest, signal: AbortSignal): Promise<string>
   /** Success too if the device is free already. */
   detachLoop(device: string, signal: AbortSignal): Promise<void>
-  /** The loop devices backed by this very file (compared by inode and, for a name, by path). */
+  /** The loop devices backed by the file of this path (as the kernel names it). */
   loopsOf(file: string, signal: AbortSignal): Promise<readonly string[]>
   /** Tells the loop device that its file has grown. */
   refreshLoop(device: string, signal: AbortSignal): Promise<void>

@@ -20,7 +20,11 @@ export interface OwnershipResult {
   readonly refused: number
 }
 
-export async function applyOwnership(files: Pick<Files, 'stat' | 'setGroup'>, request: OwnershipRequest, signal: AbortSignal): Promise<OwnershipResult> {
+export async function applyOwnership(
+  files: Pick<Files, 'stat' | 'setGroup'>,
+  request: OwnershipRequest,
+  signal: AbortSignal,
+): Promise<OwnershipResult> {
   const { root, gid, readOnly, policy, onProgress } = request
   if (gid === undefined) return { kind: 'notWanted', entries: 0, refused: 0 }
   if (policy === 'OnRootMismatch') {
@@ -28,7 +32,10 @@ export async function applyOwnership(files: Pick<Files, 'stat' | 'setGroup'>, re
     const stat = await files.stat(root, signal).catch(() => undefined)
     if (stat !== undefined && rootMatches(stat, gid, readOnly)) return { kind: 'skipped', entries: 0, refused: 0 }
   }
-  const result = await files.setGroup({ root, gid, readOnly, ...(onProgress === undefined ? {} : { onProgress }) }, signal)
+  const result = await files.setGroup(
+    { root, gid, readOnly, ...(onProgress === undefined ? {} : { onProgress }) },
+    signal,
+  )
   return { kind: 'changed', ...result }
 }
 

@@ -129,7 +129,10 @@ function loopConfiguration(backing: number, request: LoopRequest): Buffer {
 
 function backingFile(name: string): string {
   try {
-    return fs.readFileSync(`/sys/block/${name}/loop/backing_file`, 'utf8').trimEnd().replace(/ \(deleted\)$/, '')
+    return fs
+      .readFileSync(`/sys/block/${name}/loop/backing_file`, 'utf8')
+      .trimEnd()
+      .replace(/ \(deleted\)$/, '')
   } catch {
     return ''
   }

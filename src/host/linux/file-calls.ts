@@ -156,7 +156,8 @@ function mkdirAll(path: string, mode: number): void {
       return mkdirAll(path, mode)
     }
     if (code !== 'EEXIST') throw error
-    if (!fs.statSync(path).isDirectory()) throw new HostError('ENOTDIR', `mkdir ${path}: there is something else`, { path })
+    if (!fs.statSync(path).isDirectory())
+      throw new HostError('ENOTDIR', `mkdir ${path}: there is something else`, { path })
     return
   }
   fs.chmodSync(path, mode)

@@ -152,12 +152,20 @@ export function ioctlBuffer(descriptor: number, request: number, argument: Uint8
 /** A detached copy of the mount at a path; it belongs to nobody until it is moved somewhere. */
 export function openTreeClone(directory: number, path: Text, flags: number): number {
   const OPEN_TREE_CLONE = 1
-  return check(Number(natives.syscall3(428, directory, text(path), OPEN_TREE_CLONE | O_CLOEXEC | flags)), 'open_tree', path)
+  return check(
+    Number(natives.syscall3(428, directory, text(path), OPEN_TREE_CLONE | O_CLOEXEC | flags)),
+    'open_tree',
+    path,
+  )
 }
 
 export function moveMount(tree: number, target: Text): void {
   const MOVE_MOUNT_F_EMPTY_PATH = 4
-  check(Number(natives.syscallMoveMount(429, tree, text(''), AT_FDCWD, text(target), MOVE_MOUNT_F_EMPTY_PATH)), 'move_mount', target)
+  check(
+    Number(natives.syscallMoveMount(429, tree, text(''), AT_FDCWD, text(target), MOVE_MOUNT_F_EMPTY_PATH)),
+    'move_mount',
+    target,
+  )
 }
 
 export function setMountAttributes(tree: number, set: bigint, clear: bigint, recursive: boolean): void {
@@ -187,8 +195,12 @@ export function listmount(): bigint[] {
   const ids: bigint[] = []
   const page = 4096
   const buffer = Buffer.alloc(page * 8)
-  for (let last = 0n; ; ) {
-    const count = check(Number(natives.syscallStatmount(458, mountIdRequest(LSMT_ROOT, last), buffer, page, 0)), 'listmount', '')
+  for (let last = 0n; ;) {
+    const count = check(
+      Number(natives.syscallStatmount(458, mountIdRequest(LSMT_ROOT, last), buffer, page, 0)),
+      'listmount',
+      '',
+    )
     for (let index = 0; index < count; index += 1) ids.push(buffer.readBigUInt64LE(index * 8))
     if (count < page) return ids
     last = ids.at(-1) ?? 0n

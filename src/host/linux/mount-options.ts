@@ -56,7 +56,18 @@ const words: Readonly<Record<string, Word>> = {
   defaults: {},
 }
 
-const userspaceWords = new Set(['_netdev', 'nofail', 'auto', 'noauto', 'user', 'nouser', 'users', 'owner', 'group', 'nogroup'])
+const userspaceWords = new Set([
+  '_netdev',
+  'nofail',
+  'auto',
+  'noauto',
+  'user',
+  'nouser',
+  'users',
+  'owner',
+  'group',
+  'nogroup',
+])
 
 export function parseMountOptions(options: readonly string[]): ParsedOptions {
   let flags = 0
@@ -94,9 +105,13 @@ export function splitOptions(list: string): string[] {
 
 /** Filesystems whose mounting is a protocol of its own, spoken by a /sbin/mount.<type> program. */
 export function needsHelper(type: string): boolean {
-  return ['nfs', 'nfs4', 'cifs', 'smb3', 'ceph', 'glusterfs', 'fuse', 'fuseblk'].includes(type) || type.startsWith('fuse.')
+  return (
+    ['nfs', 'nfs4', 'cifs', 'smb3', 'ceph', 'glusterfs', 'fuse', 'fuseblk'].includes(type) || type.startsWith('fuse.')
+  )
 }
 
 function isUserspaceOnly(option: string): boolean {
-  return userspaceWords.has(option) || option.startsWith('x-') || option.startsWith('X-') || option.startsWith('comment=')
+  return (
+    userspaceWords.has(option) || option.startsWith('x-') || option.startsWith('X-') || option.startsWith('comment=')
+  )
 }

@@ -45,10 +45,17 @@ function parseLine(line: string): MountInfo {
   const dash = fields.indexOf('-', 6)
   const [id, parent, device, root, mountPoint, options] = fields
   const [type, source, superOptions] = dash === -1 ? [] : fields.slice(dash + 1)
-  if (id === undefined || parent === undefined || device === undefined || root === undefined || mountPoint === undefined) {
+  if (
+    id === undefined ||
+    parent === undefined ||
+    device === undefined ||
+    root === undefined ||
+    mountPoint === undefined
+  ) {
     throw new Error(`not a mountinfo line: ${line}`)
   }
-  if (options === undefined || type === undefined || source === undefined) throw new Error(`not a mountinfo line: ${line}`)
+  if (options === undefined || type === undefined || source === undefined)
+    throw new Error(`not a mountinfo line: ${line}`)
   return {
     id: BigInt(id),
     parentId: BigInt(parent),

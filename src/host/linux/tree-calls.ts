@@ -263,7 +263,14 @@ function setGroup(path: string, gid: number, readOnly: boolean, context: WalkCon
 }
 
 /** The order matters: chown clears setuid and setgid, so the mode is set after it (and only where it differs). */
-function changeOne(at: number, name: libc.Text, flags: number, stat: libc.Statx, gid: number, readOnly: boolean): boolean {
+function changeOne(
+  at: number,
+  name: libc.Text,
+  flags: number,
+  stat: libc.Statx,
+  gid: number,
+  readOnly: boolean,
+): boolean {
   const format = stat.mode & 0o170000
   const wanted = groupMode(stat.mode & 0o7777, { directory: format === 0o040000, readOnly })
   try {
@@ -281,7 +288,8 @@ function changeOne(at: number, name: libc.Text, flags: number, stat: libc.Statx,
 function chmodOnOlderKernel(at: number, name: libc.Text, mode: number): boolean {
   const pinned = name === '' ? at : libc.openat(at, name, libc.O_PATH | libc.O_NOFOLLOW)
   try {
-    if ((libc.statx(pinned, '', libc.AT_EMPTY_PATH).mode & 0o170000) !== 0o120000) fs.chmodSync(descriptorPath(pinned), mode)
+    if ((libc.statx(pinned, '', libc.AT_EMPTY_PATH).mode & 0o170000) !== 0o120000)
+      fs.chmodSync(descriptorPath(pinned), mode)
     return true
   } catch {
     return false

@@ -17,7 +17,13 @@ export interface WorkerRequest {
 }
 export type WorkerAnswer =
   | { readonly kind: 'done'; readonly id: number; readonly value: unknown }
-  | { readonly kind: 'failed'; readonly id: number; readonly code: string; readonly message: string; readonly path: string | undefined }
+  | {
+      readonly kind: 'failed'
+      readonly id: number
+      readonly code: string
+      readonly message: string
+      readonly path: string | undefined
+    }
   | { readonly kind: 'progress'; readonly id: number; readonly done: number }
 
 export type HostCalls = typeof calls

@@ -1,0 +1,153 @@
+// How does Linux mount? By system calls; mount(8) only for filesystems that bring a helper program (MOUNT-1).
+// The mount table is never read for one question: statx and statmount answer about one path.
+
+import { join, relative } from 'node:path/posix'
+import type { BindRequest, CommandResult, Host, MountInfo, MountRequest, Mounts } from '../host.ts'
+import { HostError, hasCode } from '../host-error.ts'
+import { LinuxOpenPath } from './files.ts'
+import { needsHelper, parseMountOptions } from './mount-options.ts'
+import type { WorkerPool } from './worker-pool.ts'
+
+const MNT_FORCE = 1
+const MNT_DETACH = 2
+const helperTimeoutMs = 120_000
+
+export function createLinuxMounts(pool: WorkerPool, run: Host['run']): Mounts {
+  const known = new Map<bigint, MountInfo>()
+
+  async function list(signal: AbortSignal): Promise<readonly MountInfo[]> {
+    const ids = await pool.call('mountIds', [], { path: '' }, signal)
+    const infos = ids === undefined ? [] : await pool.call('aboutMounts', [ids], { path: '' }, signal)
+    // Only an old kernel leaves mounts out; then the table is read instead.
+    return ids !== undefined && infos.length * 2 > ids.length
+      ? infos
+      : pool.call('mountTable', [], { path: '' }, signal)
+  }
+
+  /** All mounts, but asking the kernel only about those not seen before: what a mount shows never changes. */
+  async function listFromMemory(signal: AbortSignal): Promise<readonly MountInfo[]> {
+    const ids = await pool.call('mountIds', [], { path: '' }, signal)
+    if (ids === undefined) return list(signal)
+    const present = new Set(ids)
+    for (const id of known.keys()) if (!present.has(id)) known.delete(id)
+    const fresh = ids.filter((id) => !known.has(id))
+    for (const info of await pool.call('aboutMounts', [fresh], { path: '' }, signal)) known.set(info.id, info)
+    return known.size * 2 > ids.length ? [...known.values()] : list(signal)
+  }
+
+  const info: Mounts['info'] = (path, signal) => pool.call('mountInfo', [path], { path }, signal)
+  const isMountPoint: Mounts['isMountPoint'] = (path, signal) => pool.call('isMountPoint', [path], { path }, signal)
+  const setPropagation: Mounts['setPropagation'] = (target, to, { recursive }, signal) =>
+    pool.call('setPropagation', [target, to, recursive], { path: target }, signal)
+
+  return {
+    info,
+    isMountPoint,
+    list,
+    setPropagation,
+
+    async mount(request, signal) {
+      const parsed = parseMountOptions([...request.options, ...(request.secretOptions ?? [])])
+      if (parsed.bind !== 'none') {
+        const { source, target, options } = request
+        return bind(pool, { source, target, recursive: parsed.bind === 'rbind', options }, signal)
+      }
+      if (needsHelper(request.type)) return mountByHelper(run, request, signal)
+      const { source, target, type, timeoutMs } = request
+      const limits = { path: target, ...(timeoutMs === undefined ? {} : { timeoutMs }) }
+      try {
+        await pool.call('mount', [source, target, type, parsed.flags, parsed.data.join(',')], limits, signal)
+      } catch (error) {
+        throw explained(error, request)
+      }
+    },
+
+    bind: (request, signal) => bind(pool, request, signal),
+
+    async remount(target, options, signal) {
+      // The kernel replaces all per-mount flags on a remount, so the present ones are given again.
+      const current = await info(target, signal)
+      const { flags, data } = parseMountOptions([...current.options, ...options.filter((word) => word !== 'remount')])
+      await pool.call('remount', [target, flags, data.join(',')], { path: target }, signal)
+    },
+
+    async makeShared(path, signal) {
+      if ((await info(path, signal)).propagation === 'shared') return
+      if (!(await isMountPoint(path, signal))) await bind(pool, { source: path, target: path, recursive: true }, signal)
+      await setPropagation(path, 'shared', { recursive: true }, signal)
+    },
+
+    unmount(target, { force, lazy, timeoutMs }, signal) {
+      const flags = (force === true ? MNT_FORCE : 0) | (lazy === true ? MNT_DETACH : 0)
+      const limits = { path: target, escape: flags !== 0, ...(timeoutMs === undefined ? {} : { timeoutMs }) }
+      return pool.call('unmount', [target, flags], limits, signal)
+    },
+
+    async references(path, signal) {
+      const own = await info(path, signal).catch((error: unknown) => {
+        if (hasCode(error, 'ENOENT')) return undefined
+        throw error
+      })
+      if (own === undefined) return []
+      const resolved = await pool.call('realpath', [path], { path }, signal)
+      const root = join(own.root, relative(own.mountPoint, resolved))
+      const candidates = (await listFromMemory(signal)).filter(
+        (one) => one.device === own.device && one.root === root && one.id !== own.id,
+      )
+      // Mount points may move with their directories: ask again about the few that matter.
+      const hits = await pool.call('aboutMounts', [candidates.map(({ id }) => id)], { path: '' }, signal)
+      return hits.length === 0
+        ? candidates.map(({ mountPoint }) => mountPoint)
+        : hits.map(({ mountPoint }) => mountPoint)
+    },
+  }
+}
+
+function bind(pool: WorkerPool, request: BindRequest, signal: AbortSignal): Promise<void> {
+  const { source, target, recursive = false, readOnly = false } = request
+  const { attributesSet, attributesClear } = parseMountOptions([
+    ...(request.options ?? []),
+    ...(readOnly ? ['ro'] : []),
+  ])
+  const from = source instanceof LinuxOpenPath ? source.descriptor : typeof source === 'string' ? source : source.path
+  return pool.call('bind', [from, target, attributesSet, attributesClear, recursive], { path: target }, signal)
+}
+
+/** The text of a failure is what users know from kubelet events; secret options never appear in it (MOUNT-2). */
+async function mountByHelper(run: Host['run'], request: MountRequest, signal: AbortSignal): Promise<void> {
+  const secret = request.secretOptions ?? []
+  const words = (options: readonly string[]): string[] => [
+    ...['-t', request.type],
+    ...(options.length === 0 ? [] : ['-o', options.join(',')]),
+    request.source,
+    request.target,
+  ]
+  const argv = ['mount', ...words([...request.options, ...secret])] as const
+  const shown = words([...request.options, ...secret.map(() => '<masked>')]).join(' ')
+  const secretArguments = secret.length === 0 ? [] : [4]
+  const timeoutMs = request.timeoutMs ?? helperTimeoutMs
+  const result = await run({ argv: ['mount', ...argv.slice(1)], timeoutMs, secretArguments }, signal)
+  if (result.exitCode !== 0) throw helperError(result, shown, request.target)
+}
+
+function helperError(result: CommandResult, shown: string, target: string): HostError {
+  const output = `${result.stdout}${result.stderr}`
+  const text = `mount failed: exit status ${result.exitCode}\nMounting command: mount\nMounting arguments: ${shown}\nOutput: ${output}\n`
+  return new HostError('CHILD', text, { path: target })
+}
+
+const explanations: Readonly<Record<string, string>> = {
+  EINVAL: 'bad superblock, bad option or wrong filesystem type',
+  ENODEV: 'the kernel does not know this filesystem type',
+  EBUSY: 'already mounted there, or the device is busy',
+  ENOTBLK: 'a block device is required',
+  EUCLEAN: 'the filesystem is damaged',
+  ENOENT: 'no such source or target',
+}
+
+function explained(error: unknown, request: MountRequest): unknown {
+  if (!(error instanceof HostError)) return error
+  const reason = explanations[error.code] === undefined ? error.code : `${error.code}, ${explanations[error.code]}`
+  const text = `mounting ${request.source} (${request.type}) on ${request.target} failed: ${reason}`
+  return new HostError(error.code, text, { path: request.target, certain: error.certain, cause: error })
+}

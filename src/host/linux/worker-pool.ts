@@ -1,0 +1,214 @@
+// Who makes a system call that may hang? A small pool of worker threads; a thread that hangs is left behind and replaced.
+// A path on which calls hang refuses further calls at once, so that one dead server can never use up the threads.
+
+import { Worker } from 'node:worker_threads'
+import { HostError } from '../host-error.ts'
+import type { HostCalls, WorkerAnswer, WorkerRequest } from './worker.ts'
+
+export interface CallOptions {
+  /** What the call touches; calls on the same path, above or below it may hang with it. */
+  readonly path: string
+  readonly timeoutMs?: number
+  /** Goes ahead even where earlier calls hang: lazy unmount is the way out of such a place. */
+  readonly escape?: boolean
+  /** A walk may take long and still be alive: no deadline, only the signal. */
+  readonly walk?: boolean
+  readonly onProgress?: (done: number) => void
+}
+
+export interface WorkerPool extends AsyncDisposable {
+  call<K extends keyof HostCalls>(
+    name: K,
+    parameters: Parameters<HostCalls[K]>,
+    options: CallOptions,
+    signal: AbortSignal,
+  ): Promise<ReturnType<HostCalls[K]>>
+  /** Threads that are not (yet) back from the kernel, by path. For diagnosis. */
+  hung(): readonly string[]
+}
+
+interface Thread {
+  readonly worker: Worker
+  readonly cancelled: Int32Array
+  job: Job | undefined
+}
+interface Job {
+  readonly request: WorkerRequest
+  readonly options: CallOptions
+  settle: ((answer: WorkerAnswer | HostError) => void) | undefined
+}
+
+export interface PoolOptions {
+  readonly threads?: number
+  readonly maximumThreads?: number
+  readonly timeoutMs?: number
+}
+
+/** Threads at work longer than this make the pool start another, before anybody has to wait for it. */
+const slowMs = 4
+
+export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
+  const { threads: usual = 2, maximumThreads = 64, timeoutMs: usualTimeoutMs = 30_000 } = poolOptions
+  const threads = new Set<Thread>()
+  const idle: Thread[] = []
+  const queue: Job[] = []
+  const lost = new Set<Thread>()
+  let nextId = 1
+  let closed = false
+
+  function start(): void {
+    const cancelled = new Int32Array(new SharedArrayBuffer(4))
+    const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js'
+    const worker = new Worker(new URL(file, import.meta.url), { workerData: cancelled, execArgv: [], stdout: false })
+    const thread: Thread = { worker, cancelled, job: undefined }
+    worker.unref()
+    worker.on('message', (answer: WorkerAnswer) => receive(thread, answer))
+    worker.on('error', (error) => fail(thread, error))
+    worker.on('exit', () => fail(thread, undefined))
+    threads.add(thread)
+    idle.push(thread)
+    dispatch()
+  }
+
+  function dispatch(): void {
+    while (queue.length > 0) {
+      const thread = idle.pop()
+      if (thread === undefined) {
+        if (threads.size - lost.size < usual && threads.size < maximumThreads) start()
+        return
+      }
+      const job = queue.shift()
+      if (job === undefined) return void idle.push(thread)
+      thread.job = job
+      // A worker that waits must not keep the process alive; one that works must.
+      thread.worker.ref()
+      thread.worker.postMessage(job.request)
+      const slow = setTimeout(() => growBehind(thread, job), slowMs)
+      slow.unref()
+    }
+  }
+
+  /** A call that is slow may be hanging: have another thread ready. */
+  function growBehind(thread: Thread, job: Job): void {
+    if (closed || thread.job !== job || idle.length > 0 || threads.size >= maximumThreads) return
+    start()
+  }
+
+  function receive(thread: Thread, answer: WorkerAnswer): void {
+    const job = thread.job
+    if (job === undefined || job.request.id !== answer.id) return
+    if (answer.kind === 'progress') return job.options.onProgress?.(answer.done)
+    thread.job = undefined
+    thread.worker.unref()
+    lost.delete(thread)
+    job.settle?.(answer)
+    if (answer.kind === 'done' && job.settle === undefined) releaseForgotten(job, answer.value)
+    const spare = threads.size - lost.size > usual && idle.length >= 1 && queue.length === 0
+    if (spare || closed) void thread.worker.terminate()
+    else {
+      idle.push(thread)
+      dispatch()
+    }
+  }
+
+  /** Nobody waits for this descriptor any more. */
+  function releaseForgotten(job: Job, value: unknown): void {
+    if (job.request.call !== 'openBeneath') return
+    const { descriptor } = value as { descriptor: number }
+    enqueue({ id: nextId++, call: 'closeDescriptor', parameters: [descriptor] }, { path: '' }, undefined)
+  }
+
+  function fail(thread: Thread, error: unknown): void {
+    const job = thread.job
+    thread.job = undefined
+    threads.delete(thread)
+    lost.delete(thread)
+    const index = idle.indexOf(thread)
+    if (index >= 0) idle.splice(index, 1)
+    const reason = error instanceof Error ? error.message : 'a host worker thread ended'
+    job?.settle?.(new HostError('WORKER', `${job.request.call}: ${reason}`, { path: job.options.path, certain: false }))
+    if (!closed) dispatch()
+  }
+
+  function enqueue(request: WorkerRequest, options: CallOptions, settle: Job['settle']): Job {
+    const job: Job = { request, options, settle }
+    queue.push(job)
+    dispatch()
+    return job
+  }
+
+  function abandon(job: Job, code: 'TIMEOUT' | 'ABORTED'): HostError {
+    job.settle = undefined
+    const { path } = job.options
+    const waiting = queue.indexOf(job)
+    if (waiting >= 0) {
+      queue.splice(waiting, 1)
+      return new HostError(code, `${job.request.call} ${path}: given up before it began`, { path })
+    }
+    const thread = [...threads].find((candidate) => candidate.job === job)
+    if (thread !== undefined) {
+      Atomics.store(thread.cancelled, 0, job.request.id)
+      lost.add(thread)
+      dispatch()
+    }
+    const text = code === 'TIMEOUT' ? 'the system did not answer in time' : 'given up while it was under way'
+    return new HostError(code, `${job.request.call} ${path}: ${text}`, { path, certain: false })
+  }
+
+  for (let count = 0; count < usual; count += 1) start()
+
+  return {
+    call(name, parameters, options, signal) {
+      const { path } = options
+      if (closed) return Promise.reject(new HostError('CLOSED', 'the host is closed', { path }))
+      if (signal.aborted)
+        return Promise.reject(
+          new HostError('ABORTED', `${name} ${path}: given up before it began`, { path, cause: signal.reason }),
+        )
+      const blocker =
+        options.escape === true ? undefined : [...lost].find((thread) => touches(thread.job?.options.path, path))
+      if (blocker !== undefined) {
+        const text = `${name} ${path}: an earlier ${blocker.job?.request.call} on ${blocker.job?.options.path} still hangs`
+        return Promise.reject(new HostError('HUNG', text, { path }))
+      }
+      return new Promise((resolve, reject) => {
+        const finish = (answer: WorkerAnswer | HostError): void => {
+          clearTimeout(timer)
+          signal.removeEventListener('abort', onAbort)
+          if (answer instanceof HostError) reject(answer)
+          else if (answer.kind === 'done') resolve(answer.value as ReturnType<HostCalls[typeof name]>)
+          else if (answer.kind === 'failed') reject(toError(answer, path))
+        }
+        const job = enqueue({ id: nextId++, call: name, parameters }, options, finish)
+        const onAbort = (): void => finish(abandon(job, 'ABORTED'))
+        const timer =
+          options.walk === true
+            ? undefined
+            : setTimeout(() => finish(abandon(job, 'TIMEOUT')), options.timeoutMs ?? usualTimeoutMs)
+        signal.addEventListener('abort', onAbort, { once: true })
+      })
+    },
+
+    hung: () => [...lost].flatMap((thread) => (thread.job === undefined ? [] : [thread.job.options.path])),
+
+    async [Symbol.asyncDispose]() {
+      closed = true
+      for (const job of queue.splice(0))
+        job.settle?.(new HostError('CLOSED', 'the host is closed', { path: job.options.path }))
+      // A thread inside the kernel cannot be ended; waiting for it would hang us too.
+      await Promise.all(
+        [...threads].filter((thread) => thread.job === undefined).map((thread) => thread.worker.terminate()),
+      )
+    },
+  }
+}
+
+/** Is one path the other, or above it? Hanging is a matter of the mount, and mounts are trees. */
+function touches(hung: string | undefined, path: string): boolean {
+  if (hung === undefined || hung === '' || path === '') return false
+  return hung === path || path.startsWith(`${hung}/`)
+}
+
+function toError(answer: Extract<WorkerAnswer, { kind: 'failed' }>, path: string): HostError {
+  return new HostError(answer.code, answer.message, { path: answer.path ?? path, certain: answer.code !== 'BUG' })
+}
