@@ -87,6 +87,7 @@ export function createKeyLoop<Key>(options: KeyLoopOptions<Key>): KeyLoop<Key> {
     try {
       // A turn of its own: whoever wakes several keys in one go sees none of them run before it is done.
       await Promise.resolve()
+      state.dirty = false
       const looked = await look(key, stopping.signal)
       failing.delete(key)
       if (looked?.again !== undefined && !state.dirty) wakeAt(key, looked.again)

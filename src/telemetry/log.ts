@@ -32,8 +32,10 @@ export class Sensitive<T> {
 }
 
 export function createLog(sink: Sink, base: Fields = {}): Log {
-  const line = (level: Level) => (message: string, fields: Fields = {}) =>
-    sink(level, message, redact({ ...base, ...fields }))
+  const line =
+    (level: Level) =>
+    (message: string, fields: Fields = {}) =>
+      sink(level, message, redact({ ...base, ...fields }))
   return {
     error: line('error'),
     warn: line('warn'),
@@ -63,7 +65,8 @@ function redactValue(value: unknown, depth: number): unknown {
   const isSecretObject = object['kind'] === 'Secret'
   return Object.fromEntries(
     Object.entries(object).map(([name, item]) => {
-      const hide = (secretNames.test(name) && item !== undefined) || (isSecretObject && /^(data|stringData)$/.test(name))
+      const hide =
+        (secretNames.test(name) && item !== undefined) || (isSecretObject && /^(data|stringData)$/.test(name))
       return [name, hide ? '[secret]' : redactValue(item, depth + 1)]
     }),
   )

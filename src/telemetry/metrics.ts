@@ -7,7 +7,12 @@ export const operationBuckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120,
 export interface Metrics {
   readonly registry: Registry
   counter<L extends string>(name: string, help: string, labels?: readonly L[]): Counter<L>
-  gauge<L extends string>(name: string, help: string, labels?: readonly L[], collect?: (gauge: Gauge<L>) => void): Gauge<L>
+  gauge<L extends string>(
+    name: string,
+    help: string,
+    labels?: readonly L[],
+    collect?: (gauge: Gauge<L>) => void,
+  ): Gauge<L>
   histogram<L extends string>(name: string, help: string, labels?: readonly L[], buckets?: number[]): Histogram<L>
   /** The Prometheus text of everything. */
   text(): Promise<string>

@@ -5,8 +5,8 @@ import type { VolumeSpec } from './spec.ts'
 /** ID-6: may several nodes hold the volume? Unknown specs may; the answer decides the operation's key. */
 export function allowsMultiAttach(spec: VolumeSpec | undefined): boolean {
   if (spec === undefined) return true
-  if (spec.from === 'pod') return spec.source.kind !== 'azureDisk' && spec.source.kind !== 'cinder'
-  const modes = spec.persistentVolume?.spec?.accessModes ?? []
+  if (!spec.persistentVolume) return spec.source.kind !== 'azureDisk' && spec.source.kind !== 'cinder'
+  const modes = spec.persistentVolume.spec?.accessModes ?? []
   return modes.length === 0 || modes.includes('ReadWriteMany') || modes.includes('ReadOnlyMany')
 }
 

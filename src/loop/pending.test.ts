@@ -1,0 +1,213 @@
+// The rules of pending operations, one by one, and the algebra of their keys as a property.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import fc from 'fast-check'
+import { createVirtualClock } from '../clock/virtual-clock.ts'
+import { createPending } from './pending.ts'
+import type { Pending, PendingKey } from './pending.ts'
+
+function hang(pending: Pending, key: PendingKey, name = 'x') {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const started = pending.start(key, name, () => promise)
+  return { started, resolve, reject }
+}
+const make = () => {
+  const clock = createVirtualClock()
+  return { clock, pending: createPending(clock) }
+}
+const failOnce = async (pending: Pending, key: PendingKey, name: string, error = new Error('boom')) => {
+  const started = pending.start(key, name, () => Promise.reject(error))
+  assert.equal(started.kind, 'started')
+  if (started.kind === 'started') await started.finished
+}
+
+test('NPO-3: the table of conflicts', () => {
+  const keys: Record<string, PendingKey> = { v: ['v'], vp: ['v', 'p'], vq: ['v', 'q'], w: ['w'], wp: ['w', 'p'] }
+  const conflicts = Object.entries(keys).flatMap(([a, first]) =>
+    Object.entries(keys).flatMap(([b, second]) => {
+      const { pending } = make()
+      hang(pending, first)
+      return pending.refusal(second, 'y') ? [`${a}/${b}`] : []
+    }),
+  )
+  assert.deepEqual(conflicts, [
+    ...['v/v', 'v/vp', 'v/vq', 'vp/v', 'vp/vp', 'vq/v', 'vq/vq'],
+    ...['w/w', 'w/wp', 'wp/w', 'wp/wp'],
+  ])
+})
+
+test('NPO-1, NPO-5: start answers at once, the operation runs on', async () => {
+  const { pending } = make()
+  const { started, resolve } = hang(pending, ['v'])
+  assert.equal(started.kind, 'started')
+  assert.equal(pending.size, 1)
+  resolve()
+  await pending.idle()
+  assert.equal(pending.size, 0)
+})
+
+test('NPO-6a, NPO-9: a running overlap refuses as busy and counts as pending', () => {
+  const { pending } = make()
+  hang(pending, ['v', 'p'], 'volume_mount')
+  assert.deepEqual(pending.refusal(['v'], 'unmount_device'), { kind: 'busy', operation: 'volume_mount' })
+  assert.equal(pending.isPending(['v']), true)
+  assert.equal(pending.isPending(['v', 'q']), false)
+})
+
+test('NPO-6b, BO-4: the same operation backs off and says until when and why', async () => {
+  const { clock, pending } = make()
+  await failOnce(pending, ['v'], 'volume_attach')
+  const until = clock.now() + 501
+  const refusal = { kind: 'backingOff', until, failures: 1, error: 'boom' }
+  assert.deepEqual(pending.refusal(['v'], 'volume_attach'), refusal)
+  assert.deepEqual(
+    pending.start(['v'], 'volume_attach', async () => {}),
+    refusal,
+  )
+  await clock.advance(501)
+  assert.equal(pending.refusal(['v'], 'volume_attach'), undefined)
+})
+
+test('NPO-6c, NPO-13 iv: another operation starts at once and with a clean slate', async () => {
+  const { clock, pending } = make()
+  await failOnce(pending, ['v'], 'volume_attach')
+  await clock.advance(501)
+  await failOnce(pending, ['v'], 'volume_attach')
+  await failOnce(pending, ['v'], 'volume_detach')
+  const refusal = pending.refusal(['v'], 'volume_detach')
+  assert.equal(refusal?.kind === 'backingOff' && refusal.failures, 1)
+  assert.equal(pending.refusal(['v'], 'volume_attach'), undefined)
+})
+
+test('NPO-6d: when back-off permits, the next failure doubles the wait', async () => {
+  const { clock, pending } = make()
+  for (const waitMs of [500, 1_000, 2_000]) {
+    await failOnce(pending, ['v'], 'volume_mount')
+    const refusal = pending.refusal(['v'], 'volume_mount')
+    assert.equal(refusal?.kind === 'backingOff' && refusal.until - clock.now(), waitMs + 1)
+    await clock.advance(waitMs + 1)
+  }
+})
+
+test('NPO-4, NPO-6e, #109047: parts that fail and a whole that succeeds leave nothing behind', async () => {
+  const { pending } = make()
+  await failOnce(pending, ['v', 'p'], 'volume_unmount')
+  await failOnce(pending, ['v', 'q'], 'volume_unmount')
+  assert.ok(pending.refusal(['v', 'p'], 'volume_unmount'))
+  const started = pending.start(['v'], 'volume_mount', async () => {})
+  if (started.kind === 'started') await started.finished
+  assert.equal(pending.refusal(['v', 'p'], 'volume_unmount'), undefined)
+  assert.equal(pending.refusal(['v', 'q'], 'volume_unmount'), undefined)
+})
+
+test('NPO-7, BO-6: success forgets the record; a failure keeps it without running', async () => {
+  const { clock, pending } = make()
+  await failOnce(pending, ['v'], 'x')
+  await clock.advance(600)
+  const started = pending.start(['v'], 'x', async () => {})
+  if (started.kind === 'started') await started.finished
+  await failOnce(pending, ['v'], 'x')
+  const refusal = pending.refusal(['v'], 'x')
+  assert.equal(refusal?.kind === 'backingOff' && refusal.failures, 1)
+})
+
+test('NPO-10: safe to retry is the absence of a refusal', async () => {
+  const { pending } = make()
+  assert.equal(pending.refusal(['v'], 'x'), undefined)
+  const { resolve } = hang(pending, ['v'])
+  assert.ok(pending.refusal(['v'], 'x'))
+  resolve()
+  await pending.idle()
+  assert.equal(pending.refusal(['v'], 'x'), undefined)
+})
+
+test('NPO-11 (wart dropped): idle means nothing runs, even while a slot backs off', async () => {
+  const { pending } = make()
+  await failOnce(pending, ['v'], 'x')
+  await pending.idle()
+})
+
+test('NPO-12: a crash inside an operation releases its key and is a failure, never a success', async () => {
+  const { pending } = make()
+  const started = pending.start(['v'], 'x', () => {
+    throw new TypeError('undefined is not a function')
+  })
+  assert.equal(started.kind, 'started')
+  await pending.idle()
+  assert.equal(pending.isPending(['v']), false)
+  assert.equal(pending.refusal(['v'], 'x')?.kind, 'backingOff')
+})
+
+test('NPO-13 i, ii: mounts of a shared volume take turns and share a record; unmounts of its pods run side by side', async () => {
+  const { pending } = make()
+  const first = hang(pending, ['v'], 'volume_mount')
+  assert.equal(pending.refusal(['v'], 'volume_mount')?.kind, 'busy')
+  first.reject(new Error('boom'))
+  await pending.idle()
+  assert.equal(pending.refusal(['v'], 'volume_mount')?.kind, 'backingOff')
+  assert.equal(hang(pending, ['v', 'p'], 'volume_unmount').started.kind, 'started')
+  assert.equal(hang(pending, ['v', 'q'], 'volume_unmount').started.kind, 'started')
+})
+
+test('NPO-13 iii: attach and detach of a single-attach volume exclude each other, per node otherwise', () => {
+  const { pending } = make()
+  hang(pending, ['rwo'], 'volume_attach')
+  assert.equal(pending.refusal(['rwo'], 'volume_detach')?.kind, 'busy')
+  hang(pending, ['rwx', 'node-a'], 'volume_attach')
+  assert.equal(pending.refusal(['rwx', 'node-b'], 'volume_detach'), undefined)
+})
+
+test('a released key is announced with the time of its next try', async () => {
+  const { clock, pending } = make()
+  const heard: unknown[] = []
+  pending.onRelease((key, retryAt) => heard.push([key, retryAt && retryAt - clock.now()]))
+  await failOnce(pending, ['v', 'p'], 'x')
+  const started = pending.start(['w'], 'x', async () => {})
+  if (started.kind === 'started') await started.finished
+  assert.deepEqual(heard, [
+    [['v', 'p'], 501],
+    [['w'], undefined],
+  ])
+})
+
+test('property: whatever is started, no two running keys overlap, and all keys come free', async () => {
+  const key = fc.tuple(fc.constantFrom('a', 'b'), fc.option(fc.constantFrom('p', 'q'), { nil: undefined }))
+  const action = fc.record({
+    key,
+    name: fc.constantFrom('x', 'y'),
+    fail: fc.boolean(),
+    finish: fc.nat(3),
+    pass: fc.nat(700),
+  })
+  await fc.assert(
+    fc.asyncProperty(fc.array(action, { maxLength: 40 }), async (actions) => {
+      const { clock, pending } = make()
+      const running: { key: PendingKey; end: () => void }[] = []
+      for (const {
+        key: [whole, part],
+        name,
+        fail,
+        finish,
+        pass,
+      } of actions) {
+        const next: PendingKey = part === undefined ? [whole] : [whole, part]
+        const overlaps = running.some((other) => overlap(other.key, next))
+        const work = Promise.withResolvers<void>()
+        const answer = pending.start(next, name, () => work.promise)
+        assert.equal(answer.kind === 'busy', overlaps)
+        if (answer.kind === 'started') {
+          running.push({ key: next, end: () => (fail ? work.reject(new Error('x')) : work.resolve()) })
+        }
+        for (const done of running.splice(0, finish)) done.end()
+        await clock.advance(pass)
+      }
+      for (const done of running) done.end()
+      await pending.idle()
+      assert.equal(pending.size, 0)
+    }),
+  )
+})
+
+function overlap(a: PendingKey, b: PendingKey): boolean {
+  return a[0] === b[0] && (a[1] === undefined || b[1] === undefined || a[1] === b[1])
+}

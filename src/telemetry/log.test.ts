@@ -1,0 +1,38 @@
+// Secrets never reach a log line: by type, by name, or inside a Secret object.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import type { Fields } from './log.ts'
+import { createLog, Sensitive } from './log.ts'
+
+function lines() {
+  const seen: { level: string; message: string; fields: Fields }[] = []
+  const log = createLog((level, message, fields) => seen.push({ level, message, fields }))
+  return { log, seen }
+}
+
+test('a child carries its fields into every line', () => {
+  const { log, seen } = lines()
+  log.child({ node: 'a' }).info('volume mounted', { volume: 'v' })
+  assert.deepEqual(seen, [{ level: 'info', message: 'volume mounted', fields: { node: 'a', volume: 'v' } }])
+})
+
+test('secrets are cut out wherever they stand', () => {
+  const { log, seen } = lines()
+  log.info('x', {
+    value: new Sensitive('hunter2'),
+    request: { secrets: { key: 'hunter2' }, token: 'hunter2', name: 'shown' },
+    object: { kind: 'Secret', metadata: { name: 's' }, data: { a: 'hunter2' }, stringData: { b: 'hunter2' } },
+    error: new Error('outer', { cause: { password: 'hunter2' } }),
+    list: [{ authorization: 'Bearer hunter2' }],
+  })
+  const text = JSON.stringify(seen)
+  assert.ok(!text.includes('hunter2'), text)
+  assert.ok(text.includes('shown'))
+  assert.equal(`${new Sensitive('hunter2')}${JSON.stringify(new Sensitive('hunter2'))}`, '[secret]"[secret]"')
+})
+
+test('errors become message, code and effect; big integers become text', () => {
+  const { log, seen } = lines()
+  log.warn('x', { error: Object.assign(new Error('no'), { code: 'E1', effect: 'none' }), size: 5n })
+  assert.deepEqual(seen[0]?.fields, { error: { message: 'no', code: 'E1', effect: 'none' }, size: '5' })
+})

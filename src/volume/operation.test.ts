@@ -1,0 +1,130 @@
+// The runner: steps tell the world, failures tell the user, marks come before the key is free (OP-1, OP-2, OP-5, MSG-1, MSG-2).
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { createVirtualClock } from '../clock/virtual-clock.ts'
+import { createPending } from '../loop/pending.ts'
+import { createLog } from '../telemetry/log.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
+import { VolumeError } from './effect.ts'
+import type { Effect } from './effect.ts'
+import { subjects } from './messages.ts'
+import type { Operation, OperationProgress, Step } from './operation.ts'
+import { createRunner } from './operation.ts'
+
+interface Request {
+  readonly volume: string
+}
+
+function bench(body: (step: Step<string>) => Promise<void>) {
+  const clock = createVirtualClock()
+  const pending = createPending(clock)
+  const metrics = createMetrics()
+  const seen: string[] = []
+  const lines: string[] = []
+  const progress: OperationProgress[] = []
+  const log = createLog((level, message, fields) =>
+    lines.push(`${level} ${message} ${String(fields['error'] ?? '')}`.trim()),
+  )
+  const runner = createRunner({ clock, pending, log, metrics, observer: { onOperation: (p) => progress.push(p) } })
+  const operation: Operation<Request, undefined, string> = {
+    name: 'volume_mount',
+    label: 'MountVolume',
+    failureReason: 'FailedMount',
+    key: ({ volume }) => [volume],
+    subject: ({ volume }) => subjects.toMount('pv1', volume, { name: 'web', uid: 'u1' }),
+    plugin: () => 'kubernetes.io/nfs',
+    run: (_request, _deps, step) => body(step),
+  }
+  pending.onRelease(() => seen.push('released'))
+  const start = () =>
+    runner.start(operation, { volume: 'v' }, undefined, {
+      apply: (event) => void seen.push(event),
+      tell: (type, reason, message) => void seen.push(`${type} ${reason}: ${message}`),
+      signal: new AbortController().signal,
+    })
+  return { start, seen, lines, metrics, pending, progress, clock }
+}
+
+const failing = (effect: Effect) => () => Promise.reject(new VolumeError('X', 'boom', { effect }))
+const marks = {
+  done: () => 'marked done',
+  failed: () => 'marked failed',
+  uncertain: () => 'marked uncertain',
+  deferred: () => 'marked deferred',
+}
+
+test('OP-2: the world is told before the key is released; success says nothing to the user', async () => {
+  const { start, seen, pending } = bench(async (step) => {
+    assert.equal(await step('WaitForAttach', async () => '/dev/x'), '/dev/x')
+    await step('SetUp', async () => {}, marks)
+  })
+  start()
+  await pending.idle()
+  assert.deepEqual(seen, ['marked done', 'released'])
+})
+
+const outcomes: readonly (readonly [Effect, string])[] = [
+  ['none', 'marked failed'],
+  ['unknown', 'marked uncertain'],
+  ['untried', 'marked deferred'],
+]
+for (const [effect, mark] of outcomes) {
+  test(`MSG-1, MNT-15: effect ${effect} is ${mark}, stops the operation and tells the user`, async () => {
+    const { start, seen, pending } = bench(async (step) => {
+      await step('SetUp', failing(effect), marks)
+      await step('Never', async () => {}, { done: () => 'must not happen' })
+    })
+    start()
+    await pending.idle()
+    assert.deepEqual(seen, [mark, 'Warning FailedMount: MountVolume.SetUp failed for volume "pv1" : boom', 'released'])
+    assert.equal(pending.refusal(['v'], 'volume_mount')?.kind, 'backingOff')
+  })
+}
+
+test('MSG-2: the log has the detailed sentence; a step may have words of its own', async () => {
+  const { start, lines, pending } = bench((step) =>
+    step('NodeAffinity', failing('none'), { prefix: 'MountVolume.NodeAffinity check failed' }),
+  )
+  start()
+  await pending.idle()
+  assert.deepEqual(lines, [
+    'warn operation failed MountVolume.NodeAffinity check failed for volume "pv1" (UniqueName: "v") pod "web" (UID: "u1") : boom',
+  ])
+})
+
+test('OP-3 (wart W-30 dropped), NPO-12: a crash between steps is told as a failure and counted as one', async () => {
+  const { start, seen, pending, metrics } = bench(async () => {
+    throw new TypeError('x is undefined')
+  })
+  start()
+  await pending.idle()
+  assert.deepEqual(seen, ['Warning FailedMount: MountVolume failed for volume "pv1" : x is undefined', 'released'])
+  assert.match(
+    await metrics.text(),
+    /duration_seconds_count\{volume_plugin="kubernetes.io\/nfs",operation_name="volume_mount",status="fail-unknown",migrated="false"\} 1/,
+  )
+})
+
+test('OP-5: nothing is measured or told when the operation may not start', async () => {
+  const { start, seen, pending, metrics } = bench((step) => step('SetUp', failing('none')))
+  start()
+  await pending.idle()
+  seen.length = 0
+  assert.equal(start().kind, 'backingOff')
+  assert.deepEqual(seen, [])
+  assert.match(await metrics.text(), /duration_seconds_count\{[^}]*\} 1/)
+})
+
+test('the observer hears start, steps and end with their times', async () => {
+  const { start, progress, pending } = bench((step) => step('SetUp', failing('unknown')))
+  start()
+  await pending.idle()
+  assert.deepEqual(
+    progress.map(({ phase, step, error }) => [phase, step, error?.message]),
+    [
+      ['started', undefined, undefined],
+      ['step', 'SetUp', undefined],
+      ['failed', undefined, 'boom'],
+    ],
+  )
+})

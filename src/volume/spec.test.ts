@@ -1,0 +1,39 @@
+// One tagged union from two wire shapes: ID-4, ID-8, PLUG-13, PLUG-17, PLUG-18.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import type { PersistentVolume } from '../api/types.ts'
+import { hasSource, specOfPersistentVolume, specOfPodVolume } from './spec.ts'
+
+const volume = (spec: NonNullable<PersistentVolume['spec']>): PersistentVolume => ({ metadata: { name: 'pv1' }, spec })
+
+test('ID-4, PLUG-17: an inline volume is named by the pod and carries its own read-only flag', () => {
+  const spec = specOfPodVolume({ name: 'data', nfs: { server: 's', path: '/p', readOnly: true } })
+  assert.deepEqual(spec, {
+    name: 'data',
+    from: 'pod',
+    mode: 'Filesystem',
+    readOnly: true,
+    source: { kind: 'nfs', value: { server: 's', path: '/p', readOnly: true } },
+  })
+})
+
+test('PLUG-13: a persistent volume is read-only only by the claim reference', () => {
+  const pv = volume({ volumeMode: 'Block', csi: { driver: 'd', volumeHandle: 'h', readOnly: true } })
+  const spec = specOfPersistentVolume(pv, false)
+  assert.deepEqual([spec.name, spec.mode, spec.readOnly, spec.persistentVolume], ['pv1', 'Block', false, pv])
+  assert.equal(specOfPersistentVolume(pv, true).readOnly, true)
+  assert.equal(hasSource(spec, 'csi') && spec.source.value.driver, 'd')
+})
+
+test('ID-8, PLUG-18: a persistent volume without a mode is an error', () => {
+  const pv = volume({ nfs: { server: 's', path: '/p' } })
+  assert.throws(() => specOfPersistentVolume(pv, false), { message: 'cannot get volumeMode for volume: pv1' })
+})
+
+test('an unknown source gets a clear answer', () => {
+  assert.throws(() => specOfPodVolume({ name: 'data' }), {
+    code: 'NoPluginMatched',
+    message: /no volume plugin matched/,
+  })
+  assert.throws(() => specOfPersistentVolume(volume({ volumeMode: 'Filesystem' }), false), { code: 'NoPluginMatched' })
+})
