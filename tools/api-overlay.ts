@@ -14,6 +14,7 @@ export const inlined: ReadonlySet<string> = new Set([
   'core.EphemeralContainer.ephemeralContainerCommon',
   'core.SecretProjection.localObjectReference',
   'core.ConfigMapProjection.localObjectReference',
+  'core.ConfigMapVolumeSource.localObjectReference',
   'core.SecretEnvSource.localObjectReference',
   'core.ConfigMapEnvSource.localObjectReference',
   'core.SecretKeySelector.localObjectReference',

@@ -335,8 +335,7 @@ export interface ConfigMapProjection extends LocalObjectReference {
   readonly optional?: boolean
 }
 
-export interface ConfigMapVolumeSource {
-  readonly localObjectReference?: LocalObjectReference
+export interface ConfigMapVolumeSource extends LocalObjectReference {
   readonly items?: readonly KeyToPath[]
   readonly defaultMode?: number
   readonly optional?: boolean
@@ -657,15 +656,7 @@ export interface HostIP {
 
 export interface HostPathVolumeSource {
   readonly path: string
-  readonly type?:
-    | ''
-    | 'DirectoryOrCreate'
-    | 'Directory'
-    | 'FileOrCreate'
-    | 'File'
-    | 'Socket'
-    | 'CharDevice'
-    | 'BlockDevice'
+  readonly type?: '' | 'DirectoryOrCreate' | 'Directory' | 'FileOrCreate' | 'File' | 'Socket' | 'CharDevice' | 'BlockDevice'
 }
 
 export interface ISCSIPersistentVolumeSource {
@@ -945,16 +936,7 @@ export interface PersistentVolumeClaimStatus {
   readonly capacity?: Readonly<Record<string, Quantity>>
   readonly conditions?: readonly PersistentVolumeClaimCondition[]
   readonly allocatedResources?: Readonly<Record<string, Quantity>>
-  readonly allocatedResourceStatuses?: Readonly<
-    Record<
-      string,
-      | 'ControllerResizeInProgress'
-      | 'ControllerResizeInfeasible'
-      | 'NodeResizePending'
-      | 'NodeResizeInProgress'
-      | 'NodeResizeInfeasible'
-    >
-  >
+  readonly allocatedResourceStatuses?: Readonly<Record<string, 'ControllerResizeInProgress' | 'ControllerResizeInfeasible' | 'NodeResizePending' | 'NodeResizeInProgress' | 'NodeResizeInfeasible'>>
   readonly currentVolumeAttributesClassName?: string
   readonly modifyVolumeStatus?: ModifyVolumeStatus
 }

@@ -383,7 +383,7 @@ export const messages: Readonly<Record<string, MessageSchema>> = {
   },
   'core.ConfigMapVolumeSource': {
     fields: [
-      { name: 'localObjectReference', number: 1, shape: 'one', type: 'core.LocalObjectReference' },
+      { name: 'localObjectReference', number: 1, shape: 'inline', type: 'core.LocalObjectReference' },
       { name: 'items', number: 2, shape: 'list', type: 'core.KeyToPath' },
       { name: 'defaultMode', number: 3, shape: 'one', type: 'int32' },
       { name: 'optional', number: 4, shape: 'one', type: 'bool' },
