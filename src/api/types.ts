@@ -656,7 +656,15 @@ export interface HostIP {
 
 export interface HostPathVolumeSource {
   readonly path: string
-  readonly type?: '' | 'DirectoryOrCreate' | 'Directory' | 'FileOrCreate' | 'File' | 'Socket' | 'CharDevice' | 'BlockDevice'
+  readonly type?:
+    | ''
+    | 'DirectoryOrCreate'
+    | 'Directory'
+    | 'FileOrCreate'
+    | 'File'
+    | 'Socket'
+    | 'CharDevice'
+    | 'BlockDevice'
 }
 
 export interface ISCSIPersistentVolumeSource {
@@ -936,7 +944,16 @@ export interface PersistentVolumeClaimStatus {
   readonly capacity?: Readonly<Record<string, Quantity>>
   readonly conditions?: readonly PersistentVolumeClaimCondition[]
   readonly allocatedResources?: Readonly<Record<string, Quantity>>
-  readonly allocatedResourceStatuses?: Readonly<Record<string, 'ControllerResizeInProgress' | 'ControllerResizeInfeasible' | 'NodeResizePending' | 'NodeResizeInProgress' | 'NodeResizeInfeasible'>>
+  readonly allocatedResourceStatuses?: Readonly<
+    Record<
+      string,
+      | 'ControllerResizeInProgress'
+      | 'ControllerResizeInfeasible'
+      | 'NodeResizePending'
+      | 'NodeResizeInProgress'
+      | 'NodeResizeInfeasible'
+    >
+  >
   readonly currentVolumeAttributesClassName?: string
   readonly modifyVolumeStatus?: ModifyVolumeStatus
 }
