@@ -23,6 +23,10 @@ function generate(folder: string): void {
   }
   const buf = path.join(root, 'node_modules/.bin/buf')
   const env = { ...process.env, PATH: `${path.dirname(process.execPath)}:${process.env['PATH'] ?? ''}` }
-  const result = spawnSync(buf, ['generate', '--template', JSON.stringify(template)], { cwd: folder, env, stdio: 'inherit' })
+  const result = spawnSync(buf, ['generate', '--template', JSON.stringify(template)], {
+    cwd: folder,
+    env,
+    stdio: 'inherit',
+  })
   if (result.status !== 0) throw new Error(`buf generate failed in ${folder}`)
 }

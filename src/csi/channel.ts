@@ -97,7 +97,10 @@ function failed(error: ServiceError | null, method: DescMethod): CsiError {
 }
 
 /** A message as it may be shown: fields marked as secret are cut (SIDE-5). */
-export function printable<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): Record<string, unknown> {
+export function printable<Desc extends DescMessage>(
+  schema: Desc,
+  message: MessageShape<Desc>,
+): Record<string, unknown> {
   const shown: Record<string, unknown> = {}
   const values = message as Record<string, unknown>
   for (const field of schema.fields) {

@@ -1,7 +1,7 @@
 // What does a gRPC status say about the world? One table turns each code into an effect: did nothing happen, or
 // may the call still be running? (rules CSI-15, CSI-16, SIDE-16, SIDE-38)
 import { VolumeError } from '../volume/effect.ts'
-import type { Effect } from '../volume/effect.ts'
+import type { Effect, ErrorTag } from '../volume/effect.ts'
 
 export const statusCodes = {
   OK: 0,
@@ -25,9 +25,7 @@ export const statusCodes = {
 
 export type StatusName = keyof typeof statusCodes
 
-const names = new Map<number, StatusName>(
-  Object.entries(statusCodes).map(([name, code]) => [code, name as StatusName]),
-)
+const names = new Map<number, StatusName>(Object.entries(statusCodes).map(([name, code]) => [code, name as StatusName]))
 
 /** A call that was answered with a status, or was never answered at all. `code` is the status name. */
 export class CsiError extends VolumeError {
@@ -39,6 +37,7 @@ export class CsiError extends VolumeError {
     super(status, `rpc error: code = ${spoken(status)} desc = ${details}`, {
       effect: options.effect ?? effectOf(status),
       ...(options.cause === undefined ? {} : { cause: options.cause }),
+      tags: tagsOf(status),
     })
     this.status = status
     this.rpc = options.rpc ?? ''
@@ -61,6 +60,20 @@ const uncertain: ReadonlySet<StatusName> = new Set([
 
 export function effectOf(status: StatusName): Effect {
   return uncertain.has(status) ? 'unknown' : 'none'
+}
+
+function tagsOf(status: StatusName): readonly ErrorTag[] {
+  switch (status) {
+    case 'FAILED_PRECONDITION':
+      return ['failedPrecondition']
+    case 'NOT_FOUND':
+      return ['infeasible', 'notFound']
+    case 'INVALID_ARGUMENT':
+    case 'OUT_OF_RANGE':
+      return ['infeasible']
+    default:
+      return []
+  }
 }
 
 /** What a failed CreateVolume means for its claim (SIDE-16, XPR-7). */

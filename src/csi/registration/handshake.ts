@@ -1,0 +1,161 @@
+// How does a plugin become a registered driver? The handshake of the plugin watcher (REG-4 … REG-8), and the direct
+// way for drivers without a registrar (REG-9).
+import type { Clock } from '../../clock/clock.ts'
+import { asVolumeError, VolumeError } from '../../volume/effect.ts'
+import { createCall } from '../deadline.ts'
+import { openDriver } from '../drivers.ts'
+import type { Connect, Driver, Drivers } from '../drivers.ts'
+import { Registration } from '../proto/registration_pb.ts'
+import { unaryClient } from '../service.ts'
+import type { NodeInfoPublisher } from './node-info.ts'
+import { checkDriverName, compareVersions, highestSupported } from './versions.ts'
+import type { Version } from './versions.ts'
+
+export interface HandshakeDeps {
+  readonly connect: Connect
+  readonly clock: Clock
+  readonly drivers: Drivers
+  readonly nodeInfo: NodeInfoPublisher
+}
+
+/** A finished registration; `driver` was added to the drivers. */
+export interface Registered {
+  readonly driver: Driver
+  readonly version: Version
+}
+
+export interface Handshake {
+  /** Talks to a registration socket. Failures are told to the plugin and thrown. */
+  register(socketPath: string, signal: AbortSignal): Promise<Registered>
+  /** A driver without a registrar: its name comes from GetPluginInfo and must be the expected one, if any. */
+  registerDirectly(endpoint: string, expectedName: string | undefined, signal: AbortSignal): Promise<Registered>
+  /** REG-5: no call is made to the plugin, which is gone. */
+  unregister(registered: Registered, signal: AbortSignal): Promise<void>
+}
+
+const pluginType = 'CSIPlugin'
+const dialMs = 10_000
+const infoMs = 1_000
+const notifyMs = 5_000
+
+export function createHandshake(deps: HandshakeDeps): Handshake {
+  const { connect, clock, drivers, nodeInfo } = deps
+  const versions = new Map<string, Version>()
+
+  const validate = (name: string, offered: readonly string[]): Version => {
+    checkDriverName(name)
+    const highest = highestSupported(offered)
+    const present = versions.get(name)
+    if (present && compareVersions(present, highest) >= 0) {
+      const message = `cannot register CSI driver ${name}: a driver of that name is already registered with version ${present.join('.')}`
+      throw new VolumeError('RegistrationRefused', message, { effect: 'none' })
+    }
+    return highest
+  }
+  /** REG-7: stored first, so that a removal during the calls finds it; undone on any failure. */
+  const install = async (
+    name: string,
+    endpoint: string,
+    version: Version,
+    signal: AbortSignal,
+  ): Promise<Registered> => {
+    const driver = openDriver({ name, endpoint, connect, clock })
+    try {
+      const info = await driver.node.info(signal)
+      await nodeInfo.install(name, info, signal)
+    } catch (error) {
+      driver[Symbol.dispose]()
+      throw error
+    }
+    versions.set(name, version)
+    drivers.add(driver)
+    return { driver, version }
+  }
+  const unregister = async ({ driver, version }: Registered, signal: AbortSignal) => {
+    // A newer instance may have taken the name meanwhile (T-29): then there is nothing of ours left to remove.
+    if (drivers.get(driver.name) !== driver) return driver[Symbol.dispose]()
+    if (versions.get(driver.name) === version) versions.delete(driver.name)
+    drivers.remove(driver)
+    await nodeInfo.uninstall(driver.name, signal)
+  }
+  return {
+    unregister,
+    async register(socketPath, signal) {
+      using connection = connect(socketPath)
+      const client = unaryClient(Registration, connection.transport)
+      const within = (timeoutMs: number) => createCall(clock, timeoutMs)
+      await reachable(deps, socketPath, client, signal)
+      const info = await within(infoMs)('GetInfo', (options) => client.getInfo({}, options), signal)
+      const notify = (pluginRegistered: boolean, error: string) =>
+        within(notifyMs)(
+          'NotifyRegistrationStatus',
+          (o) => client.notifyRegistrationStatus({ pluginRegistered, error }, o),
+          signal,
+        )
+      let registered: Registered
+      try {
+        if (info.type !== pluginType)
+          throw new VolumeError(
+            'RegistrationRefused',
+            `no handler registered for plugin type: ${info.type} at socket ${socketPath}`,
+            { effect: 'none' },
+          )
+        const version = validate(info.name, info.supportedVersions)
+        registered = await install(info.name, info.endpoint === '' ? socketPath : info.endpoint, version, signal)
+      } catch (error) {
+        const { message } = asVolumeError(error)
+        await notify(false, `RegisterPlugin error -- plugin registration failed with err: ${message}`).catch(() => {})
+        throw error
+      }
+      try {
+        await notify(true, '')
+      } catch (error) {
+        await unregister(registered, signal)
+        throw error
+      }
+      return registered
+    },
+    async registerDirectly(endpoint, expectedName, signal) {
+      using probe = openDriver({ name: expectedName ?? '', endpoint, connect, clock })
+      await probe.identity.waitReady(signal)
+      const { name } = await probe.identity.info(signal)
+      if (expectedName !== undefined && expectedName !== name) {
+        const message = `the driver at ${endpoint} calls itself ${name}, not ${expectedName}`
+        throw new VolumeError('RegistrationRefused', message, { effect: 'none' })
+      }
+      return install(name, endpoint, validate(name, ['1.0.0']), signal)
+    },
+  }
+}
+
+/** REG-4 dials for up to ten seconds; a socket file may exist a moment before its server listens. */
+async function reachable(
+  { clock }: HandshakeDeps,
+  socketPath: string,
+  client: { getInfo: (request: object, options: { signal: AbortSignal; timeoutMs: number }) => Promise<unknown> },
+  signal: AbortSignal,
+): Promise<void> {
+  using deadline = clock.deadline(dialMs, signal)
+  for (;;) {
+    try {
+      await createCall(clock, infoMs)(
+        'GetInfo',
+        (options) => client.getInfo({}, { timeoutMs: infoMs, ...options }),
+        deadline.signal,
+      )
+      return
+    } catch (error) {
+      if (deadline.signal.aborted || !isUnavailable(error)) {
+        throw new VolumeError('RegistrationFailed', `failed to dial socket ${socketPath}`, {
+          effect: 'none',
+          cause: error,
+        })
+      }
+      await clock.sleep(200, deadline.signal).catch(() => {})
+    }
+  }
+}
+
+function isUnavailable(error: unknown): boolean {
+  return error instanceof VolumeError && error.code === 'UNAVAILABLE'
+}
