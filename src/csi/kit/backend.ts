@@ -1,0 +1,71 @@
+// What does a driver author supply? Where records are kept and how storage is made; the kit does the protocol.
+// Every method is idempotent: a crashed driver is asked the same thing again.
+
+export interface VolumeRecord {
+  readonly id: string
+  readonly name: string
+  readonly capacityBytes: bigint
+  readonly parameters: Readonly<Record<string, string>>
+  readonly source?: { readonly kind: 'snapshot' | 'volume'; readonly id: string }
+  /** The node whose topology segment the volume lives in; absent when every node reaches it. */
+  readonly node?: string
+  /** Made by NodePublishVolume for one pod, removed by NodeUnpublishVolume. */
+  readonly ephemeral?: boolean
+  /** Nodes the volume is published to by the controller. */
+  readonly attachments: Readonly<Record<string, Attachment>>
+}
+
+export interface Attachment {
+  readonly readOnly: boolean
+  readonly shared: boolean
+}
+
+export interface SnapshotRecord {
+  readonly id: string
+  readonly name: string
+  readonly sourceVolumeId: string
+  readonly sizeBytes: bigint
+  readonly createdMs: number
+}
+
+/** Durable for real drivers: what `put` has answered survives a crash. */
+export interface Records {
+  volume(id: string, signal: AbortSignal): Promise<VolumeRecord | undefined>
+  volumes(signal: AbortSignal): Promise<readonly VolumeRecord[]>
+  putVolume(record: VolumeRecord, signal: AbortSignal): Promise<void>
+  removeVolume(id: string, signal: AbortSignal): Promise<void>
+  snapshot(id: string, signal: AbortSignal): Promise<SnapshotRecord | undefined>
+  snapshots(signal: AbortSignal): Promise<readonly SnapshotRecord[]>
+  putSnapshot(record: SnapshotRecord, signal: AbortSignal): Promise<void>
+  removeSnapshot(id: string, signal: AbortSignal): Promise<void>
+  /** Ids of the nodes that may be published to. */
+  nodes(signal: AbortSignal): Promise<readonly string[]>
+}
+
+export interface StorageBackend {
+  create(record: VolumeRecord, signal: AbortSignal): Promise<void>
+  remove(record: VolumeRecord, signal: AbortSignal): Promise<void>
+  grow(record: VolumeRecord, sizeBytes: bigint, signal: AbortSignal): Promise<void>
+  snapshot(snapshot: SnapshotRecord, source: VolumeRecord, signal: AbortSignal): Promise<void>
+  removeSnapshot(snapshot: SnapshotRecord, signal: AbortSignal): Promise<void>
+  availableBytes(signal: AbortSignal): Promise<bigint>
+}
+
+export interface StageInput {
+  readonly volume: VolumeRecord
+  readonly path: string
+  readonly access:
+    | { readonly kind: 'block' }
+    | { readonly kind: 'mount'; readonly fsType: string; readonly options: readonly string[] }
+  readonly readOnly: boolean
+}
+
+export interface NodeBackend {
+  /** Makes the volume's filesystem visible at `path` (a directory), or prepares its device for block access. */
+  stage(input: StageInput, signal: AbortSignal): Promise<void>
+  unstage(volume: VolumeRecord, path: string, signal: AbortSignal): Promise<void>
+  /** What a block publish binds to the target. */
+  device(volume: VolumeRecord, signal: AbortSignal): Promise<string>
+  /** After the controller has grown the storage: the filesystem at `path`, or the device, follows. */
+  grow(volume: VolumeRecord, path: string, signal: AbortSignal): Promise<void>
+}

@@ -1,0 +1,99 @@
+// What must a driver refuse before doing anything? Missing arguments, impossible capabilities, two operations on one
+// volume at the same time.
+import { CsiError } from '../codes.ts'
+import type { StatusName } from '../codes.ts'
+import { VolumeCapability_AccessMode_Mode as Mode } from '../proto/csi_pb.ts'
+import type { CapacityRange, VolumeCapability } from '../proto/csi_pb.ts'
+
+export function fail(status: StatusName, details: string): CsiError {
+  return new CsiError(status, details)
+}
+
+export function requireText(value: string, name: string): void {
+  if (value === '') throw fail('INVALID_ARGUMENT', `${name} missing in request`)
+}
+
+export function requireCapability(
+  capability: VolumeCapability | undefined,
+  allowedModes: ReadonlySet<number>,
+): VolumeCapability {
+  if (!capability) throw fail('INVALID_ARGUMENT', 'volume capability missing in request')
+  const problem = capabilityProblem(capability, allowedModes)
+  if (problem) throw fail('INVALID_ARGUMENT', problem)
+  return capability
+}
+
+export function capabilityProblem(capability: VolumeCapability, allowedModes: ReadonlySet<number>): string | undefined {
+  if (capability.accessType.case === undefined) return 'neither block nor mount access requested'
+  const mode = capability.accessMode?.mode ?? 0
+  if (!allowedModes.has(mode)) return `access mode ${mode} is not supported`
+  return undefined
+}
+
+export const singleNodeModes: ReadonlySet<number> = new Set([
+  Mode.SINGLE_NODE_WRITER,
+  Mode.SINGLE_NODE_READER_ONLY,
+  Mode.SINGLE_NODE_SINGLE_WRITER,
+  Mode.SINGLE_NODE_MULTI_WRITER,
+])
+
+export const allModes: ReadonlySet<number> = new Set([
+  ...singleNodeModes,
+  Mode.MULTI_NODE_READER_ONLY,
+  Mode.MULTI_NODE_SINGLE_WRITER,
+  Mode.MULTI_NODE_MULTI_WRITER,
+])
+
+export function isMultiNode(capability: VolumeCapability): boolean {
+  return !singleNodeModes.has(capability.accessMode?.mode ?? 0)
+}
+
+export interface SizeLimits {
+  readonly minimumBytes: bigint
+  readonly maximumBytes: bigint
+}
+
+/** The size to make: what is required, or the least a volume can be; never above the caller's limit or ours. */
+export function chooseSize(range: CapacityRange | undefined, limits: SizeLimits): bigint {
+  const required = range?.requiredBytes ?? 0n
+  const limit = range?.limitBytes ?? 0n
+  if (required < 0n || limit < 0n) throw fail('INVALID_ARGUMENT', 'sizes must not be negative')
+  if (limit > 0n && required > limit) throw fail('INVALID_ARGUMENT', 'required bytes exceed limit bytes')
+  if (required > limits.maximumBytes) {
+    throw fail('OUT_OF_RANGE', `requested ${required} bytes, at most ${limits.maximumBytes} are possible`)
+  }
+  const size = required > limits.minimumBytes ? required : limits.minimumBytes
+  if (limit > 0n && size > limit) throw fail('OUT_OF_RANGE', `the smallest volume has ${size} bytes`)
+  return size
+}
+
+/** At most one call in flight per key; a second one is told to come back (WIRE-3: ABORTED). */
+export function createExclusive() {
+  const busy = new Set<string>()
+  return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
+    if (busy.has(key)) throw fail('ABORTED', `an operation on ${key} is already in progress`)
+    busy.add(key)
+    try {
+      return await work()
+    } finally {
+      busy.delete(key)
+    }
+  }
+}
+
+export type Exclusive = ReturnType<typeof createExclusive>
+
+/** One page of a list; tokens are positions. */
+export function pageOf<T>(
+  items: readonly T[],
+  maxEntries: number,
+  startingToken: string,
+): { page: readonly T[]; nextToken: string } {
+  if (maxEntries < 0) throw fail('INVALID_ARGUMENT', 'max_entries must not be negative')
+  const start = startingToken === '' ? 0 : Number(startingToken)
+  if (!Number.isInteger(start) || start < 0 || start > items.length) {
+    throw fail('ABORTED', `starting token ${JSON.stringify(startingToken)} is not valid`)
+  }
+  const end = maxEntries === 0 ? items.length : Math.min(items.length, start + maxEntries)
+  return { page: items.slice(start, end), nextToken: end < items.length ? String(end) : '' }
+}

@@ -1,0 +1,308 @@
+// How are volumes made, attached, listed, grown and removed? The Controller service over records and a backend.
+//
+// 1. A record is written before storage is made and removed after storage is gone: a crash leaves a record, never
+//    storage that nobody knows of.
+// 2. An id is made from the volume's name, so a repeated CreateVolume finds its own work.
+import { createHash } from 'node:crypto'
+import type { MessageInitShape } from '@bufbuild/protobuf'
+import type { Controller, CreateVolumeRequest, VolumeCapability, VolumeSchema } from '../proto/csi_pb.ts'
+import type { UnaryHandlers } from '../service.ts'
+import type { VolumeRecord } from './backend.ts'
+import {
+  allModes,
+  capabilityProblem,
+  chooseSize,
+  fail,
+  isMultiNode,
+  pageOf,
+  requireCapability,
+  requireText,
+  singleNodeModes,
+} from './checks.ts'
+import type { KitDeps } from './driver.ts'
+import { controllerCapabilities } from './identity.ts'
+
+type Handlers = UnaryHandlers<typeof Controller>
+
+export function controllerHandlers(deps: KitDeps): Handlers {
+  const { settings, records, storage } = deps
+  return {
+    controllerGetCapabilities: async () => controllerCapabilities(settings),
+    ...lifeHandlers(deps),
+    ...(settings.attach ? attachHandlers(deps) : {}),
+    ...listHandlers(deps),
+    async validateVolumeCapabilities(request, signal) {
+      requireText(request.volumeId, 'volume id')
+      if (request.volumeCapabilities.length === 0)
+        throw fail('INVALID_ARGUMENT', 'volume capabilities missing in request')
+      await requireVolume(deps, request.volumeId, signal)
+      const modes = settings.multiNode ? allModes : singleNodeModes
+      const problem = request.volumeCapabilities.map((each) => capabilityProblem(each, modes)).find(Boolean)
+      if (problem) return { message: problem }
+      const { volumeContext, volumeCapabilities, parameters } = request
+      return { confirmed: { volumeContext, volumeCapabilities, parameters } }
+    },
+    async getCapacity(request, signal) {
+      const segment = settings.topologyKey && request.accessibleTopology?.segments[settings.topologyKey]
+      if (segment && segment !== settings.nodeId) return { availableCapacity: 0n }
+      const free = await storage.availableBytes(signal)
+      const used = (await records.volumes(signal)).reduce((sum, { capacityBytes }) => sum + capacityBytes, 0n)
+      const offered = settings.capacityBytes === undefined ? free : settings.capacityBytes - used
+      const available = offered < 0n ? 0n : offered
+      const largest = available < settings.maximumVolumeBytes ? available : settings.maximumVolumeBytes
+      return {
+        availableCapacity: available,
+        maximumVolumeSize: largest,
+        minimumVolumeSize: settings.minimumVolumeBytes,
+      }
+    },
+  }
+}
+
+function lifeHandlers(deps: KitDeps): Pick<Handlers, 'createVolume' | 'deleteVolume' | 'controllerExpandVolume'> {
+  const { settings, records, storage, exclusive } = deps
+  return {
+    createVolume(request, signal) {
+      requireText(request.name, 'name')
+      checkCapabilities(request.volumeCapabilities, settings.multiNode)
+      const id = volumeId(request.name)
+      return exclusive(id, async () => {
+        const wanted = await plannedVolume(deps, id, request, signal)
+        const present = await records.volume(id, signal)
+        if (present) checkSame(present, wanted, request)
+        else await checkRoom(deps, wanted.capacityBytes, signal)
+        const record = present ?? wanted
+        if (!present) await records.putVolume(record, signal)
+        await storage.create(record, signal).catch(async (error: unknown) => {
+          // The storage refused: nothing may stay behind under this name. If undoing fails too, the record keeps the trace.
+          if (!present)
+            await storage.remove(record, signal).then(
+              () => records.removeVolume(id, signal),
+              () => {},
+            )
+          throw error
+        })
+        return { volume: volumeMessage(deps, record) }
+      })
+    },
+    deleteVolume(request, signal) {
+      requireText(request.volumeId, 'volume id')
+      return exclusive(request.volumeId, async () => {
+        const record = await records.volume(request.volumeId, signal)
+        if (!record) return {}
+        if (Object.keys(record.attachments).length > 0) {
+          throw fail(
+            'FAILED_PRECONDITION',
+            `volume ${record.id} is still published to ${Object.keys(record.attachments).join(', ')}`,
+          )
+        }
+        await storage.remove(record, signal)
+        await records.removeVolume(record.id, signal)
+        return {}
+      })
+    },
+    controllerExpandVolume(request, signal) {
+      requireText(request.volumeId, 'volume id')
+      if (!request.capacityRange) throw fail('INVALID_ARGUMENT', 'capacity range missing in request')
+      const size = chooseSize(request.capacityRange, limitsOf(deps))
+      return exclusive(request.volumeId, async () => {
+        const record = await requireVolume(deps, request.volumeId, signal)
+        const isMount = request.volumeCapability?.accessType.case !== 'block'
+        if (size > record.capacityBytes) {
+          await checkRoom(deps, size - record.capacityBytes, signal)
+          await storage.grow(record, size, signal)
+          await records.putVolume({ ...record, capacityBytes: size }, signal)
+        }
+        const capacityBytes = size > record.capacityBytes ? size : record.capacityBytes
+        return { capacityBytes, nodeExpansionRequired: isMount || settings.topologyKey !== undefined }
+      })
+    },
+  }
+}
+
+function attachHandlers(deps: KitDeps): Pick<Handlers, 'controllerPublishVolume' | 'controllerUnpublishVolume'> {
+  const { settings, records, exclusive } = deps
+  return {
+    controllerPublishVolume(request, signal) {
+      requireText(request.volumeId, 'volume id')
+      requireText(request.nodeId, 'node id')
+      const capability = requireCapability(request.volumeCapability, settings.multiNode ? allModes : singleNodeModes)
+      return exclusive(request.volumeId, async () => {
+        const record = await requireVolume(deps, request.volumeId, signal)
+        const nodes = await records.nodes(signal)
+        if (!nodes.includes(request.nodeId)) throw fail('NOT_FOUND', `node ${request.nodeId} does not exist`)
+        const wanted = { readOnly: request.readonly, shared: isMultiNode(capability) }
+        const present = record.attachments[request.nodeId]
+        if (present && (present.readOnly !== wanted.readOnly || present.shared !== wanted.shared)) {
+          throw fail('ALREADY_EXISTS', `volume ${record.id} is published to ${request.nodeId} in another way`)
+        }
+        if (!present) await checkAttachable(deps, record, wanted.shared, request.nodeId, signal)
+        const attachments = { ...record.attachments, [request.nodeId]: wanted }
+        if (!present) await records.putVolume({ ...record, attachments }, signal)
+        return { publishContext: { 'hawser.dev/attached-to': request.nodeId } }
+      })
+    },
+    controllerUnpublishVolume(request, signal) {
+      requireText(request.volumeId, 'volume id')
+      return exclusive(request.volumeId, async () => {
+        const record = await records.volume(request.volumeId, signal)
+        // An unknown volume is published nowhere: that is what the caller wants.
+        if (!record) return {}
+        const attachments: Record<string, VolumeRecord['attachments'][string]> = { ...record.attachments }
+        if (request.nodeId === '') for (const node of Object.keys(attachments)) delete attachments[node]
+        else delete attachments[request.nodeId]
+        await records.putVolume({ ...record, attachments }, signal)
+        return {}
+      })
+    },
+  }
+}
+
+function listHandlers(deps: KitDeps): Pick<Handlers, 'listVolumes' | 'controllerGetVolume'> {
+  const entry = (record: VolumeRecord) => ({
+    volume: volumeMessage(deps, record),
+    status: { publishedNodeIds: Object.keys(record.attachments).toSorted() },
+  })
+  return {
+    async listVolumes(request, signal) {
+      const records = (await deps.records.volumes(signal)).filter(({ ephemeral }) => !ephemeral)
+      const { page, nextToken } = pageOf(records, request.maxEntries, request.startingToken)
+      return { entries: page.map(entry), nextToken }
+    },
+    async controllerGetVolume(request, signal) {
+      requireText(request.volumeId, 'volume id')
+      return entry(await requireVolume(deps, request.volumeId, signal))
+    },
+  }
+}
+
+export async function requireVolume(deps: KitDeps, id: string, signal: AbortSignal): Promise<VolumeRecord> {
+  const record = await deps.records.volume(id, signal)
+  if (!record) throw fail('NOT_FOUND', `volume ${id} does not exist`)
+  return record
+}
+
+export function hashedId(prefix: string, name: string): string {
+  return `${prefix}-${createHash('sha256').update(name).digest('hex').slice(0, 32)}`
+}
+
+const volumeId = (name: string) => hashedId('vol', name)
+const limitsOf = ({ settings }: KitDeps) => ({
+  minimumBytes: settings.minimumVolumeBytes,
+  maximumBytes: settings.maximumVolumeBytes,
+})
+
+function checkCapabilities(capabilities: readonly VolumeCapability[], multiNode: boolean): void {
+  if (capabilities.length === 0) throw fail('INVALID_ARGUMENT', 'volume capabilities missing in request')
+  for (const capability of capabilities) requireCapability(capability, multiNode ? allModes : singleNodeModes)
+}
+
+async function plannedVolume(
+  deps: KitDeps,
+  id: string,
+  request: CreateVolumeRequest,
+  signal: AbortSignal,
+): Promise<VolumeRecord> {
+  const size = chooseSize(request.capacityRange, limitsOf(deps))
+  const source = await contentSource(deps, request, signal)
+  if (source && source.sizeBytes > size) {
+    const limit = request.capacityRange?.limitBytes ?? 0n
+    if ((request.capacityRange?.requiredBytes ?? 0n) > 0n || (limit > 0n && source.sizeBytes > limit)) {
+      throw fail('OUT_OF_RANGE', `the source holds ${source.sizeBytes} bytes, more than the ${size} requested`)
+    }
+  }
+  const { topologyKey, nodeId } = deps.settings
+  checkTopology(deps, request)
+  return {
+    id,
+    name: request.name,
+    capacityBytes: source && source.sizeBytes > size ? source.sizeBytes : size,
+    parameters: request.parameters,
+    attachments: {},
+    ...(source && { source: { kind: source.kind, id: source.id } }),
+    ...(topologyKey && { node: nodeId }),
+  }
+}
+
+async function contentSource(deps: KitDeps, request: CreateVolumeRequest, signal: AbortSignal) {
+  const type = request.volumeContentSource?.type
+  switch (type?.case) {
+    case undefined:
+      if (request.volumeContentSource) throw fail('INVALID_ARGUMENT', 'content source without a type')
+      return undefined
+    case 'snapshot': {
+      const snapshot = await deps.records.snapshot(type.value.snapshotId, signal)
+      if (!snapshot) throw fail('NOT_FOUND', `snapshot ${type.value.snapshotId} does not exist`)
+      return { kind: 'snapshot' as const, id: snapshot.id, sizeBytes: snapshot.sizeBytes }
+    }
+    case 'volume': {
+      const volume = await requireVolume(deps, type.value.volumeId, signal)
+      return { kind: 'volume' as const, id: volume.id, sizeBytes: volume.capacityBytes }
+    }
+    default:
+      return type satisfies never
+  }
+}
+
+function checkTopology({ settings }: KitDeps, request: CreateVolumeRequest): void {
+  const { topologyKey, nodeId } = settings
+  const requisite = request.accessibilityRequirements?.requisite ?? []
+  if (!topologyKey || requisite.length === 0) return
+  const reachable = requisite.some(
+    ({ segments }) => segments[topologyKey] === undefined || segments[topologyKey] === nodeId,
+  )
+  if (!reachable) throw fail('RESOURCE_EXHAUSTED', `volumes can be made on ${nodeId} only`)
+}
+
+function checkSame(present: VolumeRecord, wanted: VolumeRecord, request: CreateVolumeRequest): void {
+  const limit = request.capacityRange?.limitBytes ?? 0n
+  const required = request.capacityRange?.requiredBytes ?? 0n
+  const sizeFits = present.capacityBytes >= required && (limit === 0n || present.capacityBytes <= limit)
+  const sameSource = present.source?.kind === wanted.source?.kind && present.source?.id === wanted.source?.id
+  if (!sizeFits || !sameSource)
+    throw fail('ALREADY_EXISTS', `volume ${present.name} exists with another size or source`)
+}
+
+async function checkRoom({ settings, records }: KitDeps, bytes: bigint, signal: AbortSignal): Promise<void> {
+  if (settings.capacityBytes === undefined) return
+  const used = (await records.volumes(signal)).reduce((sum, { capacityBytes }) => sum + capacityBytes, 0n)
+  if (used + bytes > settings.capacityBytes) {
+    throw fail('RESOURCE_EXHAUSTED', `${bytes} bytes requested, ${settings.capacityBytes - used} left`)
+  }
+}
+
+async function checkAttachable(
+  deps: KitDeps,
+  record: VolumeRecord,
+  shared: boolean,
+  nodeId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const others = Object.entries(record.attachments)
+  if (others.length > 0 && (!shared || others.some(([, other]) => !other.shared))) {
+    throw fail('FAILED_PRECONDITION', `volume ${record.id} is published to ${others.map(([node]) => node).join(', ')}`)
+  }
+  const limit = deps.settings.maxVolumesPerNode
+  if (limit === 0n) return
+  const attached = (await deps.records.volumes(signal)).filter(({ attachments }) => nodeId in attachments).length
+  if (BigInt(attached) >= limit) throw fail('RESOURCE_EXHAUSTED', `node ${nodeId} holds ${attached} volumes already`)
+}
+
+function volumeMessage({ settings }: KitDeps, record: VolumeRecord): MessageInitShape<typeof VolumeSchema> {
+  const { source } = record
+  return {
+    volumeId: record.id,
+    capacityBytes: record.capacityBytes,
+    volumeContext: record.parameters,
+    accessibleTopology:
+      settings.topologyKey && record.node ? [{ segments: { [settings.topologyKey]: record.node } }] : [],
+    ...(source && {
+      contentSource: {
+        type:
+          source.kind === 'snapshot'
+            ? { case: 'snapshot' as const, value: { snapshotId: source.id } }
+            : { case: 'volume' as const, value: { volumeId: source.id } },
+      },
+    }),
+  }
+}

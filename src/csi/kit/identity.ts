@@ -1,0 +1,58 @@
+// Who am I, and what do I offer? The Identity service and the capability lists of the other two.
+import {
+  ControllerServiceCapability_RPC_Type as ControllerRpc,
+  NodeServiceCapability_RPC_Type as NodeRpc,
+  PluginCapability_Service_Type as Service,
+  PluginCapability_VolumeExpansion_Type as Expansion,
+} from '../proto/csi_pb.ts'
+import type { Identity } from '../proto/csi_pb.ts'
+import type { UnaryHandlers } from '../service.ts'
+import type { DriverSettings, KitDeps } from './driver.ts'
+
+export function identityHandlers({ settings }: KitDeps): UnaryHandlers<typeof Identity> {
+  const services = settings.topologyKey
+    ? [Service.CONTROLLER_SERVICE, Service.VOLUME_ACCESSIBILITY_CONSTRAINTS]
+    : [Service.CONTROLLER_SERVICE]
+  return {
+    getPluginInfo: async () => ({ name: settings.name, vendorVersion: settings.version }),
+    getPluginCapabilities: async () => ({
+      capabilities: [
+        ...services.map((type) => ({ type: { case: 'service' as const, value: { type } } })),
+        { type: { case: 'volumeExpansion' as const, value: { type: Expansion.ONLINE } } },
+      ],
+    }),
+    probe: async () => ({ ready: true }),
+  }
+}
+
+export function controllerCapabilities(settings: DriverSettings) {
+  const types = [
+    ControllerRpc.CREATE_DELETE_VOLUME,
+    ControllerRpc.LIST_VOLUMES,
+    ControllerRpc.GET_CAPACITY,
+    ControllerRpc.CREATE_DELETE_SNAPSHOT,
+    ControllerRpc.LIST_SNAPSHOTS,
+    ControllerRpc.CLONE_VOLUME,
+    ControllerRpc.EXPAND_VOLUME,
+    ControllerRpc.GET_VOLUME,
+    ControllerRpc.SINGLE_NODE_MULTI_WRITER,
+    ...(settings.attach
+      ? [
+          ControllerRpc.PUBLISH_UNPUBLISH_VOLUME,
+          ControllerRpc.PUBLISH_READONLY,
+          ControllerRpc.LIST_VOLUMES_PUBLISHED_NODES,
+        ]
+      : []),
+  ]
+  return { capabilities: types.map((type) => ({ type: { case: 'rpc' as const, value: { type } } })) }
+}
+
+export function nodeCapabilities() {
+  const types = [
+    NodeRpc.STAGE_UNSTAGE_VOLUME,
+    NodeRpc.GET_VOLUME_STATS,
+    NodeRpc.EXPAND_VOLUME,
+    NodeRpc.SINGLE_NODE_MULTI_WRITER,
+  ]
+  return { capabilities: types.map((type) => ({ type: { case: 'rpc' as const, value: { type } } })) }
+}

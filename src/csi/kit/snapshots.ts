@@ -1,0 +1,79 @@
+// How are snapshots cut, listed and removed? The snapshot calls of the Controller service; same rules as volumes:
+// the record first, the storage after it, ids from names.
+import { timestampFromMs } from '@bufbuild/protobuf/wkt'
+import type { Controller } from '../proto/csi_pb.ts'
+import type { UnaryHandlers } from '../service.ts'
+import type { SnapshotRecord } from './backend.ts'
+import { fail, pageOf, requireText } from './checks.ts'
+import { hashedId, requireVolume } from './controller.ts'
+import type { KitDeps } from './driver.ts'
+
+type Handlers = Pick<UnaryHandlers<typeof Controller>, 'createSnapshot' | 'deleteSnapshot' | 'listSnapshots'>
+
+export function snapshotHandlers(deps: KitDeps): Handlers {
+  const { records, storage, exclusive, clock } = deps
+  return {
+    createSnapshot(request, signal) {
+      requireText(request.name, 'name')
+      requireText(request.sourceVolumeId, 'source volume id')
+      const id = hashedId('snap', request.name)
+      return exclusive(id, () =>
+        exclusive(request.sourceVolumeId, async () => {
+          const present = await records.snapshot(id, signal)
+          if (present && present.sourceVolumeId !== request.sourceVolumeId) {
+            throw fail('ALREADY_EXISTS', `snapshot ${request.name} exists for another volume`)
+          }
+          const source = await requireVolume(deps, request.sourceVolumeId, signal)
+          const snapshot: SnapshotRecord = present ?? {
+            id,
+            name: request.name,
+            sourceVolumeId: source.id,
+            sizeBytes: source.capacityBytes,
+            createdMs: clock.now(),
+          }
+          if (!present) await records.putSnapshot(snapshot, signal)
+          await storage.snapshot(snapshot, source, signal).catch(async (error: unknown) => {
+            if (!present) {
+              await storage.removeSnapshot(snapshot, signal).then(
+                () => records.removeSnapshot(id, signal),
+                () => {},
+              )
+            }
+            throw error
+          })
+          return { snapshot: message(snapshot) }
+        }),
+      )
+    },
+    deleteSnapshot(request, signal) {
+      requireText(request.snapshotId, 'snapshot id')
+      return exclusive(request.snapshotId, async () => {
+        const snapshot = await records.snapshot(request.snapshotId, signal)
+        if (!snapshot) return {}
+        await storage.removeSnapshot(snapshot, signal)
+        await records.removeSnapshot(snapshot.id, signal)
+        return {}
+      })
+    },
+    async listSnapshots(request, signal) {
+      const all = await records.snapshots(signal)
+      const chosen = all.filter(
+        ({ id, sourceVolumeId }) =>
+          (request.snapshotId === '' || request.snapshotId === id) &&
+          (request.sourceVolumeId === '' || request.sourceVolumeId === sourceVolumeId),
+      )
+      const { page, nextToken } = pageOf(chosen, request.maxEntries, request.startingToken)
+      return { entries: page.map((snapshot) => ({ snapshot: message(snapshot) })), nextToken }
+    },
+  }
+}
+
+function message(snapshot: SnapshotRecord) {
+  return {
+    snapshotId: snapshot.id,
+    sourceVolumeId: snapshot.sourceVolumeId,
+    sizeBytes: snapshot.sizeBytes,
+    creationTime: timestampFromMs(snapshot.createdMs),
+    readyToUse: true,
+  }
+}

@@ -1,0 +1,57 @@
+// What can go wrong between us and a driver? A transport that answers late, never, twice, or with any status,
+// before or after the driver did its work. Decisions come from the caller, so a seed reproduces them.
+import type { Clock } from '../../clock/clock.ts'
+import { CsiError } from '../codes.ts'
+import type { StatusName } from '../codes.ts'
+import type { Transport } from '../service.ts'
+
+export type Fault =
+  /** The driver never sees the call. */
+  | { readonly kind: 'refused'; readonly status: StatusName }
+  /** The driver did its work, but its answer is lost and this status arrives instead. */
+  | { readonly kind: 'answerLost'; readonly status: StatusName }
+  /** The driver works twice: a proxy repeated the call. */
+  | { readonly kind: 'twice' }
+  /** The answer comes after this time, whatever the caller's deadline; the driver works on regardless. */
+  | { readonly kind: 'late'; readonly ms: number }
+  /** The driver does its work, but no answer ever comes. */
+  | { readonly kind: 'silent' }
+
+/** Asked for each call with its name and how many calls of that name came before. */
+export type ChooseFault = (rpc: string, earlier: number) => Fault | undefined
+
+export function withFaults(transport: Transport, clock: Clock, choose: ChooseFault): Transport {
+  const counts = new Map<string, number>()
+  return async (method, request, options) => {
+    const earlier = counts.get(method.name) ?? 0
+    counts.set(method.name, earlier + 1)
+    const fault = choose(method.name, earlier)
+    // A driver that was reached keeps working when its caller has gone away.
+    const detached = { ...options, signal: new AbortController().signal }
+    switch (fault?.kind) {
+      case undefined:
+        return transport(method, request, options)
+      case 'refused':
+        throw new CsiError(fault.status, 'injected: the call was refused', { rpc: method.name })
+      case 'answerLost':
+        await transport(method, request, detached).catch(() => {})
+        throw new CsiError(fault.status, 'injected: the answer was lost', { rpc: method.name })
+      case 'twice':
+        await transport(method, request, detached)
+        return transport(method, request, options)
+      case 'late': {
+        const answer = transport(method, request, detached)
+        answer.catch(() => {})
+        await clock.sleep(fault.ms, options.signal)
+        return answer
+      }
+      case 'silent':
+        await transport(method, request, detached).catch(() => {})
+        return new Promise((_resolve, reject) => {
+          options.signal.addEventListener('abort', () => reject(options.signal.reason), { once: true })
+        })
+      default:
+        return fault satisfies never
+    }
+  }
+}
