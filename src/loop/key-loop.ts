@@ -3,6 +3,7 @@
 import type { BackoffShape } from '../clock/backoff.ts'
 import { backoff, keyBackoff } from '../clock/backoff.ts'
 import type { Clock } from '../clock/clock.ts'
+import { createSchedule } from './schedule.ts'
 
 /** What a look may answer: nothing more to do, or a time at which to look again. */
 export interface Looked {
@@ -47,13 +48,12 @@ export function createKeyLoop<Key>(options: KeyLoopOptions<Key>): KeyLoop<Key> {
   const stopping = new AbortController()
   const queue = new Set<Key>() // insertion order is the order of work
   const active = new Map<Key, { dirty: boolean }>()
-  const timers = new Map<Key, { time: number; timer: Disposable }>()
   const failing = new Map<Key, Failing>()
   const idleWaiters: (() => void)[] = []
 
-  const wake = (key: Key) => {
+  function wake(key: Key): void {
     if (stopping.signal.aborted) return
-    clearTimer(key)
+    schedule.clear(key)
     const running = active.get(key)
     if (running) running.dirty = true
     else {
@@ -61,16 +61,11 @@ export function createKeyLoop<Key>(options: KeyLoopOptions<Key>): KeyLoop<Key> {
       pump()
     }
   }
+  const schedule = createSchedule<Key>(clock, wake)
   const wakeAt = (key: Key, time: number) => {
     if (stopping.signal.aborted) return
-    const set = timers.get(key)
-    if (set && set.time <= time) return
-    set?.timer[Symbol.dispose]()
-    timers.set(key, { time, timer: clock.at(time, () => wake(key)) })
-  }
-  const clearTimer = (key: Key) => {
-    timers.get(key)?.timer[Symbol.dispose]()
-    timers.delete(key)
+    const planned = schedule.timeOf(key)
+    if (planned === undefined || time < planned) schedule.set(key, time)
   }
   const pump = () => {
     while (active.size < workers) {
@@ -115,7 +110,7 @@ export function createKeyLoop<Key>(options: KeyLoopOptions<Key>): KeyLoop<Key> {
     wake,
     wakeAt,
     forget(key) {
-      clearTimer(key)
+      schedule.clear(key)
       failing.delete(key)
     },
     idle,
@@ -128,8 +123,7 @@ export function createKeyLoop<Key>(options: KeyLoopOptions<Key>): KeyLoop<Key> {
     },
     async [Symbol.asyncDispose]() {
       stopping.abort(new Error(`${options.name} is stopping`))
-      for (const { timer } of timers.values()) timer[Symbol.dispose]()
-      timers.clear()
+      schedule[Symbol.dispose]()
       queue.clear()
       await idle()
     },
