@@ -11,6 +11,7 @@ import type { Refusal, Started } from '../../loop/pending.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { allowsMultiAttach } from '../../volume/access.ts'
+import { VolumeError } from '../../volume/effect.ts'
 import { createRunner } from '../../volume/operation.ts'
 import type { OperationObserver, RunContext } from '../../volume/operation.ts'
 import type { ClusterPlugin } from '../../volume/plugin.ts'
@@ -74,6 +75,7 @@ export function createAttachmentController(deps: AttachmentDeps): AttachmentCont
   const pending = createPending(clock)
   const runner = createRunner({ clock, pending, log, metrics, ...(observer ? { observer } : {}) })
   const measured = createAttachmentMetrics(metrics, { desired, actual })
+  const attaching = createAttaching()
   const waiting = new Map<UniqueVolumeName, readonly AttachmentWaiting[]>()
   const nodeStatus = createNodeStatusWriter({ client, clock, log, listFor: index.reported })
 
@@ -85,7 +87,7 @@ export function createAttachmentController(deps: AttachmentDeps): AttachmentCont
     // The pods of this moment: whoever comes later did not wait for this operation (ATT-5).
     const pods = [...(desired.items.get(volume)?.nodes.get(node)?.pods.values() ?? [])]
     return (type, reason, message) => {
-      if (stopping.signal.aborted) return
+      if (stopping.signal.aborted || !desired.items.get(volume)?.nodes.has(node)) return
       for (const pod of pods) recorder.event({ kind: 'Pod', object: { metadata: pod } }, type, reason, message)
     }
   }
@@ -98,7 +100,11 @@ export function createAttachmentController(deps: AttachmentDeps): AttachmentCont
       const succeeded = (reason: string, message: string) => tell('Normal', reason, message)
       const nodeVersion = (name: NodeName) => nodes.items.get(name)?.version ?? -1
       const request = { volume, node, spec: spec!, multiAttach } // desired volumes have a spec
-      return runner.start(attachOperation, request, { registry, nodeVersion, succeeded }, context)
+      const giveUp = new AbortController()
+      const work = { registry, nodeVersion, succeeded }
+      const answer = runner.start(attachOperation, request, work, { ...context, signal: giveUp.signal })
+      if (answer.kind === 'started') attaching.follow(volume, node, giveUp, answer.finished)
+      return answer
     }
     const request = { volume, node, spec, multiAttach, verify: action.force === undefined }
     const answer = runner.start(detachOperation, request, { registry, client, clock, nodeStatus }, context)
@@ -193,7 +199,9 @@ export function createAttachmentController(deps: AttachmentDeps): AttachmentCont
       actual.apply({ kind: 'specLearned', volume, node: event.node, spec: event.spec }) // AD-4
     }
     loop.wake(volume)
-    if (event.kind === 'unwanted') forgetNode(event.node)
+    if (event.kind !== 'unwanted') return
+    if (!desired.items.get(volume)?.nodes.has(event.node)) attaching.giveUp(volume, event.node)
+    forgetNode(event.node)
   })
   actual.subscribe((volume, event) => {
     if (event.kind === 'detachWanted' || event.kind === 'detachUnwanted' || event.kind === 'specLearned') return
@@ -231,11 +239,34 @@ export function createAttachmentController(deps: AttachmentDeps): AttachmentCont
     },
     async [Symbol.asyncDispose]() {
       stopping.abort(new Error('attachment controller is stopping'))
+      attaching.giveUpAll(stopping.signal.reason)
       await started.catch(() => {})
       await loop[Symbol.asyncDispose]()
       await audit[Symbol.asyncDispose]()
       await pending.idle()
       await nodeStatus[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** Attaches under way. When the last pod goes, waiting for the driver ends at once; a detach then undoes what may be done. */
+function createAttaching() {
+  const running = new Map<string, AbortController>()
+  const slotOf = (volume: UniqueVolumeName, node: NodeName) => `${node} ${volume}`
+  return {
+    follow(volume: UniqueVolumeName, node: NodeName, giveUp: AbortController, finished: Promise<void>): void {
+      const slot = slotOf(volume, node)
+      running.set(slot, giveUp)
+      void finished.then(() => running.get(slot) === giveUp && running.delete(slot))
+    },
+    giveUp(volume: UniqueVolumeName, node: NodeName): void {
+      const reason = new VolumeError('NoLongerWanted', 'nobody wants the volume on this node any more', {
+        effect: 'unknown',
+      })
+      running.get(slotOf(volume, node))?.abort(reason)
+    },
+    giveUpAll(reason: unknown): void {
+      for (const giveUp of running.values()) giveUp.abort(reason)
     },
   }
 }
