@@ -13,16 +13,24 @@ interface Entry<Key> {
   readonly time: number
 }
 
+/** `time` is what was asked for; `queuedAt` is the time of the key's entry in the heap, never later than `time`. */
+interface Plan {
+  time: number | undefined
+  queuedAt: number
+}
+
+/**
+ * Putting a time off or clearing it only changes the plan: the heap's entry surfaces at its old time and is put back
+ * or dropped then. So waking a key and planning its next look touch no other key, however many there are.
+ */
 export function createSchedule<Key>(clock: Clock, due: (key: Key) => void): Schedule<Key> {
-  const times = new Map<Key, Entry<Key>>()
-  // A binary heap by time. Replaced and cleared entries stay in it until they surface (`times` knows the valid ones).
-  let heap: Entry<Key>[] = []
+  const plans = new Map<Key, Plan>()
+  const heap: Entry<Key>[] = []
   let timer: { readonly time: number; readonly handle: Disposable } | undefined
 
   const arm = () => {
-    while (heap[0] && times.get(heap[0].key) !== heap[0]) pop(heap)
     const next = heap[0]?.time
-    if (timer && next !== undefined && timer.time <= next) return
+    if (timer && timer.time === next) return
     timer?.handle[Symbol.dispose]()
     timer = next === undefined ? undefined : { time: next, handle: clock.at(next, fire) }
   }
@@ -31,27 +39,43 @@ export function createSchedule<Key>(clock: Clock, due: (key: Key) => void): Sche
     const now = clock.now()
     for (let first = heap[0]; first && first.time <= now; first = heap[0]) {
       pop(heap)
-      if (times.get(first.key) !== first) continue
-      times.delete(first.key)
-      due(first.key)
+      surface(first, now)
     }
     arm()
   }
+  const surface = (entry: Entry<Key>, now: number) => {
+    const plan = plans.get(entry.key)
+    if (!plan || plan.queuedAt !== entry.time) return
+    if (plan.time !== undefined && plan.time > now) {
+      plan.queuedAt = plan.time
+      push(heap, { key: entry.key, time: plan.time })
+      return
+    }
+    plans.delete(entry.key)
+    if (plan.time !== undefined) due(entry.key)
+  }
   return {
     set(key, time) {
-      const entry = { key, time }
-      times.set(key, entry)
-      push(heap, entry)
-      if (heap.length > 2 * times.size + 64) heap = [...times.values()].toSorted((a, b) => a.time - b.time)
+      const plan = plans.get(key)
+      if (plan && plan.queuedAt <= time) {
+        plan.time = time
+        return
+      }
+      if (plan) Object.assign(plan, { time, queuedAt: time })
+      else plans.set(key, { time, queuedAt: time })
+      push(heap, { key, time })
       if (!timer || time < timer.time) arm()
     },
-    clear: (key) => void times.delete(key),
-    timeOf: (key) => times.get(key)?.time,
+    clear(key) {
+      const plan = plans.get(key)
+      if (plan) plan.time = undefined
+    },
+    timeOf: (key) => plans.get(key)?.time,
     [Symbol.dispose]() {
       timer?.handle[Symbol.dispose]()
       timer = undefined
-      times.clear()
-      heap = []
+      plans.clear()
+      heap.length = 0
     },
   }
 }
