@@ -1,0 +1,261 @@
+// How does a volume get its size on the node? EXN-1 … EXN-10, while it is mounted and while it is in use.
+// The claim's status is the protocol with the control plane: what it says decides whether the driver is asked at all.
+import type { PersistentVolumeClaim } from '../../api/types.ts'
+import { bytesOfQuantity, quantityOfBytes } from '../../api/quantity.ts'
+import { hasTag, outcomeOf } from '../../volume/effect.ts'
+import type { VolumeError } from '../../volume/effect.ts'
+import { eventReasons } from '../../volume/messages.ts'
+import type { Operation, Step } from '../../volume/operation.ts'
+import { podVolumePath, podDeviceDirectory } from '../../volume/paths.ts'
+import type { NodePlugin } from '../../volume/plugin.ts'
+import type { ActualEvent } from '../volumes/actual.ts'
+import type { MountWork, OperationDeps } from './steps.ts'
+import { mountSubject, notifyPod, pluginLabel, refused } from './steps.ts'
+
+export interface ExpandPaths {
+  readonly path: string
+  readonly stagingPath: string
+  readonly devicePath: string
+}
+
+/** What an expansion came to; `events` are for the actual world, whatever the end. */
+export interface Expansion {
+  readonly finished: boolean
+  readonly bytes: bigint
+  readonly events: readonly ActualEvent[]
+  readonly error?: VolumeError
+}
+
+export const expandInUse: Operation<MountWork, OperationDeps, ActualEvent> = {
+  name: 'volume_fs_resize',
+  label: 'NodeExpandVolume',
+  failureReason: eventReasons.resizeFailed,
+  key: ({ desired }) => [desired.volume],
+  subject: mountSubject,
+  plugin: ({ desired, mount }) => pluginLabel(desired.plugin, mount.spec),
+  async run(work, deps, step, signal) {
+    const { desired, mount } = work
+    const { volume } = desired
+    const actual = work.actual()
+    const oldBytes = actual?.sizeBytes ?? 0n
+    const check = () => {
+      if (oldBytes === 0n || desired.sizeBytes === 0n) {
+        throw refused('SizeUnknown', 'current or new size of the volume is not set')
+      }
+    }
+    await step('expansion', check, { prefix: 'NodeExpandvolume.expansion failed' })
+    const plugin = expander(work, deps)
+    const claim = plugin && (await claimOf(work, deps, signal))
+    if (!plugin || !claim || mount.readOnly) {
+      if (claim && mount.readOnly) tellReadOnly(work, deps, claim)
+      await settle(step, { kind: 'expansionDeferred', volume, bytes: desired.sizeBytes })
+      return
+    }
+    const paths = pathsInUse(work, deps, plugin)
+    const result = await expandOnce({ work, deps, plugin, claim, paths, oldBytes, newBytes: desired.sizeBytes }, signal)
+    for (const event of result.events) await settle(step, event)
+    const prefix = 'NodeExpandVolume.NodeExpandVolume failed'
+    const end = () => {
+      if (result.error) throw result.error
+    }
+    await step('NodeExpandVolume', end, { prefix })
+    // Not allowed yet is no failure; it is looked at again when the size or the claim changes, not ten times a second (W-24).
+    await settle(
+      step,
+      result.finished
+        ? { kind: 'resized', volume, bytes: result.bytes }
+        : { kind: 'expansionDeferred', volume, bytes: desired.sizeBytes },
+    )
+  },
+}
+
+/** EXN-2: part of every mount. Only an error blocks the mount; "not finished" does not. */
+export async function expandOnMount(
+  work: MountWork,
+  deps: OperationDeps,
+  paths: ExpandPaths,
+  signal: AbortSignal,
+): Promise<void> {
+  const { mount } = work
+  const plugin = expander(work, deps)
+  if (!plugin || work.remount) return
+  const claim = await claimOf(work, deps, signal)
+  if (!claim) return
+  // As recorded, a pod that reads only hears of it even when there was nothing to grow.
+  if (mount.readOnly) return tellReadOnly(work, deps, claim)
+  const oldBytes = bytesOf(claim.status?.capacity?.['storage'])
+  const newBytes = bytesOf(mount.spec.persistentVolume?.spec?.capacity?.['storage'])
+  if (oldBytes >= newBytes) return
+  const result = await expandOnce({ work, deps, plugin, claim, paths, oldBytes, newBytes }, signal)
+  if (result.error) throw result.error
+}
+
+interface Attempt {
+  readonly work: MountWork
+  readonly deps: OperationDeps
+  readonly plugin: NodePlugin
+  readonly claim: PersistentVolumeClaim
+  readonly paths: ExpandPaths
+  readonly oldBytes: bigint
+  readonly newBytes: bigint
+}
+
+/** EXN-4: the recovery-capable flow when the claim carries its marks, else the legacy flow. */
+async function expandOnce(attempt: Attempt, signal: AbortSignal): Promise<Expansion> {
+  const { claim } = attempt
+  const recovery = resizeStatus(claim) !== '' || claim.status?.allocatedResources !== undefined
+  return recovery ? await expandWithRecovery(attempt, signal) : await expandLegacy(attempt, signal)
+}
+
+async function expandWithRecovery(attempt: Attempt, signal: AbortSignal): Promise<Expansion> {
+  const { work, deps, claim, oldBytes } = attempt
+  const { volume } = work.desired
+  const newBytes = bytesOf(claim.status?.allocatedResources?.['storage']) || attempt.newBytes
+  const status = resizeStatus(claim)
+  const updated = bytesOf(claim.status?.capacity?.['storage']) >= newBytes && status === ''
+  const shared = claim.spec?.accessModes?.includes('ReadWriteMany') === true
+  const unneeded = claim.metadata.annotations?.['volume.kubernetes.io/node-expansion-not-required'] !== undefined
+  const allowed = (updated && shared && !unneeded) || status === 'NodeResizePending' || status === 'NodeResizeInProgress'
+  if (!allowed) return { finished: updated, bytes: updated ? newBytes : oldBytes, events: [] }
+
+  const marked = updated ? claim : await markStatus(deps, claim, 'NodeResizeInProgress', [], signal)
+  const outcome = await outcomeOf(() => callPlugin(attempt, oldBytes, newBytes, signal))
+  if (outcome.kind === 'done') return await expansionDone(attempt, marked, newBytes, updated, signal)
+  const { error } = outcome
+  if (updated && hasTag(error, 'notSupported')) return { finished: true, bytes: newBytes, events: [] }
+  const events: ActualEvent[] = []
+  if (outcome.kind === 'failed') {
+    const failedBefore = work.actual()?.expansion.failedFinally === true
+    const changedMind = bytesOf(claim.spec?.resources?.requests?.['storage']) !== newBytes && failedBefore
+    const next = hasTag(error, 'infeasible') || changedMind ? 'NodeResizeInfeasible' : resizeStatus(marked)
+    const text = `failed to expand pvc with ${error.message}`
+    const condition = { type: 'NodeResizeError', status: 'True' as const, message: text }
+    await markStatus(deps, marked, next, [condition], signal)
+    events.push({ kind: 'expansionFailed', volume })
+  }
+  if (hasTag(error, 'failedPrecondition')) {
+    events.push({ kind: 'expansionRefused', volume })
+    return { finished: false, bytes: oldBytes, events }
+  }
+  return { finished: false, bytes: oldBytes, events, error }
+}
+
+/** EXN-10 */
+async function expandLegacy(attempt: Attempt, signal: AbortSignal): Promise<Expansion> {
+  const { work, claim, oldBytes, newBytes } = attempt
+  const outcome = await outcomeOf(() => callPlugin(attempt, oldBytes, newBytes, signal))
+  if (outcome.kind === 'done') {
+    const updated = bytesOf(claim.status?.capacity?.['storage']) >= newBytes
+    return await expansionDone(attempt, claim, newBytes, updated, signal)
+  }
+  if (hasTag(outcome.error, 'notSupported')) return { finished: true, bytes: newBytes, events: [] }
+  if (hasTag(outcome.error, 'failedPrecondition')) {
+    return { finished: true, bytes: newBytes, events: [{ kind: 'expansionRefused', volume: work.desired.volume }] }
+  }
+  return { finished: false, bytes: oldBytes, events: [], error: outcome.error }
+}
+
+/** EXN-9 */
+async function expansionDone(
+  attempt: Attempt,
+  claim: PersistentVolumeClaim,
+  bytes: bigint,
+  updated: boolean,
+  signal: AbortSignal,
+): Promise<Expansion> {
+  const { work, deps } = attempt
+  const text = `MountVolume.NodeExpandVolume succeeded for volume "${work.mount.spec.name}" ${deps.node}`
+  tellBoth(work, deps, claim, 'Normal', eventReasons.fileSystemResized, text)
+  if (!updated) {
+    const ended = new Set(['Resizing', 'FileSystemResizePending', 'ControllerResizeError', 'NodeResizeError'])
+    const conditions = (claim.status?.conditions ?? []).filter(({ type }) => !ended.has(type))
+    const body = {
+      metadata: { resourceVersion: claim.metadata.resourceVersion },
+      status: {
+        capacity: { storage: quantityOfBytes(bytes) },
+        allocatedResourceStatuses: { storage: null },
+        conditions: conditions.length > 0 ? conditions : null,
+      },
+    }
+    const ref = { namespace: claim.metadata.namespace ?? '', name: claim.metadata.name }
+    await deps.client.patch('PersistentVolumeClaim', ref, { type: 'merge', body }, { subresource: 'status' }, signal)
+  }
+  return { finished: true, bytes, events: [] }
+}
+
+/** EXN-7: guarded by the resource version, so that nobody's newer word is overwritten. */
+async function markStatus(
+  { client }: OperationDeps,
+  claim: PersistentVolumeClaim,
+  status: string,
+  added: readonly { readonly type: string; readonly status: 'True'; readonly message: string }[],
+  signal: AbortSignal,
+): Promise<PersistentVolumeClaim> {
+  const types = new Set(added.map(({ type }) => type))
+  const conditions = [...(claim.status?.conditions ?? []).filter(({ type }) => !types.has(type)), ...added]
+  const body = {
+    metadata: { resourceVersion: claim.metadata.resourceVersion },
+    status: {
+      allocatedResourceStatuses: { storage: status === '' ? null : status },
+      ...(added.length === 0 ? {} : { conditions }),
+    },
+  }
+  const ref = { namespace: claim.metadata.namespace ?? '', name: claim.metadata.name }
+  return await client.patch('PersistentVolumeClaim', ref, { type: 'merge', body }, { subresource: 'status' }, signal)
+}
+
+function callPlugin(
+  { work, plugin, paths }: Attempt,
+  oldBytes: bigint,
+  newBytes: bigint,
+  signal: AbortSignal,
+): Promise<bigint> {
+  const { path, stagingPath, devicePath } = paths
+  const request = { spec: work.mount.spec, oldBytes, newBytes, path, devicePath, ...(stagingPath ? { stagingPath } : {}) }
+  return plugin.expand!(request, signal)
+}
+
+/** EXN-1 */
+function expander({ mount }: MountWork, { registry }: OperationDeps): NodePlugin | undefined {
+  if (!mount.spec.persistentVolume?.spec?.claimRef) return undefined
+  const { plugin } = registry.find(mount.spec)
+  return plugin.expand && (plugin.requiresResize?.(mount.spec) ?? true) ? plugin : undefined
+}
+
+function pathsInUse({ desired, mount, actual }: MountWork, { root }: OperationDeps, plugin: NodePlugin): ExpandPaths {
+  const { spec, uid } = mount
+  const devicePath = actual()?.devicePath ?? ''
+  if (spec.mode === 'Block') {
+    const path = `${podDeviceDirectory(root, uid, desired.plugin)}/${spec.name}`
+    return { path, devicePath, stagingPath: plugin.block?.(spec)?.stagingPath?.(spec) ?? '' }
+  }
+  const target = podVolumePath(root, uid, desired.plugin, spec.name)
+  return { path: plugin.path?.(spec, target) ?? target, devicePath, stagingPath: actual()?.device.path ?? '' }
+}
+
+async function claimOf({ mount }: MountWork, { client }: OperationDeps, signal: AbortSignal) {
+  const claim = mount.spec.persistentVolume?.spec?.claimRef
+  if (!claim?.name || !claim.namespace) return undefined
+  return await client.get('PersistentVolumeClaim', { namespace: claim.namespace, name: claim.name }, signal)
+}
+
+function tellReadOnly(work: MountWork, deps: OperationDeps, claim: PersistentVolumeClaim): void {
+  const text = `MountVolume.NodeExpandVolume failed for volume "${work.mount.spec.name}" requested read-only file system`
+  tellBoth(work, deps, claim, 'Warning', eventReasons.fileSystemResizeFailed, text)
+}
+
+function tellBoth(
+  { mount }: MountWork,
+  deps: OperationDeps,
+  claim: PersistentVolumeClaim,
+  type: 'Normal' | 'Warning',
+  reason: string,
+  message: string,
+): void {
+  notifyPod(deps, mount.pod)({ type, reason, message })
+  deps.recorder.event({ kind: 'PersistentVolumeClaim', object: claim }, type, reason, message)
+}
+
+const settle = (step: Step<ActualEvent>, event: ActualEvent) => step(event.kind, () => undefined, { done: () => event })
+const resizeStatus = (claim: PersistentVolumeClaim) => claim.status?.allocatedResourceStatuses?.['storage'] ?? ''
+const bytesOf = (quantity: string | undefined) => (quantity === undefined ? 0n : bytesOfQuantity(quantity))

@@ -1,0 +1,120 @@
+// How does a raw block volume reach a pod? MAP-1 … MAP-11, BLOCK-1 … BLOCK-3: the device is set up once per node, then bound
+// under its global map directory, linked from the pod's directory and held open by a loop device.
+import { dirname, join } from 'node:path/posix'
+import { hasCode } from '../../host/host-error.ts'
+import type { Host } from '../../host/host.ts'
+import { mountKey } from '../../volume/identity.ts'
+import { eventReasons } from '../../volume/messages.ts'
+import type { Operation } from '../../volume/operation.ts'
+import { podDeviceDirectory } from '../../volume/paths.ts'
+import { VolumeError } from '../../volume/effect.ts'
+import type { ActualEvent } from '../volumes/actual.ts'
+import { expandOnMount } from './expand.ts'
+import { waitForDevice } from './mount.ts'
+import type { MountWork, OperationDeps } from './steps.ts'
+import { checkNodeAffinity, checkSinglePodWriter, mountSubject, notifyPod, pluginLabel, refused } from './steps.ts'
+
+export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
+  name: 'map_volume',
+  label: 'MapVolume',
+  failureReason: 'FailedMapVolume',
+  key: ({ desired, mount }) => mountKey(desired.volume, mount.uid, desired.attachable || desired.deviceMountable),
+  subject: mountSubject,
+  plugin: ({ desired, mount }) => pluginLabel(desired.plugin, mount.spec),
+  async run(work, deps, step, signal) {
+    const { desired, mount } = work
+    const { spec, pod, uid } = mount
+    const { volume, group } = desired
+    const { name, mapper } = await step('FindMapperPluginBySpec', () => mapperOf(work, deps))
+    await step('NodeAffinity', () => checkNodeAffinity(spec, deps.ownNode()), {
+      prefix: 'MapVolume.NodeAffinity check failed',
+    })
+    await step('SinglePodWriter', () => checkSinglePodWriter(spec, uid, work.actual()), {
+      prefix: 'MapVolume.SetUpDevice failed',
+    })
+    const globalMapPath = await step('GetGlobalMapPath', () => mapper.globalMapPath(spec))
+    const attached = await step('WaitForAttach', () => waitForDevice(work, mapper, deps, signal))
+    let devicePath = attached || mapper.devicePath?.(spec) || ''
+    const request = { spec, pod, devicePath, globalMapPath }
+    const present = (path: string): ActualEvent => ({ kind: 'deviceMounted', volume, path: globalMapPath, devicePath: path })
+    if (mapper.setUpDevice && work.actual()?.device.presence !== 'present') {
+      await step('SetUpDevice', () => mapper.setUpDevice!(request, signal), {
+        failed: () => ({ kind: 'deviceMountFailed', volume }),
+        uncertain: () => ({ kind: 'deviceUncertain', volume, path: globalMapPath, devicePath }),
+      })
+    }
+    await step('MarkDeviceAsMounted', () => undefined, { done: () => present(devicePath) })
+    const doubt = (): ActualEvent => ({ kind: 'mountUncertain', volume, pod: uid, spec, generation: -1, group })
+    // From here on a failure leaves doubt, so that somebody undoes what was done (MAP-6).
+    const doubts = { failed: doubt, uncertain: doubt, deferred: doubt }
+    if (mapper.mapPodDevice) {
+      const published = await step('MapPodDevice', () => mapper.mapPodDevice!(request, signal), {
+        done: doubt,
+        failed: () => ({ kind: 'mountFailed', volume, pod: uid }),
+        uncertain: doubt,
+      })
+      if (published !== '') devicePath = published
+    }
+    const real = await step('EvalHostSymlinks', () => resolveDevice(deps.host, devicePath, signal), {
+      ...doubts,
+      ...(devicePath === '' ? { prefix: 'MapVolume failed' } : {}),
+      done: (path) => (path === attached ? undefined : present(path)),
+    })
+    const podDirectory = podDeviceDirectory(deps.root, uid, name)
+    const link = join(podDirectory, spec.name)
+    const mapped = { devicePath: real, mapPath: join(globalMapPath, uid), link }
+    await step('MapBlockVolume', () => mapBlock(deps.host, mapped, signal), { ...doubts, done: doubt })
+    const notify = notifyPod(deps, pod)
+    const tell = (what: string, path: string) =>
+      notify({
+        type: 'Normal',
+        reason: eventReasons.mounted,
+        message: `MapVolume.MapPodDevice succeeded for volume "${spec.name}" ${what} "${path}"`,
+      })
+    tell('globalMapPath', globalMapPath)
+    tell('volumeMapPath', podDirectory)
+    const stagingPath = mapper.stagingPath?.(spec) ?? ''
+    await step('NodeExpand', () => expandOnMount(work, deps, { path: link, stagingPath, devicePath: real }, signal), {
+      prefix: 'MapVolume.MarkVolumeAsMounted failed while expanding volume',
+      done: () => ({ kind: 'mounted', volume, pod: uid, spec, generation: mount.generation, group }),
+    })
+  },
+}
+
+function mapperOf({ mount }: MountWork, { registry }: OperationDeps) {
+  const { name, plugin } = registry.find(mount.spec)
+  const mapper = plugin.block?.(mount.spec)
+  if (!mapper) throw refused('NoBlockMapper', `failed to find BlockVolumeMapper plugin. Volume plugin is nil.`, 'none')
+  return { name, mapper }
+}
+
+async function resolveDevice(host: Host, devicePath: string, signal: AbortSignal): Promise<string> {
+  if (devicePath === '') throw new VolumeError('NoDevice', 'device path of the volume is empty', { effect: 'none' })
+  return await host.files.realpath(devicePath, signal)
+}
+
+interface BlockMapping {
+  readonly devicePath: string
+  readonly mapPath: string
+  readonly link: string
+}
+
+/** MAP-8, BLOCK-2: bind, link, hold. Each part is skipped or refreshed when it is there already. */
+async function mapBlock({ files, mounts, devices }: Host, mapping: BlockMapping, signal: AbortSignal): Promise<void> {
+  const { devicePath, mapPath, link } = mapping
+  await files.mkdirAll(dirname(mapPath), 0o750, signal)
+  const found = await files.lstat(mapPath, signal).catch((error: unknown) => {
+    if (hasCode(error, 'ENOENT')) return undefined
+    throw error
+  })
+  if (found?.kind !== 'blockDevice') {
+    if (!found) await files.writeFile(mapPath, '', { mode: 0o750 }, signal)
+    await mounts.bind({ source: devicePath, target: mapPath }, signal)
+  }
+  await files.mkdirAll(dirname(link), 0o750, signal)
+  await files.remove(link, signal)
+  await files.symlink(devicePath, link, signal)
+  if ((await devices.loopsOf(mapPath, signal)).length === 0) {
+    await devices.attachLoop({ file: mapPath, readOnly: false }, signal)
+  }
+}

@@ -1,0 +1,110 @@
+// How does a volume with a file system reach a pod? MNT-1 … MNT-16: checks, the device once per node, then the pod's own
+// directory, then its size. Each step says next to itself what its outcome lets us say of the world.
+import { mountKey } from '../../volume/identity.ts'
+import type { Operation } from '../../volume/operation.ts'
+import { podVolumePath } from '../../volume/paths.ts'
+import type { DeviceMounter } from '../../volume/plugin.ts'
+import type { ActualEvent } from '../volumes/actual.ts'
+import { expandOnMount } from './expand.ts'
+import type { MountWork, OperationDeps } from './steps.ts'
+import {
+  checkMountOptions,
+  checkNodeAffinity,
+  checkSinglePodWriter,
+  mountSubject,
+  notifyPod,
+  ownershipOf,
+  pluginLabel,
+  tellMismatch,
+  waitForAttachMs,
+} from './steps.ts'
+
+export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
+  name: 'volume_mount',
+  label: 'MountVolume',
+  failureReason: 'FailedMount',
+  key: ({ desired, mount }) => mountKey(desired.volume, mount.uid, desired.attachable || desired.deviceMountable),
+  subject: mountSubject,
+  plugin: ({ desired, mount }) => pluginLabel(desired.plugin, mount.spec),
+  async run(work, deps, step, signal) {
+    const { desired, mount } = work
+    const { spec, pod, uid } = mount
+    const { volume, group } = desired
+    const { name, traits, plugin } = await step('FindPluginBySpec', () => deps.registry.find(spec))
+    await step('NodeAffinity', () => checkNodeAffinity(spec, deps.ownNode()), {
+      prefix: 'MountVolume.NodeAffinity check failed',
+    })
+    await step('MountOptionSupport', () => checkMountOptions(spec, traits.mountOptions), {
+      prefix: 'MountVolume.MountOptionSupport check failed',
+    })
+    await step('SinglePodWriter', () => checkSinglePodWriter(spec, uid, work.actual()), {
+      prefix: 'MountVolume.SetUp failed',
+    })
+    const device = plugin.device?.(spec)
+    const devicePath = device
+      ? await step('WaitForAttach', () => waitForDevice(work, device, deps, signal))
+      : (work.actual()?.devicePath ?? '')
+    const ownership = ownershipOf(pod)
+    const deviceMountPath = device && (await step('GetDeviceMountPath', () => device.path(spec)))
+    if (device && deviceMountPath !== undefined && work.actual()?.device.presence !== 'present') {
+      const { fsGroup } = ownership
+      const request = { spec, pod, devicePath, path: deviceMountPath, ...(fsGroup === undefined ? {} : { fsGroup }) }
+      await step('MountDevice', () => tellMismatch(deps, spec, () => device.mount(request, signal)), {
+        done: () => ({ kind: 'deviceMounted', volume, path: deviceMountPath, devicePath }),
+        failed: () => ({ kind: 'deviceMountFailed', volume }),
+        uncertain: () => ({ kind: 'deviceUncertain', volume, path: deviceMountPath, devicePath }),
+      })
+    }
+    const target = podVolumePath(deps.root, uid, name, spec.name)
+    const request = {
+      spec,
+      pod,
+      target,
+      ownership,
+      devicePath,
+      ...(deviceMountPath === undefined ? {} : { deviceMountPath }),
+      ...(desired.sizeLimitBytes === 0n ? {} : { sizeLimitBytes: desired.sizeLimitBytes }),
+      foundOnDisk: work.actual()?.pods.get(uid)?.foundOnDisk ?? false,
+      remount: work.remount,
+      notify: notifyPod(deps, pod),
+    }
+    // Set up, the volume is there and must be undone some day, but no pod may use it before it has its size.
+    const doubt = (): ActualEvent => ({ kind: 'mountUncertain', volume, pod: uid, spec, generation: -1, group })
+    await step('SetUp', () => tellMismatch(deps, spec, () => plugin.mount(request, signal)), {
+      done: doubt,
+      failed: () => ({ kind: 'mountFailed', volume, pod: uid }),
+      uncertain: doubt,
+    })
+    const path = plugin.path?.(spec, target) ?? target
+    const stagingPath = deviceMountPath ?? ''
+    await step('NodeExpand', () => expandOnMount(work, deps, { path, stagingPath, devicePath }, signal), {
+      prefix: 'MountVolume.Setup failed while expanding volume',
+      done: () => ({ kind: 'mounted', volume, pod: uid, spec, generation: mount.generation, group }),
+    })
+    observeWholeMount(work, deps)
+  },
+}
+
+/** MNT-6: the wait ends early when the pod is gone; nothing was mounted yet, so nothing is in doubt (W-27). */
+export async function waitForDevice(
+  work: MountWork,
+  device: Pick<DeviceMounter, 'waitForAttach'>,
+  { clock }: Pick<OperationDeps, 'clock'>,
+  signal: AbortSignal,
+): Promise<string> {
+  const known = work.actual()?.devicePath ?? ''
+  if (!device.waitForAttach) return known
+  using deadline = clock.deadline(waitForAttachMs, AbortSignal.any([signal, work.abandoned]))
+  return await device.waitForAttach({ spec: work.mount.spec, devicePath: known, pod: work.mount.pod }, deadline.signal)
+}
+
+/** MNT-14, MET-2 */
+function observeWholeMount({ desired, mount, remount }: MountWork, { metrics, clock }: OperationDeps): void {
+  if (remount) return
+  const total = metrics.histogram('volume_operation_total_seconds', 'Storage operation end to end duration', [
+    'plugin_name',
+    'operation_name',
+  ] as const)
+  const labels = { plugin_name: pluginLabel(desired.plugin, mount.spec), operation_name: 'overall_volume_mount' }
+  total.observe(labels, (clock.now() - mount.requestedAt) / 1000)
+}

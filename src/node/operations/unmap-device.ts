@@ -1,0 +1,56 @@
+// How does a raw block device leave the node? UPD-1 … UPD-3, BLOCK-6: never while a pod's device node lies in its global map.
+import { join } from 'node:path/posix'
+import { hasCode } from '../../host/host-error.ts'
+import type { Host } from '../../host/host.ts'
+import { subjects } from '../../volume/messages.ts'
+import type { Operation } from '../../volume/operation.ts'
+import type { ActualEvent } from '../volumes/actual.ts'
+import type { DeviceWork, OperationDeps } from './steps.ts'
+import { checkDeviceFree, pluginLabel, refused } from './steps.ts'
+
+export const unmapDevice: Operation<DeviceWork, OperationDeps, ActualEvent> = {
+  name: 'unmap_device',
+  label: 'UnmapDevice',
+  key: ({ volume }) => [volume],
+  subject: ({ volume, planned }) => subjects.attached(planned.spec.name, volume, ''),
+  plugin: ({ planned }) => pluginLabel(planned.plugin, planned.spec),
+  async run({ volume, planned }, { registry, host }, step, signal) {
+    const { spec, devicePath } = planned
+    const mapper = await step('FindMapperPluginByName', () => {
+      const found = registry.byName(planned.plugin).plugin.block?.(spec)
+      if (!found) throw refused('NoBlockMapper', 'failed to find BlockVolumeMapper plugin. Volume plugin is nil.')
+      return found
+    })
+    const globalMapPath = planned.device.path || mapper.globalMapPath(spec)
+    const references = await step('GetDeviceBindMountRefs', () => deviceNodesIn(host, globalMapPath, signal), {
+      prefix: 'UnmapDevice.GetDeviceBindMountRefs check failed',
+    })
+    const unreferenced = () => {
+      if (references.length === 0) return
+      const text = `the device "${globalMapPath}" is still referenced from other Pods [${references.join(' ')}]`
+      throw refused('DeviceReferenced', text)
+    }
+    await step('References', unreferenced, { prefix: 'UnmapDevice failed' })
+    await step('MarkDeviceAsUncertain', () => undefined, { done: () => ({ kind: 'deviceUnmountFailed', volume }) })
+    await step('TearDownDevice', async () => mapper.tearDownDevice?.({ spec, globalMapPath, devicePath }, signal))
+    await step('RemoveMapPath', () => host.files.removeTree(globalMapPath, signal))
+    await step('DeviceOpened', () => checkDeviceFree(host, devicePath, signal), {
+      done: () => ({ kind: 'deviceUnmounted', volume }),
+      prefix: 'UnmapDevice failed',
+    })
+  },
+}
+
+/** A missing directory has no references: setting up never got that far. */
+async function deviceNodesIn({ files }: Host, directory: string, signal: AbortSignal): Promise<readonly string[]> {
+  const found: string[] = []
+  try {
+    for (const name of await files.readDir(directory, signal)) {
+      const { kind } = await files.lstat(join(directory, name), signal)
+      if (kind === 'blockDevice') found.push(name)
+    }
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) throw error
+  }
+  return found
+}

@@ -1,0 +1,56 @@
+// How does a raw block volume leave a pod? UMP-1, UMP-2, BLOCK-4: doubt first, then the holder, the link, the bind, the plugin.
+import { join } from 'node:path/posix'
+import { hasCode } from '../../host/host-error.ts'
+import type { Host } from '../../host/host.ts'
+import { subjects } from '../../volume/messages.ts'
+import type { Operation } from '../../volume/operation.ts'
+import { podDeviceDirectory } from '../../volume/paths.ts'
+import type { ActualEvent } from '../volumes/actual.ts'
+import type { OperationDeps, UnmountWork } from './steps.ts'
+import { pluginLabel, refused } from './steps.ts'
+
+export const unmapVolume: Operation<UnmountWork, OperationDeps, ActualEvent> = {
+  name: 'unmap_volume',
+  label: 'UnmapVolume',
+  key: ({ actual, mount }) => [actual.volume, mount.pod],
+  subject: ({ actual, mount }) => subjects.mounted(actual.volume, mount.pod),
+  plugin: ({ actual, mount }) => pluginLabel(actual.plugin, mount.spec),
+  async run({ actual, mount }, { registry, host, root }, step, signal) {
+    const { volume } = actual
+    const { pod, spec } = mount
+    const mapper = await step('FindMapperPluginByName', () => {
+      const found = registry.byName(actual.plugin).plugin.block?.(spec)
+      if (!found) throw refused('NoBlockMapper', 'failed to find BlockVolumeMapper plugin. Volume plugin is nil.')
+      return found
+    })
+    // The path stored when it was mapped wins over what the plugin would choose today.
+    const globalMapPath = actual.device.path || (await step('GetGlobalMapPath', () => mapper.globalMapPath(spec)))
+    const doubt: ActualEvent = { kind: 'unmountFailed', volume, pod }
+    await step('MarkDeviceAsUncertain', () => undefined, { done: () => doubt })
+    const link = join(podDeviceDirectory(root, pod, actual.plugin), spec.name)
+    await step('UnmapBlockVolume', () => unmapBlock(host, join(globalMapPath, pod), link, signal))
+    const request = { spec, pod, volumeName: spec.name }
+    await step('UnmapPodDevice', async () => mapper.unmapPodDevice?.(request, signal), {
+      done: () => ({ kind: 'unmounted', volume, pod }),
+    })
+  },
+}
+
+async function unmapBlock({ files, mounts, devices }: Host, mapPath: string, link: string, signal: AbortSignal): Promise<void> {
+  const kindAt = async (path: string) => {
+    try {
+      return (await files.lstat(path, signal)).kind
+    } catch (error) {
+      if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined
+      throw error
+    }
+  }
+  const mapped = await kindAt(mapPath)
+  if (mapped !== undefined) {
+    for (const loop of await devices.loopsOf(mapPath, signal)) await devices.detachLoop(loop, signal)
+  }
+  if ((await kindAt(link)) === 'symlink') await files.unlink(link, signal)
+  if (mapped === undefined) return
+  if (await mounts.isMountPoint(mapPath, signal)) await mounts.unmount(mapPath, {}, signal)
+  await files.remove(mapPath, signal)
+}

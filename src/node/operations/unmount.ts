@@ -1,0 +1,33 @@
+// How does a volume leave a pod? UMT-1 … UMT-4: first the sub-path mounts that show parts of it, then the volume itself.
+// Any failed tear-down makes doubt: the undoing may have begun, so the next pod must set up again.
+import { cleanSubPaths } from '../../host/subpaths.ts'
+import { subjects } from '../../volume/messages.ts'
+import type { Operation } from '../../volume/operation.ts'
+import { podVolumePath, subPathsDirectory } from '../../volume/paths.ts'
+import type { ActualEvent } from '../volumes/actual.ts'
+import type { OperationDeps, UnmountWork } from './steps.ts'
+import { pluginLabel } from './steps.ts'
+
+export const unmountVolume: Operation<UnmountWork, OperationDeps, ActualEvent> = {
+  name: 'volume_unmount',
+  label: 'UnmountVolume',
+  key: ({ actual, mount }) => [actual.volume, mount.pod],
+  subject: ({ actual, mount }) => subjects.mounted(actual.volume, mount.pod),
+  plugin: ({ actual, mount }) => pluginLabel(actual.plugin, mount.spec),
+  async run({ actual, mount }, { registry, host, root }, step, signal) {
+    const { volume } = actual
+    const { pod, spec } = mount
+    const { plugin } = await step('FindPluginByName', () => registry.byName(actual.plugin))
+    await step('subPaths', () => cleanSubPaths(host, subPathsDirectory(root, pod), spec.name, signal), {
+      prefix: 'error cleaning subPath mounts',
+    })
+    const target = podVolumePath(root, pod, actual.plugin, spec.name)
+    const doubt = (): ActualEvent => ({ kind: 'unmountFailed', volume, pod })
+    await step('TearDown', () => plugin.unmount({ volumeName: spec.name, pod, target }, signal), {
+      done: () => ({ kind: 'unmounted', volume, pod }),
+      failed: doubt,
+      deferred: doubt,
+      uncertain: doubt,
+    })
+  },
+}

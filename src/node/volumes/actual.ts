@@ -1,0 +1,255 @@
+// What do we know of the volumes on this node? One record per volume; presence of a record means "attached" (KA-2).
+//
+// The rules about doubt live here and nowhere else (DEV-1 … DEV-4, VOL-1 … VOL-4, KA-*):
+// 1. Only doubt resolves to absent; what is certain is made absent by an unmount alone.
+// 2. A certain mount is not made doubtful by a second attempt, however that one ends (INV-9).
+// 3. Doubt found on disk survives a failed retry: it was there before us and must be undone some day.
+// 4. A failed unmount makes doubt, whatever its error: the undoing may have begun.
+// 5. A record goes only when no pod is on it and the device is known absent (INV-4).
+import type { PluginName, PodUid, UniqueVolumeName } from '../../api/names.ts'
+import type { World } from '../../loop/world.ts'
+import { createWorld } from '../../loop/world.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+
+export type Presence = 'absent' | 'uncertain' | 'present'
+
+export interface ActualDevice {
+  readonly presence: Presence
+  /** The staging or global map path; empty while never mounted. */
+  readonly path: string
+  /** Doubt that came from disk, not from an attempt of ours. */
+  readonly foundOnDisk: boolean
+}
+
+export interface ActualMount {
+  readonly pod: PodUid
+  readonly presence: 'uncertain' | 'present'
+  readonly spec: VolumeSpec
+  readonly foundOnDisk: boolean
+  /** Which of the desired generations the last complete mount saw. */
+  readonly generation: number
+  readonly group: string
+}
+
+export interface ActualVolume {
+  readonly volume: UniqueVolumeName
+  readonly plugin: PluginName
+  readonly spec: VolumeSpec
+  readonly attachable: 'yes' | 'no' | 'unknown'
+  readonly devicePath: string
+  readonly device: ActualDevice
+  /** Found on disk, and node.status has not been asked yet where its device is (RCS-7). */
+  readonly devicePathUnread: boolean
+  /** Size the claim had when it was last made to fit; 0 while unknown. */
+  readonly sizeBytes: bigint
+  readonly expansion: {
+    /** The driver refuses to grow it while in use: not again on this node (EXN-8c). */
+    readonly refusedInUse: boolean
+    readonly failedFinally: boolean
+    /** The last in-use expansion ended without growing; look again only when something changed (W-24). */
+    readonly deferredAt: bigint
+  }
+  readonly pods: ReadonlyMap<PodUid, ActualMount>
+}
+
+interface At {
+  readonly volume: UniqueVolumeName
+}
+interface AtPod extends At {
+  readonly pod: PodUid
+}
+
+export interface FoundEvent extends At {
+  readonly kind: 'foundOnDisk'
+  readonly plugin: PluginName
+  readonly spec: VolumeSpec
+  readonly pod: PodUid | undefined
+  /** Path of the device's mount if the volume has a device stage. */
+  readonly devicePath: string | undefined
+}
+
+export type ActualEvent =
+  | (At & {
+      readonly kind: 'attached'
+      readonly plugin: PluginName
+      readonly spec: VolumeSpec
+      readonly attachable: boolean
+      readonly devicePath: string
+      readonly sizeBytes: bigint
+    })
+  | (At & { readonly kind: 'deviceMounted' | 'deviceUncertain'; readonly path: string; readonly devicePath: string })
+  | (At & { readonly kind: 'deviceMountFailed' | 'deviceUnmountFailed' | 'deviceUnmounted' })
+  | (AtPod & {
+      readonly kind: 'mounted' | 'mountUncertain'
+      readonly spec: VolumeSpec
+      readonly generation: number
+      readonly group: string
+    })
+  | (AtPod & { readonly kind: 'mountFailed' | 'unmountFailed' | 'unmounted' })
+  | (At & { readonly kind: 'sized' | 'resized'; readonly bytes: bigint })
+  | (At & { readonly kind: 'expansionRefused' | 'expansionFailed' })
+  | (At & { readonly kind: 'expansionDeferred'; readonly bytes: bigint })
+  | FoundEvent
+  | (At & { readonly kind: 'nodeStatusRead'; readonly attached: boolean; readonly devicePath: string })
+  | (At & { readonly kind: 'forgotten' })
+
+export type ActualWorld = World<UniqueVolumeName, ActualVolume, ActualEvent>
+
+export function createActualWorld(): ActualWorld {
+  return createWorld<UniqueVolumeName, ActualVolume, ActualEvent>((event) => event.volume, reduceActual)
+}
+
+export function reduceActual(item: ActualVolume | undefined, event: ActualEvent): ActualVolume | undefined {
+  if (event.kind === 'attached') return attached(item, event)
+  if (event.kind === 'foundOnDisk') return foundOnDisk(item, event)
+  // Everything else is said of a volume we hold; an answer that comes too late changes nothing (T-46).
+  if (!item) return undefined
+  switch (event.kind) {
+    case 'deviceMounted':
+      return withDevice(item, 'present', event.path, event.devicePath)
+    case 'deviceUncertain':
+      return item.device.presence === 'absent' ? withDevice(item, 'uncertain', event.path, event.devicePath) : item
+    case 'deviceMountFailed':
+      return item.device.presence === 'uncertain' && !item.device.foundOnDisk ? deviceAbsent(item) : item
+    case 'deviceUnmountFailed':
+      return item.device.presence === 'present'
+        ? { ...item, device: { ...item.device, presence: 'uncertain' as const, foundOnDisk: false } }
+        : item
+    case 'deviceUnmounted':
+      return deviceAbsent(item)
+    case 'mounted':
+    case 'mountUncertain':
+      return withMount(item, event)
+    case 'mountFailed':
+      return mountFailed(item, event.pod)
+    case 'unmountFailed':
+      return doubtMount(item, event.pod)
+    case 'unmounted':
+      return withoutMount(item, event.pod)
+    case 'sized':
+      return item.sizeBytes === 0n ? { ...item, sizeBytes: event.bytes } : item
+    case 'resized':
+      return item.sizeBytes === event.bytes ? item : { ...item, sizeBytes: event.bytes }
+    case 'expansionRefused':
+      return { ...item, expansion: { ...item.expansion, refusedInUse: true } }
+    case 'expansionFailed':
+      return { ...item, expansion: { ...item.expansion, failedFinally: true } }
+    case 'expansionDeferred':
+      return { ...item, expansion: { ...item.expansion, deferredAt: event.bytes } }
+    case 'nodeStatusRead':
+      return nodeStatusRead(item, event)
+    case 'forgotten':
+      return item.pods.size === 0 && item.device.presence === 'absent' ? undefined : item
+    default:
+      return event satisfies never
+  }
+}
+
+export function isPresent(item: ActualVolume | undefined, pod: PodUid): boolean {
+  return item?.pods.get(pod)?.presence === 'present'
+}
+
+const noDevice: ActualDevice = { presence: 'absent', path: '', foundOnDisk: false }
+const noExpansion: ActualVolume['expansion'] = { refusedInUse: false, failedFinally: false, deferredAt: 0n }
+
+/** An attached volume that we know already gets a new device path and nothing else (KA-3). */
+function attached(item: ActualVolume | undefined, event: Extract<ActualEvent, { kind: 'attached' }>): ActualVolume {
+  if (item) {
+    const sizeBytes = item.sizeBytes === 0n ? event.sizeBytes : item.sizeBytes
+    return { ...item, devicePath: event.devicePath || item.devicePath, sizeBytes }
+  }
+  const { volume, plugin, spec, devicePath, sizeBytes } = event
+  return {
+    volume,
+    plugin,
+    spec,
+    attachable: event.attachable ? 'yes' : 'no',
+    devicePath,
+    device: noDevice,
+    devicePathUnread: false,
+    sizeBytes,
+    expansion: noExpansion,
+    pods: new Map(),
+  }
+}
+
+/** RCS-6, KA-12: doubt about the pod and about the device; what is known already stays. */
+function foundOnDisk(item: ActualVolume | undefined, event: FoundEvent): ActualVolume {
+  const { volume, plugin, spec, pod } = event
+  const base: ActualVolume = item ?? {
+    volume,
+    plugin,
+    spec,
+    attachable: 'unknown',
+    devicePath: '',
+    device: noDevice,
+    devicePathUnread: true,
+    sizeBytes: 0n,
+    expansion: noExpansion,
+    pods: new Map(),
+  }
+  const device: ActualDevice =
+    event.devicePath !== undefined && base.device.presence === 'absent'
+      ? { presence: 'uncertain', path: event.devicePath, foundOnDisk: true }
+      : base.device
+  if (pod === undefined || base.pods.has(pod)) return { ...base, device }
+  const mount: ActualMount = { pod, presence: 'uncertain', spec, foundOnDisk: true, generation: -1, group: '' }
+  return { ...base, device, pods: new Map(base.pods).set(pod, mount) }
+}
+
+/** The device path survives unless a new one is given (KA-9, T-40). */
+function withDevice(item: ActualVolume, presence: Presence, path: string, devicePath: string): ActualVolume {
+  const foundOnDisk = presence === 'present' ? false : item.device.foundOnDisk
+  return { ...item, devicePath: devicePath || item.devicePath, device: { presence, path, foundOnDisk } }
+}
+
+function deviceAbsent(item: ActualVolume): ActualVolume {
+  return item.device.presence === 'absent' ? item : { ...item, device: noDevice }
+}
+
+function withMount(
+  item: ActualVolume,
+  event: Extract<ActualEvent, { kind: 'mounted' | 'mountUncertain' }>,
+): ActualVolume {
+  const before = item.pods.get(event.pod)
+  const { pod, spec, generation, group } = event
+  if (event.kind === 'mountUncertain') {
+    if (before) return item
+    const mount: ActualMount = { pod, presence: 'uncertain', spec, foundOnDisk: false, generation: -1, group }
+    return { ...item, pods: new Map(item.pods).set(pod, mount) }
+  }
+  const mount: ActualMount = { pod, presence: 'present', spec, foundOnDisk: false, generation, group }
+  return { ...item, pods: new Map(item.pods).set(pod, mount) }
+}
+
+function mountFailed(item: ActualVolume, pod: PodUid): ActualVolume {
+  const before = item.pods.get(pod)
+  return before?.presence === 'uncertain' && !before.foundOnDisk ? withoutMount(item, pod) : item
+}
+
+function doubtMount(item: ActualVolume, pod: PodUid): ActualVolume {
+  const before = item.pods.get(pod)
+  if (!before || before.presence === 'uncertain') return item
+  return { ...item, pods: new Map(item.pods).set(pod, { ...before, presence: 'uncertain', generation: -1 }) }
+}
+
+function withoutMount(item: ActualVolume, pod: PodUid): ActualVolume {
+  if (!item.pods.has(pod)) return item
+  const pods = new Map(item.pods)
+  pods.delete(pod)
+  return { ...item, pods }
+}
+
+/** The first answer wins (KA-13, T-45). */
+function nodeStatusRead(
+  item: ActualVolume,
+  event: Extract<ActualEvent, { kind: 'nodeStatusRead' }>,
+): ActualVolume {
+  if (!item.devicePathUnread) return item
+  return {
+    ...item,
+    devicePathUnread: false,
+    attachable: item.attachable === 'unknown' ? (event.attached ? 'yes' : 'no') : item.attachable,
+    devicePath: event.attached && item.device.presence !== 'absent' ? event.devicePath : item.devicePath,
+  }
+}

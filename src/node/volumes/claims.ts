@@ -1,0 +1,114 @@
+// Which storage is behind a pod's volume? Inline volumes name it themselves; claims are resolved with live reads,
+// because a cache could still hold an older claim of the same name (KP-6).
+import { annotation, isControlledBy, isDeleting, hasFinalizer } from '../../api/meta.ts'
+import { bytesOfQuantity } from '../../api/quantity.ts'
+import type { PersistentVolumeClaim, Pod, Volume } from '../../api/types.ts'
+import type { Client } from '../../client/client.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+import { specOfPersistentVolume, specOfPodVolume } from '../../volume/spec.ts'
+
+export interface ResolvedVolume {
+  readonly spec: VolumeSpec
+  /** The pod's own word for a claim; false for inline volumes (their spec says it). */
+  readonly readOnly: boolean
+  readonly claimBytes: bigint
+  /** pv.spec.capacity.storage; 0 without a claim. */
+  readonly volumeBytes: bigint
+  /** Annotation C-16. */
+  readonly group: string
+}
+
+export async function resolveVolume(
+  client: Pick<Client, 'get'>,
+  pod: Pod,
+  volume: Volume,
+  signal: AbortSignal,
+): Promise<ResolvedVolume> {
+  const claimName = claimNameOf(pod, volume)
+  if (claimName === undefined) {
+    return { spec: specOfPodVolume(volume), readOnly: false, claimBytes: 0n, volumeBytes: 0n, group: '' }
+  }
+  const namespace = pod.metadata.namespace ?? ''
+  const readOnly = volume.persistentVolumeClaim?.readOnly === true
+  const claim = await wrapped(`error processing PVC ${namespace}/${claimName}`, async () => {
+    const found = await wrapped('failed to fetch PVC from API server', () =>
+      client.get('PersistentVolumeClaim', { namespace, name: claimName }, signal),
+    )
+    checkClaim(found)
+    return found
+  })
+  if (volume.ephemeral && !isControlledBy(claim, pod)) {
+    const podName = `${namespace}/${pod.metadata.name}`
+    throw new Error(`PVC ${namespace}/${claimName} was not created for pod ${podName} (pod is not owner)`)
+  }
+  const name = claim.spec?.volumeName ?? ''
+  const persistentVolume = await wrapped(`failed to fetch PV ${name} from API server`, () =>
+    client.get('PersistentVolume', { name }, signal),
+  )
+  const { claimRef } = persistentVolume.spec ?? {}
+  if (!claimRef) throw new Error(`found PV object ${name} but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim`)
+  if (claimRef.uid !== claim.metadata.uid) {
+    const uids = `(expected ${claim.metadata.uid}, found ${claimRef.uid ?? ''})`
+    throw new Error(`found PV object ${name} but its pv.Spec.ClaimRef.UID does not point to the claim ${uids}`)
+  }
+  return {
+    spec: specOfPersistentVolume(persistentVolume, readOnly),
+    readOnly,
+    claimBytes: bytesOf(claim.status?.capacity?.['storage']),
+    volumeBytes: bytesOf(persistentVolume.spec?.capacity?.['storage']),
+    group: annotation(persistentVolume, 'pv.beta.kubernetes.io/gid') ?? '',
+  }
+}
+
+/** The claim behind a volume; a generic ephemeral volume's claim is named after pod and volume. */
+export function claimNameOf(pod: Pod, volume: Volume): string | undefined {
+  if (volume.persistentVolumeClaim) return volume.persistentVolumeClaim.claimName
+  return volume.ephemeral ? `${pod.metadata.name}-${volume.name}` : undefined
+}
+
+/** KP-4: only volumes that some container mounts or maps. */
+export function usedVolumes(pod: Pod): { readonly mounts: ReadonlySet<string>; readonly devices: ReadonlySet<string> } {
+  const { containers = [], initContainers = [], ephemeralContainers = [] } = pod.spec ?? {}
+  const all = [...initContainers, ...containers, ...ephemeralContainers]
+  return {
+    mounts: new Set(all.flatMap((each) => (each.volumeMounts ?? []).map(({ name }) => name))),
+    devices: new Set(all.flatMap((each) => (each.volumeDevices ?? []).map(({ name }) => name))),
+  }
+}
+
+/** KP-7 */
+export function checkMode(volume: string, spec: VolumeSpec, used: ReturnType<typeof usedVolumes>): void {
+  if (spec.mode === 'Block' && used.mounts.has(volume)) {
+    throw new Error(`volume ${volume} has volumeMode Block, but is specified in volumeMounts`)
+  }
+  if (spec.mode === 'Filesystem' && used.devices.has(volume)) {
+    throw new Error(`volume ${volume} has volumeMode Filesystem, but is specified in volumeDevices`)
+  }
+}
+
+/** KD-3: local ephemeral volumes are limited by the pod's ephemeral-storage, and by their own smaller limit. */
+export function sizeLimitOf(pod: Pod, spec: VolumeSpec): bigint {
+  const { kind, value } = spec.source
+  const local = (kind === 'emptyDir' && !value.medium) || kind === 'configMap' || kind === 'gitRepo'
+  if (!local) return 0n
+  const limits = (pod.spec?.containers ?? []).map((each) => each.resources?.limits?.['ephemeral-storage'])
+  const podLimit = limits.includes(undefined) ? 0n : limits.reduce((sum, each) => sum + bytesOf(each), 0n)
+  const own = kind === 'emptyDir' ? bytesOf(value.sizeLimit) : 0n
+  return own > 0n && (podLimit === 0n || own < podLimit) ? own : podLimit
+}
+
+function checkClaim(claim: PersistentVolumeClaim): void {
+  if (isDeleting(claim) && !hasFinalizer(claim, 'kubernetes.io/pvc-protection')) throw new Error('PVC is being deleted')
+  if (claim.status?.phase !== 'Bound') throw new Error('PVC is not bound')
+  if (!claim.spec?.volumeName) throw new Error('PVC has empty pvc.Spec.VolumeName')
+}
+
+async function wrapped<T>(prefix: string, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    throw new Error(`${prefix}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+  }
+}
+
+const bytesOf = (quantity: string | undefined) => (quantity === undefined ? 0n : bytesOfQuantity(quantity))

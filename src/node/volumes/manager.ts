@@ -1,0 +1,184 @@
+// What does the rest of the agent ask about volumes? Are a pod's volumes there, are they gone, which are in use, where do
+// containers find them. Answers come on events; a wait that fails names the volumes that keep it (VM-2 … VM-11).
+import type { PodUid, UniqueVolumeName } from '../../api/names.ts'
+import { podUid } from '../../api/names.ts'
+import type { Pod } from '../../api/types.ts'
+import { DeadlineExceeded } from '../../clock/clock.ts'
+import type { Clock } from '../../clock/clock.ts'
+import { podDeviceDirectory, podVolumePath } from '../../volume/paths.ts'
+import type { NodePlugin } from '../../volume/plugin.ts'
+import type { Registry } from '../../volume/registry.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+import type { ActualWorld } from './actual.ts'
+import { isPresent } from './actual.ts'
+import { usedVolumes } from './claims.ts'
+import type { DesiredVolume, DesiredWorld } from './desired.ts'
+import type { Populator } from './populate.ts'
+
+export interface VolumeManager {
+  /** Resolves when every volume of the pod may be used; throws VolumesNotReady otherwise (VM-2 … VM-4). */
+  mounted(pod: Pod, signal: AbortSignal): Promise<void>
+  /** Resolves when nothing of the pod's volumes is mounted or in doubt (VM-7, stricter: doubt counts). */
+  unmounted(pod: PodUid, signal: AbortSignal): Promise<void>
+  /** Outer name → where containers find it (VM-8). */
+  mountedVolumes(pod: PodUid): ReadonlyMap<string, MountedVolume>
+  possiblyMounted(pod: PodUid): readonly UniqueVolumeName[]
+  /** VM-9: sorted and unique. */
+  volumesInUse(): readonly UniqueVolumeName[]
+  /** VM-10 */
+  extraGroups(pod: Pod): readonly number[]
+}
+
+export interface MountedVolume {
+  readonly volume: UniqueVolumeName
+  readonly spec: VolumeSpec
+  readonly mode: 'Filesystem' | 'Block'
+  /** The directory to bind into containers; for block volumes the link to the device. */
+  readonly path: string
+  readonly readOnly: boolean
+}
+
+/** VM-4's sentence, with what it is made of. */
+export class VolumesNotReady extends Error {
+  override readonly name = 'VolumesNotReady'
+  readonly unmounted: readonly string[]
+  readonly timedOut: boolean
+  constructor(unmounted: readonly string[], unattached: readonly string[], unprocessed: readonly string[], cause: string, timedOut: boolean) {
+    const list = (names: readonly string[]) => `[${[...names].sort().join(' ')}]`
+    super(
+      `unmounted volumes=${list(unmounted)}, unattached volumes=${list(unattached)}, ` +
+        `failed to process volumes=${list(unprocessed)}: ${cause}`,
+    )
+    this.unmounted = unmounted
+    this.timedOut = timedOut
+  }
+}
+
+export interface ManagerDeps {
+  readonly clock: Clock
+  readonly root: string
+  readonly registry: Registry<NodePlugin>
+  readonly desired: DesiredWorld
+  readonly actual: ActualWorld
+  readonly populator: Populator
+}
+
+/** C-8 */
+export const waitMs = 123_000
+
+export function createVolumeManager(deps: ManagerDeps): VolumeManager {
+  const { clock, desired, actual, populator } = deps
+  const ofPod = (pod: PodUid): DesiredVolume[] => [...desired.items.values()].filter(({ pods }) => pods.has(pod))
+
+  /** Outer names the pod expects, split by how far each has got. */
+  const standing = (pod: Pod) => {
+    const uid = podUid(pod.metadata.uid ?? '')
+    const { mounts, devices } = usedVolumes(pod)
+    const expected = (pod.spec?.volumes ?? []).map(({ name }) => name).filter((name) => mounts.has(name) || devices.has(name))
+    const byName = new Map<string, DesiredVolume>()
+    for (const item of ofPod(uid)) for (const name of item.pods.get(uid)!.outerNames) byName.set(name, item)
+    const unmounted = expected.filter((name) => {
+      const item = byName.get(name)
+      return !item || !isPresent(actual.items.get(item.volume), uid)
+    })
+    const unprocessed = expected.filter((name) => !byName.has(name))
+    const unattached = expected.filter((name) => {
+      const item = byName.get(name)
+      return item?.attachable === true && !actual.items.has(item.volume)
+    })
+    return { uid, unmounted, unattached, unprocessed }
+  }
+  const possiblyMounted = (pod: PodUid) =>
+    [...actual.items.values()].filter(({ pods }) => pods.has(pod)).map(({ volume }) => volume)
+
+  /** Calls `check` now and after every change that may concern the pod, until it answers. */
+  const until = <T>(uid: PodUid, check: () => T | undefined, signal: AbortSignal): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const stack = new DisposableStack()
+      const attempt = () => {
+        try {
+          const answer = check()
+          if (answer !== undefined) end(() => resolve(answer))
+        } catch (error) {
+          end(() => reject(error))
+        }
+      }
+      const end = (settle: () => void) => {
+        signal.removeEventListener('abort', onAbort)
+        stack.dispose()
+        settle()
+      }
+      const onAbort = () => end(() => reject(signal.reason))
+      if (signal.aborted) return reject(signal.reason)
+      signal.addEventListener('abort', onAbort, { once: true })
+      stack.use(actual.subscribe((_, event) => ('pod' in event && event.pod !== uid ? undefined : attempt())))
+      stack.use(populator.onChange((changed) => (changed === uid ? attempt() : undefined)))
+      attempt()
+    })
+
+  return {
+    async mounted(pod, signal) {
+      const first = standing(pod)
+      if (first.unmounted.length === 0 && !populator.hasErrors(first.uid)) return
+      using deadline = clock.deadline(waitMs, signal)
+      const check = () => {
+        const { uid, unmounted, unattached, unprocessed } = standing(pod)
+        if (unmounted.length === 0) return true
+        if (!populator.hasErrors(uid)) return undefined
+        const cause = populator.popErrors(uid).join('; ')
+        throw new VolumesNotReady(unmounted, unattached, unprocessed, cause, false)
+      }
+      try {
+        await until(first.uid, check, deadline.signal)
+      } catch (error) {
+        if (!(error instanceof DeadlineExceeded) || signal.aborted) throw error
+        const { unmounted, unattached, unprocessed } = standing(pod)
+        if (unmounted.length === 0) return
+        throw new VolumesNotReady(unmounted, unattached, unprocessed, 'context deadline exceeded', true)
+      }
+    },
+    async unmounted(pod, signal) {
+      await until(pod, () => (possiblyMounted(pod).length === 0 ? true : undefined), signal)
+    },
+    mountedVolumes(pod) {
+      const found = new Map<string, MountedVolume>()
+      for (const item of ofPod(pod)) {
+        if (!isPresent(actual.items.get(item.volume), pod)) continue
+        const mounted = describe(deps, item, pod)
+        for (const name of item.pods.get(pod)!.outerNames) found.set(name, mounted)
+      }
+      return found
+    },
+    possiblyMounted,
+    volumesInUse() {
+      const names = new Set<UniqueVolumeName>()
+      for (const item of desired.items.values()) if (item.attachable) names.add(item.volume)
+      for (const item of actual.items.values()) if (item.attachable === 'yes') names.add(item.volume)
+      return [...names].sort()
+    },
+    extraGroups(pod) {
+      const uid = podUid(pod.metadata.uid ?? '')
+      const given = new Set(pod.spec?.securityContext?.supplementalGroups ?? [])
+      const groups = new Set<number>()
+      for (const item of actual.items.values()) {
+        const mount = item.pods.get(uid)
+        if (mount?.presence !== 'present' || !/^[+-]?\d+$/.test(mount.group)) continue
+        const group = Number(mount.group)
+        if (!given.has(group)) groups.add(group)
+      }
+      return [...groups]
+    },
+  }
+}
+
+function describe({ registry, root }: ManagerDeps, item: DesiredVolume, pod: PodUid): MountedVolume {
+  const { spec } = item.pods.get(pod)!
+  const { volume, plugin: name } = item
+  const { plugin } = registry.byName(name)
+  const readOnly = plugin.readOnly?.(spec) ?? spec.readOnly
+  if (spec.mode === 'Block') {
+    return { volume, spec, mode: 'Block', path: `${podDeviceDirectory(root, pod, name)}/${spec.name}`, readOnly }
+  }
+  const target = podVolumePath(root, pod, name, spec.name)
+  return { volume, spec, mode: 'Filesystem', path: plugin.path?.(spec, target) ?? target, readOnly }
+}

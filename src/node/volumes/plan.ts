@@ -1,0 +1,132 @@
+// What should be done for one volume now, and what does it wait for? Every decision of the reconciler, in one
+// total function (REC-2 … REC-7). It sees records and facts only; the loop starts what it answers, in this order.
+import type { PodUid } from '../../api/names.ts'
+import type { ActualMount, ActualVolume } from './actual.ts'
+import type { DesiredMount, DesiredVolume } from './desired.ts'
+
+export type NodeAction =
+  | { readonly kind: 'mount'; readonly pod: PodUid; readonly remount: boolean }
+  | { readonly kind: 'expand'; readonly pod: PodUid }
+  | { readonly kind: 'verifyAttached'; readonly pod: PodUid }
+  | { readonly kind: 'unmount'; readonly pod: PodUid }
+  | { readonly kind: 'unmountDevice' | 'forget' }
+
+/** Why nothing happens now. `hawser why` and the console speak these words; nobody greps logs. */
+export type WaitReason =
+  /** The API server has not confirmed volumesInUse (NSP-2). */
+  | 'notReportedInUse'
+  /** The control plane has not put the volume into volumesAttached (VCA-2). */
+  | 'notAttached'
+  /** After a start nothing is undone before every pod source has spoken (REC-2). */
+  | 'podListIncomplete'
+  /** After a start nothing is undone before node.status told where the device is (RCS-7). */
+  | 'devicePathUnread'
+  /** A running pod's claims are not resolved yet; what was found on disk may be its volume (W-8, DES-9). */
+  | 'claimsUnresolved'
+  /** Another operation on the volume runs. */
+  | 'busy'
+  /** The last try failed; the next one comes at `until`. */
+  | 'backingOff'
+
+export interface Waiting {
+  readonly reason: WaitReason
+  readonly pod?: PodUid
+  readonly until?: number
+  /** The last error, for reasons that have one. */
+  readonly error?: string
+}
+
+export interface NodeFacts {
+  /** All pod sources have spoken and every pod they named has been processed once. */
+  readonly podListComplete: boolean
+  /** Pods that run or may run and whose volumes are not all resolved. */
+  readonly unresolvedPods: ReadonlySet<PodUid>
+  /** Can the volume's plugin grow a volume in use on the node? (KA-7) */
+  readonly expandable: boolean
+  /** Does our copy of the Node list it under volumesAttached? Unknown while there is no copy (VCA-2). */
+  readonly listedAttached: boolean | undefined
+}
+
+export interface VolumePlan {
+  readonly actions: readonly NodeAction[]
+  readonly waiting: readonly Waiting[]
+}
+
+export function planVolume(
+  desired: DesiredVolume | undefined,
+  actual: ActualVolume | undefined,
+  facts: NodeFacts,
+): VolumePlan {
+  const actions: NodeAction[] = []
+  const waiting: Waiting[] = []
+  // Unmounts come first: a mount of the same volume must not overtake them (DES-2).
+  for (const mount of actual?.pods.values() ?? []) {
+    if (desired?.pods.has(mount.pod)) continue
+    const reason = whyNotUnmount(actual!, mount, facts)
+    if (reason) waiting.push({ reason, pod: mount.pod })
+    else actions.push({ kind: 'unmount', pod: mount.pod })
+  }
+  if (desired) planMounts(desired, actual, facts, actions, waiting)
+  else if (actual?.pods.size === 0) planDevice(actual, facts, actions, waiting)
+  return { actions, waiting }
+}
+
+/** Sizes differ, both are known, and the driver did not refuse before (KA-7). */
+export function needsExpansion(desired: DesiredVolume, actual: ActualVolume): boolean {
+  if (desired.sizeBytes === 0n || actual.sizeBytes === 0n || desired.sizeBytes <= actual.sizeBytes) return false
+  return !actual.expansion.refusedInUse && actual.expansion.deferredAt !== desired.sizeBytes
+}
+
+function whyNotUnmount(actual: ActualVolume, mount: ActualMount, facts: NodeFacts): WaitReason | undefined {
+  if (!facts.podListComplete) return 'podListIncomplete'
+  if (actual.devicePathUnread) return 'devicePathUnread'
+  if (mount.foundOnDisk && facts.unresolvedPods.has(mount.pod)) return 'claimsUnresolved'
+  return undefined
+}
+
+function planMounts(
+  desired: DesiredVolume,
+  actual: ActualVolume | undefined,
+  facts: NodeFacts,
+  actions: NodeAction[],
+  waiting: Waiting[],
+): void {
+  if (!actual) {
+    const [first] = desired.pods.keys()
+    const reason = whyNotVerify(desired, facts)
+    if (reason) {
+      for (const pod of desired.pods.keys()) waiting.push({ reason, pod })
+    } else if (first !== undefined) actions.push({ kind: 'verifyAttached', pod: first })
+    return
+  }
+  let expanding = !facts.expandable || !needsExpansion(desired, actual)
+  for (const mount of desired.pods.values()) {
+    const need = mountNeed(mount, actual.pods.get(mount.uid))
+    if (need === 'nothing') {
+      if (expanding) continue
+      expanding = true // one expansion serves all pods
+      actions.push({ kind: 'expand', pod: mount.uid })
+    } else actions.push({ kind: 'mount', pod: mount.uid, remount: need === 'remount' })
+  }
+}
+
+/** An attachable volume is verified live only after we said that we use it and heard that it is there (NSP-2). */
+function whyNotVerify(desired: DesiredVolume, facts: NodeFacts): WaitReason | undefined {
+  if (!desired.attachable) return undefined
+  if (!desired.reportedInUse) return 'notReportedInUse'
+  return facts.listedAttached === false ? 'notAttached' : undefined
+}
+
+/** Remount has priority over growth (KA-6). */
+function mountNeed(desired: DesiredMount, actual: ActualMount | undefined): 'mount' | 'remount' | 'nothing' {
+  if (actual?.presence !== 'present') return 'mount'
+  return actual.generation < desired.generation ? 'remount' : 'nothing'
+}
+
+/** Nobody wants it and nobody is on it: first the device goes, then the record (REC-6, INV-4). */
+function planDevice(actual: ActualVolume, facts: NodeFacts, actions: NodeAction[], waiting: Waiting[]): void {
+  if (!facts.podListComplete) waiting.push({ reason: 'podListIncomplete' })
+  else if (actual.devicePathUnread) waiting.push({ reason: 'devicePathUnread' })
+  else if (actual.device.foundOnDisk && facts.unresolvedPods.size > 0) waiting.push({ reason: 'claimsUnresolved' })
+  else actions.push({ kind: actual.device.presence === 'absent' ? 'forget' : 'unmountDevice' })
+}

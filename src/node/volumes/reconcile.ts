@@ -1,0 +1,173 @@
+// Who starts what the plan says? One loop over volumes: read both records, plan, claim the pending key, all in one
+// synchronous stretch. A changed record, a finished operation or the end of a back-off wakes the volume; nothing polls.
+import type { PodUid, UniqueVolumeName } from '../../api/names.ts'
+import type { Clock } from '../../clock/clock.ts'
+import { createKeyLoop } from '../../loop/key-loop.ts'
+import type { Pending, Refusal, Started } from '../../loop/pending.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Operation, RunContext, Runner } from '../../volume/operation.ts'
+import { expandInUse } from '../operations/expand.ts'
+import { mapVolume } from '../operations/map.ts'
+import { mountVolume } from '../operations/mount.ts'
+import type { MountWork, OperationDeps } from '../operations/steps.ts'
+import { unmapDevice } from '../operations/unmap-device.ts'
+import { unmapVolume } from '../operations/unmap.ts'
+import { unmountDevice } from '../operations/unmount-device.ts'
+import { unmountVolume } from '../operations/unmount.ts'
+import { verifyAttached } from '../operations/verify-attached.ts'
+import type { ActualEvent, ActualVolume, ActualWorld } from './actual.ts'
+import type { DesiredWorld } from './desired.ts'
+import type { NodeAction, NodeFacts, Waiting } from './plan.ts'
+import { planVolume } from './plan.ts'
+
+export interface Reconciler extends AsyncDisposable {
+  wake(volume: UniqueVolumeName): void
+  wakeAll(): void
+  /** Why volumes stand still, as of their last look. */
+  readonly waiting: ReadonlyMap<UniqueVolumeName, readonly Waiting[]>
+  /** Forgets failures, so that the next try comes at once. */
+  retryNow(volume: UniqueVolumeName): void
+  idle(): Promise<void>
+}
+
+export interface ReconcilerDeps {
+  readonly clock: Clock
+  readonly log: Log
+  readonly pending: Pending
+  readonly runner: Runner
+  readonly desired: DesiredWorld
+  readonly actual: ActualWorld
+  readonly operations: OperationDeps
+  facts(volume: UniqueVolumeName): NodeFacts
+}
+
+export function createReconciler(deps: ReconcilerDeps): Reconciler {
+  const { clock, desired, actual, pending, runner } = deps
+  const waiting = new Map<UniqueVolumeName, readonly Waiting[]>()
+  const stopping = new AbortController()
+  /** Mounts under way, so that a wait for a device ends when its pod goes (W-27). */
+  const underWay = new Map<string, AbortController>()
+  const podKey = (volume: UniqueVolumeName, pod: PodUid) => `${pod} ${volume}`
+
+  const loop = createKeyLoop<UniqueVolumeName>({
+    name: 'volumes',
+    clock,
+    workers: 64,
+    // oxlint-disable-next-line require-await -- the stretch from reading to claiming must be synchronous
+    look: async (volume) => look(volume),
+    onError: (volume, error) => deps.log.error('volume could not be planned', { volume, error }),
+  })
+  const look = (volume: UniqueVolumeName): { again?: number } | void => {
+    const before = actual.items.get(volume)
+    const plan = planVolume(desired.items.get(volume), before, deps.facts(volume))
+    const waits = [...plan.waiting]
+    for (const action of plan.actions) {
+      const answer = perform(volume, before, action)
+      if (answer && answer.kind !== 'started') waits.push(asWaiting(answer, action))
+    }
+    if (waits.length > 0) waiting.set(volume, waits)
+    else waiting.delete(volume)
+    if (!desired.items.has(volume) && !actual.items.has(volume)) {
+      pending.forget(volume)
+      loop.forget(volume)
+      return
+    }
+    const times = waits.map(({ until }) => until).filter((until) => until !== undefined)
+    return times.length > 0 ? { again: Math.min(...times) } : undefined
+  }
+  const perform = (volume: UniqueVolumeName, before: ActualVolume | undefined, action: NodeAction) => {
+    switch (action.kind) {
+      case 'forget':
+        actual.apply({ kind: 'forgotten', volume })
+        return undefined
+      case 'unmountDevice': {
+        const work = { volume, planned: before!, actual: () => actual.items.get(volume) }
+        return start(before!.spec.mode === 'Block' ? unmapDevice : unmountDevice, work)
+      }
+      case 'unmount': {
+        const work = { actual: before!, mount: before!.pods.get(action.pod)! }
+        return start(work.mount.spec.mode === 'Block' ? unmapVolume : unmountVolume, work)
+      }
+      case 'verifyAttached':
+      case 'expand':
+      case 'mount':
+        return performForPod(volume, action)
+      default:
+        return action satisfies never
+    }
+  }
+  const performForPod = (
+    volume: UniqueVolumeName,
+    action: Extract<NodeAction, { kind: 'verifyAttached' | 'expand' | 'mount' }>,
+  ) => {
+    const item = desired.items.get(volume)!
+    const mount = item.pods.get(action.pod)!
+    const abandoned = new AbortController()
+    const work: MountWork = {
+      desired: item,
+      mount,
+      remount: action.kind === 'mount' && action.remount,
+      actual: () => actual.items.get(volume),
+      abandoned: abandoned.signal,
+    }
+    const tell: RunContext<ActualEvent>['tell'] = (type, reason, message) =>
+      deps.operations.recorder.event({ kind: 'Pod', object: mount.pod }, type, reason, message)
+    const operation = action.kind === 'verifyAttached' ? verifyAttached : action.kind === 'expand' ? expandInUse : mountOperation(work)
+    const answer = start(operation, work, tell)
+    if (answer.kind === 'started') {
+      const key = podKey(volume, mount.uid)
+      underWay.set(key, abandoned)
+      void answer.finished.then(() => underWay.get(key) === abandoned && underWay.delete(key))
+    }
+    return answer
+  }
+  const start = <Request>(
+    operation: Operation<Request, OperationDeps, ActualEvent>,
+    work: Request,
+    tell?: RunContext<ActualEvent>['tell'],
+  ): Refusal | Started =>
+    runner.start(operation, work, deps.operations, {
+      apply: actual.apply,
+      signal: stopping.signal,
+      ...(tell ? { tell } : {}),
+    })
+
+  const subscriptions = [
+    desired.subscribe((volume, event) => {
+      if (event.kind === 'released') underWay.get(podKey(volume, event.pod))?.abort(new Error('the pod is gone'))
+      loop.wake(volume)
+    }),
+    actual.subscribe((volume) => loop.wake(volume)),
+    pending.onRelease(([volume]) => loop.wake(volume as UniqueVolumeName)), // keys are made from volumes only
+  ]
+  return {
+    waiting,
+    wake: (volume) => loop.wake(volume),
+    wakeAll() {
+      for (const volume of new Set([...desired.items.keys(), ...actual.items.keys()])) loop.wake(volume)
+    },
+    retryNow(volume) {
+      pending.forget(volume)
+      loop.wake(volume)
+    },
+    async idle() {
+      await loop.idle()
+      await pending.idle()
+    },
+    async [Symbol.asyncDispose]() {
+      for (const subscription of subscriptions) subscription[Symbol.dispose]()
+      await loop[Symbol.asyncDispose]()
+      stopping.abort(new Error('the agent is stopping'))
+      await pending.idle()
+    },
+  }
+}
+
+const mountOperation = ({ mount }: MountWork) => (mount.spec.mode === 'Block' ? mapVolume : mountVolume)
+
+function asWaiting(refusal: Refusal, action: NodeAction): Waiting {
+  const pod = 'pod' in action ? { pod: action.pod } : {}
+  return refusal.kind === 'busy'
+    ? { reason: 'busy', ...pod }
+    : { reason: 'backingOff', until: refusal.until, error: refusal.error, ...pod }
+}

@@ -1,0 +1,121 @@
+// What did an earlier life of this agent leave on disk? RCS-1 … RCS-8: pod directories are read without touching what
+// lies in them, each plugin rebuilds a spec, and what cannot be rebuilt becomes an orphan to clean, not an error.
+import { join } from 'node:path/posix'
+import type { PluginName, PodUid } from '../../api/names.ts'
+import { podUid } from '../../api/names.ts'
+import { hasCode } from '../../host/host-error.ts'
+import type { Host } from '../../host/host.ts'
+import type { Log } from '../../telemetry/log.ts'
+import { escapePlugin, podDirectory, podsDirectory, unescapePlugin } from '../../volume/paths.ts'
+import type { NodePlugin } from '../../volume/plugin.ts'
+import type { Registry } from '../../volume/registry.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+import type { ActualWorld } from './actual.ts'
+import { uniqueName } from './populate.ts'
+
+/** Something of a pod's volume that no plugin could explain. */
+export interface Orphan {
+  readonly pod: PodUid
+  readonly plugin: PluginName
+  readonly volumeName: string
+  readonly mode: 'Filesystem' | 'Block'
+  readonly path: string
+  readonly error: string
+}
+
+export interface Restored {
+  /** Pods that have anything on disk, with or without volumes. */
+  readonly pods: ReadonlySet<PodUid>
+  readonly volumes: number
+  readonly orphans: readonly Orphan[]
+}
+
+export interface RestoreDeps {
+  readonly host: Host
+  readonly registry: Registry<NodePlugin>
+  readonly actual: ActualWorld
+  readonly root: string
+  readonly log: Log
+}
+
+interface Entry {
+  readonly pod: PodUid
+  readonly plugin: PluginName
+  readonly volumeName: string
+  readonly mode: 'Filesystem' | 'Block'
+  readonly path: string
+}
+
+export async function restoreVolumes(deps: RestoreDeps, signal: AbortSignal): Promise<Restored> {
+  const { host, root, log } = deps
+  const pods = new Set<PodUid>()
+  const orphans: Orphan[] = []
+  let volumes = 0
+  for (const name of await namesIn(host, podsDirectory(root), signal)) {
+    const pod = podUid(name)
+    pods.add(pod)
+    for (const entry of await entriesOf(deps, pod, signal)) {
+      try {
+        await restoreEntry(deps, entry, signal)
+        volumes++
+      } catch (error) {
+        if (signal.aborted) throw error
+        const text = error instanceof Error ? error.message : String(error)
+        orphans.push({ ...entry, error: text })
+        log.warn('volume on disk cannot be explained', { pod, path: entry.path, error: text })
+      }
+    }
+  }
+  return { pods, volumes, orphans }
+}
+
+/** Volumes and devices of one pod, by their names alone (LAYOUT-10). */
+async function entriesOf({ host, root }: RestoreDeps, pod: PodUid, signal: AbortSignal): Promise<readonly Entry[]> {
+  const found: Entry[] = []
+  const kinds = [
+    ['volumes', 'Filesystem'],
+    ['volumeDevices', 'Block'],
+  ] as const
+  for (const [folder, mode] of kinds) {
+    const directory = join(podDirectory(root, pod), folder)
+    for (const escaped of await namesIn(host, directory, signal)) {
+      const plugin = unescapePlugin(escaped)
+      if (escapePlugin(plugin) !== escaped || !escaped.includes('~')) continue
+      for (const volumeName of await namesIn(host, join(directory, escaped), signal)) {
+        found.push({ pod, plugin, volumeName, mode, path: join(directory, escaped, volumeName) })
+      }
+    }
+  }
+  return found
+}
+
+/** RCS-3, RCS-6 */
+async function restoreEntry({ registry, actual }: RestoreDeps, entry: Entry, signal: AbortSignal): Promise<void> {
+  const { pod, plugin: name, volumeName, mode, path } = entry
+  const registered = registry.byName(name)
+  const { plugin } = registered
+  if (!plugin.restore) throw new Error(`plugin ${name} cannot restore volumes from disk`)
+  const spec = await plugin.restore({ volumeName, pod, path, mode }, signal)
+  actual.apply({
+    kind: 'foundOnDisk',
+    volume: uniqueName(registered, spec, pod),
+    plugin: name,
+    spec,
+    pod,
+    devicePath: deviceStage(plugin, spec),
+  })
+}
+
+function deviceStage(plugin: NodePlugin, spec: VolumeSpec): string | undefined {
+  return spec.mode === 'Block' ? plugin.block?.(spec)?.globalMapPath(spec) : plugin.device?.(spec)?.path(spec)
+}
+
+/** A directory that is not there holds nothing. */
+export async function namesIn({ files }: Pick<Host, 'files'>, path: string, signal: AbortSignal): Promise<readonly string[]> {
+  try {
+    return (await files.readDir(path, signal)).sort()
+  } catch (error) {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return []
+    throw error
+  }
+}
