@@ -1,0 +1,98 @@
+// What can go wrong on a host? Faults that a test or the simulator plants; each names the calls it strikes.
+// A fault may strike before the call takes effect, after it (the answer is lost), or hang until the caller gives up.
+
+import type { Clock } from '../../clock/clock.ts'
+import type { Host } from '../host.ts'
+import { HostError } from '../host-error.ts'
+
+export interface Fault {
+  /** "mounts.mount", "files.writeFile", "run", …; "*" strikes everything. */
+  readonly call: string
+  /** Strikes only calls whose first argument names this path or something below it. */
+  readonly below?: string
+  readonly kind: 'fails' | 'failsAfter' | 'hangs' | 'slow'
+  /** Error code of the failure (default EIO). */
+  readonly code?: string
+  readonly delayMs?: number
+  /** How often it strikes (default: until removed). */
+  times?: number
+}
+
+export interface Faults {
+  plant(fault: Fault): Disposable
+  clear(): void
+}
+
+export function createFaults(): Faults & { readonly planted: Set<Fault> } {
+  const planted = new Set<Fault>()
+  return {
+    planted,
+    plant(fault) {
+      const own = { ...fault }
+      planted.add(own)
+      return { [Symbol.dispose]: () => void planted.delete(own) }
+    },
+    clear: () => planted.clear(),
+  }
+}
+
+type AnyCall = (...parameters: unknown[]) => Promise<unknown>
+
+/** The same host, but every call first asks the planted faults. */
+export function withFaults(host: Host, planted: Set<Fault>, clock: Clock): Host {
+  const wrapAll = <T extends object>(prefix: string, part: T): T => {
+    const wrapped: Record<string, AnyCall> = {}
+    for (const [name, call] of Object.entries(part) as [string, AnyCall][])
+      wrapped[name] = wrap(`${prefix}.${name}`, call)
+    return wrapped as unknown as T
+  }
+  const wrap =
+    (name: string, call: AnyCall): AnyCall =>
+    async (...parameters) => {
+      const path = pathIn(parameters)
+      const fault = take(planted, name, path)
+      if (fault === undefined) return call(...parameters)
+      const signal = parameters.at(-1) as AbortSignal
+      if (fault.kind === 'hangs') return hang(name, path, signal)
+      if (fault.kind === 'slow') await clock.sleep(fault.delayMs ?? 1000, signal)
+      if (fault.kind === 'failsAfter') await call(...parameters)
+      if (fault.kind === 'slow') return call(...parameters)
+      throw new HostError(fault.code ?? 'EIO', `${name} ${path}: ${fault.code ?? 'EIO'} (planted)`, {
+        path,
+        certain: fault.kind === 'fails',
+      })
+    }
+  return {
+    files: wrapAll('files', host.files),
+    mounts: wrapAll('mounts', host.mounts),
+    devices: wrapAll('devices', host.devices),
+    filesystems: wrapAll('filesystems', host.filesystems),
+    run: wrap('run', host.run as AnyCall) as Host['run'],
+  }
+}
+
+function take(planted: Set<Fault>, name: string, path: string): Fault | undefined {
+  for (const fault of planted) {
+    if (fault.call !== '*' && fault.call !== name) continue
+    if (fault.below !== undefined && path !== fault.below && !path.startsWith(`${fault.below}/`)) continue
+    if (fault.times !== undefined && --fault.times <= 0) planted.delete(fault)
+    return fault
+  }
+  return undefined
+}
+
+function hang(name: string, path: string, signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) => {
+    const give = (): void =>
+      reject(new HostError('ABORTED', `${name} ${path}: given up while it hung`, { path, certain: false }))
+    if (signal.aborted) give()
+    else signal.addEventListener('abort', give, { once: true })
+  })
+}
+
+function pathIn(parameters: readonly unknown[]): string {
+  const first = parameters[0]
+  if (typeof first === 'string') return first
+  const { target, root, file, device } = first as Readonly<Record<string, unknown>>
+  return [target, root, file, device].find((value) => typeof value === 'string') ?? ''
+}

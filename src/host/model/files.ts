@@ -1,0 +1,240 @@
+// How does the model answer file questions? Like Linux, root and umask 0 assumed; every change tells the watchers.
+
+import { dirname, join } from 'node:path/posix'
+import type { FileStat, Files, GroupResult, OpenPath } from '../host.ts'
+import { HostError } from '../host-error.ts'
+import { groupMode } from '../ownership.ts'
+import type { MountTable, Position } from './mount-table.ts'
+import { checkWritable } from './mount-table.ts'
+import type { Inode, NewInode } from './tree.ts'
+import { addEntry, link, statOf, unlink, writeBytes } from './tree.ts'
+
+export interface ModelFilesDeps {
+  readonly table: MountTable
+  readonly now: () => number
+}
+
+export function createModelFiles({ table, now }: ModelFilesDeps): Files {
+  const watchers = new Set<{ readonly path: string; readonly listener: (path: string) => void }>()
+  const changed = (parent: Position, name: string): void => {
+    const path = join(table.pathOf(parent), name)
+    for (const watcher of watchers) {
+      if (path === watcher.path || path.startsWith(`${watcher.path}/`))
+        queueMicrotask(() => watchers.has(watcher) && watcher.listener(path))
+    }
+  }
+  const make = (path: string, wanted: Omit<NewInode, 'now'>): Inode => {
+    const { parent, name, inode } = table.find(path, { follow: false })
+    if (inode !== undefined) throw failure('EEXIST', path)
+    checkWritable(parent, path)
+    const made = addEntry(parent.inode, name, { ...wanted, now: now() })
+    changed(parent, name)
+    return made
+  }
+  const removeOne = (path: string, kind: 'file' | 'directory' | 'any'): void => {
+    const { parent, name, inode, mount } = table.find(path, { follow: false })
+    if (inode === undefined || name === '') throw failure(inode === undefined ? 'ENOENT' : 'EBUSY', path)
+    if (mount !== parent.mount || table.isCovered(inode)) throw failure('EBUSY', path)
+    if (kind === 'file' && inode.kind === 'directory') throw failure('EISDIR', path)
+    if (kind === 'directory' && inode.kind !== 'directory') throw failure('ENOTDIR', path)
+    if (inode.entries.size > 0) throw failure('ENOTEMPTY', path)
+    checkWritable(parent, path)
+    unlink(parent.inode, name)
+    changed(parent, name)
+  }
+  const readBytes = (path: string): Uint8Array => {
+    const { inode } = table.resolve(path)
+    if (inode.kind === 'directory') throw failure('EISDIR', path)
+    return Uint8Array.from(inode.bytes)
+  }
+  const mkdirAll = (path: string, mode: number): void => {
+    const found = existing(() => table.resolve(path))
+    if (found !== undefined) {
+      if (found.inode.kind !== 'directory') throw failure('ENOTDIR', path)
+      return
+    }
+    if (dirname(path) !== path) mkdirAll(dirname(path), mode)
+    make(path, { kind: 'directory', mode })
+  }
+  return {
+    mkdir: async (path, mode, signal) => checked(signal, path, () => void make(path, { kind: 'directory', mode })),
+    mkdirAll: async (path, mode, signal) => checked(signal, path, () => mkdirAll(path, mode)),
+    readFile: async (path, signal) => checked(signal, path, () => readBytes(path)),
+    readText: async (path, signal) => checked(signal, path, () => new TextDecoder().decode(readBytes(path))),
+    writeFile: async (path, data, { mode, exclusive }, signal) =>
+      checked(signal, path, () => {
+        const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
+        const { inode, parent, name } = table.find(path, { follow: exclusive !== true })
+        if (inode !== undefined && exclusive === true) throw failure('EEXIST', path)
+        if (inode?.kind === 'directory') throw failure('EISDIR', path)
+        checkWritable(parent, path)
+        const file = inode ?? addEntry(parent.inode, name, { kind: 'file', mode, now: now() })
+        writeBytes(file, bytes, now())
+        file.mode = mode
+        changed(parent, name)
+      }),
+    readDir: async (path, signal) =>
+      checked(signal, path, () => {
+        const { inode } = table.resolve(path)
+        if (inode.kind !== 'directory') throw failure('ENOTDIR', path)
+        return [...inode.entries.keys()]
+      }),
+    stat: async (path, signal) => checked(signal, path, () => statOf(table.resolve(path).inode)),
+    lstat: async (path, signal) => checked(signal, path, () => statOf(table.resolve(path, { follow: false }).inode)),
+    exists: async (path, signal) => checked(signal, path, () => existing(() => table.resolve(path)) !== undefined),
+    symlink: async (target, path, signal) =>
+      checked(signal, path, () => void make(path, { kind: 'symlink', mode: 0o777, target })),
+    readlink: async (path, signal) =>
+      checked(signal, path, () => {
+        const { inode } = table.resolve(path, { follow: false })
+        if (inode.kind !== 'symlink') throw failure('EINVAL', path)
+        return inode.target
+      }),
+    realpath: async (path, signal) => checked(signal, path, () => table.pathOf(table.resolve(path))),
+    rename: async (from, to, signal) => checked(signal, to, () => rename(table, from, to, changed)),
+    chmod: async (path, mode, signal) =>
+      checked(signal, path, () => {
+        const position = table.resolve(path)
+        checkWritable(position, path)
+        position.inode.mode = mode
+      }),
+    lchown: async (path, uid, gid, signal) =>
+      checked(signal, path, () => {
+        const position = table.resolve(path, { follow: false })
+        checkWritable(position, path)
+        if (uid !== -1) position.inode.uid = uid
+        if (gid !== -1) position.inode.gid = gid
+      }),
+    rmdir: async (path, signal) => checked(signal, path, () => removeOne(path, 'directory')),
+    unlink: async (path, signal) => checked(signal, path, () => removeOne(path, 'file')),
+    remove: async (path, signal) => checked(signal, path, () => void existing(() => removeOne(path, 'any'))),
+    removeTree: async (path, signal) => checked(signal, path, () => removeTree(table, path, removeOne, true)),
+    removeEmptyTree: async (path, signal) => checked(signal, path, () => removeTree(table, path, removeOne, false)),
+    watch: async (path, listener, signal) =>
+      checked(signal, path, () => {
+        const watcher = { path: table.pathOf(table.resolve(path)), listener }
+        watchers.add(watcher)
+        signal.addEventListener('abort', () => watchers.delete(watcher), { once: true })
+        return { [Symbol.dispose]: () => void watchers.delete(watcher) }
+      }),
+    openBeneath: async (root, relative, signal) =>
+      checked(
+        signal,
+        join(root, relative),
+        () => new ModelOpenPath(table, table.resolve(relative, { beneath: table.resolve(root, { follow: false }) })),
+      ),
+    mkdirBeneath: async (root, relative, mode, signal) =>
+      checked(signal, join(root, relative), () =>
+        mkdirBeneath(table, root, relative, { kind: 'directory', mode, now: now() }),
+      ),
+    setGroup: async ({ root, gid, readOnly }, signal) =>
+      checked(signal, root, () => setGroup(table.resolve(root).inode, gid, readOnly)),
+  }
+}
+
+export class ModelOpenPath implements OpenPath {
+  readonly path: string
+  readonly stat: FileStat
+  readonly position: Position
+  readonly #table: MountTable
+  readonly #handle: number
+
+  constructor(table: MountTable, position: Position) {
+    this.#table = table
+    this.#handle = table.hold(position)
+    this.position = position
+    this.path = `/proc/1/fd/${this.#handle}`
+    this.stat = statOf(position.inode)
+  }
+
+  async close(): Promise<void> {
+    this.#table.release(this.#handle)
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+}
+
+/** Runs one synchronous piece of the model; given up calls never begin. */
+export function checked<T>(signal: AbortSignal, path: string, work: () => T): T {
+  if (signal.aborted)
+    throw new HostError('ABORTED', `given up before it began: ${path}`, { path, cause: signal.reason })
+  return work()
+}
+
+function failure(code: string, path: string): HostError {
+  return new HostError(code, `${code}: ${path}`, { path })
+}
+
+function existing<T>(call: () => T): T | undefined {
+  try {
+    return call()
+  } catch (error) {
+    if (error instanceof HostError && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return undefined
+    throw error
+  }
+}
+
+function rename(table: MountTable, from: string, to: string, changed: (parent: Position, name: string) => void): void {
+  const old = table.find(from, { follow: false })
+  const place = table.find(to, { follow: false })
+  if (old.inode === undefined) throw failure('ENOENT', from)
+  if (table.isCovered(old.inode) || old.mount !== old.parent.mount) throw failure('EBUSY', from)
+  if (old.parent.mount !== place.parent.mount) throw failure('EXDEV', to)
+  checkWritable(place.parent, to)
+  if (place.inode !== undefined) {
+    if (table.isCovered(place.inode) || place.mount !== place.parent.mount) throw failure('EBUSY', to)
+    if (place.inode.kind === 'directory' && old.inode.kind !== 'directory') throw failure('EISDIR', to)
+    if (place.inode.kind !== 'directory' && old.inode.kind === 'directory') throw failure('ENOTDIR', to)
+    if (place.inode.entries.size > 0) throw failure('ENOTEMPTY', to)
+    unlink(place.parent.inode, place.name)
+  }
+  old.parent.inode.entries.delete(old.name)
+  link(place.parent.inode, place.name, old.inode)
+  changed(old.parent, old.name)
+  changed(place.parent, place.name)
+}
+
+function removeTree(
+  table: MountTable,
+  path: string,
+  removeOne: (path: string, kind: 'any') => void,
+  files: boolean,
+): void {
+  const position = existing(() => table.resolve(path, { follow: false }))
+  if (position === undefined) return
+  const found = table.find(path, { follow: false })
+  if (found.mount !== found.parent.mount) throw failure('EBUSY', path)
+  for (const name of position.inode.entries.keys()) {
+    const child = position.inode.entries.get(name)
+    if (!files && child !== undefined && child.kind !== 'directory') throw failure('ENOTEMPTY', join(path, name))
+    removeTree(table, join(path, name), removeOne, files)
+  }
+  removeOne(path, 'any')
+}
+
+function mkdirBeneath(table: MountTable, root: string, relative: string, wanted: NewInode): void {
+  const beneath = table.resolve(root, { follow: false })
+  let walked = ''
+  for (const name of relative.split('/').filter((part) => part !== '' && part !== '.')) {
+    walked = walked === '' ? name : `${walked}/${name}`
+    const found = table.find(walked, { beneath })
+    if (found.inode === undefined) {
+      checkWritable(found.parent, walked)
+      addEntry(found.parent.inode, found.name, wanted)
+    } else if (found.inode.kind !== 'directory') throw failure('ENOTDIR', walked)
+  }
+}
+
+function setGroup(inode: Inode, gid: number, readOnly: boolean): GroupResult {
+  let entries = 0
+  const visit = (one: Inode): void => {
+    for (const child of one.entries.values()) visit(child)
+    entries += 1
+    one.gid = gid
+    if (one.kind !== 'symlink') one.mode = groupMode(one.mode, { directory: one.kind === 'directory', readOnly })
+  }
+  visit(inode)
+  return { entries, refused: 0 }
+}

@@ -1,0 +1,173 @@
+// How does the model mount? The same rules as the kernel, on the model's mount table.
+
+import { join, relative } from 'node:path/posix'
+import type { BindRequest, MountRequest, Mounts } from '../host.ts'
+import { HostError, hasCode } from '../host-error.ts'
+import type { ModelDevices } from './devices.ts'
+import { checked, ModelOpenPath } from './files.ts'
+import type { ModelMount, MountTable, Position } from './mount-table.ts'
+import type { Inode, ModelFilesystem } from './tree.ts'
+import { createFilesystem } from './tree.ts'
+
+export interface ModelMountsDeps {
+  readonly table: MountTable
+  readonly devices: ModelDevices
+  /** What network filesystems can be mounted: source ("server:/path") → filesystem. */
+  readonly exports: ReadonlyMap<string, ModelFilesystem>
+}
+
+const flagWords = new Set(['ro', 'rw', 'nosuid', 'nodev', 'noexec', 'noatime', 'relatime', 'nodiratime'])
+const droppedWords = new Set(['defaults', '_netdev', 'nofail', 'auto', 'bind', 'rbind'])
+
+export function createModelMounts({ table, devices, exports }: ModelMountsDeps): Mounts {
+  let anonymous = 40
+
+  function filesystemFor(request: MountRequest): ModelFilesystem {
+    const { type, source, target } = request
+    const data = request.options.filter((word) => !flagWords.has(word) && !droppedWords.has(word))
+    switch (type) {
+      case 'tmpfs':
+      case 'hugetlbfs': {
+        const device = `0:${(anonymous += 1)}`
+        const filesystem = createFilesystem({ type, source, device, capacityBytes: 1n << 34n })
+        return applyData(filesystem, data)
+      }
+      case 'ext3':
+      case 'ext4':
+      case 'xfs':
+      case 'btrfs':
+        return devices.filesystemOn(source, type, target)
+      default: {
+        const remote = exports.get(source)
+        if (remote !== undefined) return remote
+        if (!['nfs', 'nfs4', 'cifs'].includes(type))
+          throw new HostError('ENODEV', `unknown filesystem type ${type}`, { path: target })
+        throw new HostError('CHILD', `mount failed: exit status 32\nOutput: ${source} does not answer`, {
+          path: target,
+        })
+      }
+    }
+  }
+
+  const info: Mounts['info'] = async (path, signal) =>
+    checked(signal, path, () => table.infoOf(table.resolve(path).mount))
+
+  return {
+    info,
+    mount: async (request, signal) =>
+      checked(signal, request.target, () => {
+        if (request.options.includes('bind'))
+          return bind(table, { ...request, readOnly: request.options.includes('ro') })
+        const at = table.resolve(request.target, { follow: false })
+        const filesystem = filesystemFor(request)
+        table.attach(at, filesystem.root, withFlags(['rw', 'relatime'], request.options))
+      }),
+    bind: async (request, signal) => checked(signal, request.target, () => bind(table, request)),
+    remount: async (target, options, signal) =>
+      checked(signal, target, () => {
+        const { mount } = table.resolve(target, { follow: false })
+        mount.options = withFlags(mount.options, options)
+        applyData(
+          mount.filesystem,
+          options.filter((word) => !flagWords.has(word) && word !== 'remount'),
+        )
+      }),
+    setPropagation: async (target, to, { recursive }, signal) =>
+      checked(signal, target, () => {
+        const { mount, inode } = table.resolve(target)
+        if (inode !== mount.root) throw new HostError('EINVAL', `not a mount point: ${target}`, { path: target })
+        const all = recursive ? [mount, ...descendants(table, mount)] : [mount]
+        for (const one of all) one.propagation = to
+      }),
+    makeShared: async (path, signal) =>
+      checked(signal, path, () => {
+        const position = table.resolve(path)
+        if (position.mount.propagation === 'shared') return
+        const mount =
+          position.inode === position.mount.root
+            ? position.mount
+            : table.attach(position, position.inode, position.mount.options)
+        for (const one of [mount, ...descendants(table, mount)]) one.propagation = 'shared'
+      }),
+    unmount: async (target, { lazy }, signal) =>
+      checked(signal, target, () => {
+        const position = resolveOrNothing(table, target)
+        if (position === undefined || position.inode !== position.mount.root || position.mount.parent === undefined)
+          return
+        if (lazy !== true && table.children(position.mount).length > 0) {
+          throw new HostError('EBUSY', `there are mounts below ${target}`, { path: target })
+        }
+        table.detach(position.mount)
+        devices.released(position.mount.filesystem)
+      }),
+    isMountPoint: async (path, signal) =>
+      checked(signal, path, () => {
+        const { mount, inode } = table.resolve(path, { follow: false })
+        return inode === mount.root
+      }),
+    list: async (signal) => checked(signal, '', () => table.mounts().map((mount) => table.infoOf(mount))),
+    references: async (path, signal) =>
+      checked(signal, path, () => {
+        const position = resolveOrNothing(table, path)
+        if (position === undefined) return []
+        const own = table.infoOf(position.mount)
+        const root = join(own.root, relative(own.mountPoint, table.pathOf(position)))
+        return table
+          .mounts()
+          .map((mount) => table.infoOf(mount))
+          .filter((one) => one.device === own.device && one.root === root && one.id !== own.id)
+          .map(({ mountPoint }) => mountPoint)
+      }),
+  }
+}
+
+function bind(table: MountTable, request: BindRequest): void {
+  const { source } = request
+  const from: Position =
+    source instanceof ModelOpenPath ? source.position : table.resolve(typeof source === 'string' ? source : source.path)
+  const at = table.resolve(request.target, { follow: false })
+  const words = [...(request.options ?? []), ...(request.readOnly === true ? ['ro'] : [])]
+  const mount = table.attach(at, from.inode, withFlags(from.mount.options, words), from.mount.propagation)
+  if (request.recursive === true) table.attachSubmounts(from, mount, (old) => withFlags(old, words))
+}
+
+function withFlags(current: readonly string[], words: readonly string[]): readonly string[] {
+  const result = new Set(current)
+  for (const word of words.filter((one) => flagWords.has(one))) {
+    if (word === 'ro') result.delete('rw')
+    if (word === 'rw') result.delete('ro')
+    result.add(word)
+  }
+  return [...result].sort(
+    (left, right) => Number(right === 'rw' || right === 'ro') - Number(left === 'rw' || left === 'ro'),
+  )
+}
+
+/** Options of the filesystem itself; the kernel shows tmpfs sizes in kilobytes. */
+function applyData(filesystem: ModelFilesystem, data: readonly string[]): ModelFilesystem {
+  const kept = new Map(filesystem.options.map((word) => [word.split('=')[0] ?? word, word]))
+  for (const word of data) {
+    const [key = word, value] = word.split('=')
+    if (key === 'size' && filesystem.type === 'tmpfs') {
+      if (value === undefined || !/^\d+$/.test(value)) throw new HostError('EINVAL', `bad option ${word}`)
+      filesystem.capacityBytes = ((BigInt(value) + 4095n) / 4096n) * 4096n
+      kept.set(key, `size=${filesystem.capacityBytes / 1024n}k`)
+    } else if (key === 'mode' && value !== undefined) filesystem.root.mode = Number.parseInt(value, 8)
+    else kept.set(key, word)
+  }
+  filesystem.options = [...kept.values()]
+  return filesystem
+}
+
+function descendants(table: MountTable, mount: ModelMount): ModelMount[] {
+  return table.children(mount).flatMap((child) => [child, ...descendants(table, child)])
+}
+
+function resolveOrNothing(table: MountTable, path: string): { mount: ModelMount; inode: Inode } | undefined {
+  try {
+    return table.resolve(path, { follow: false })
+  } catch (error) {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined
+    throw error
+  }
+}
