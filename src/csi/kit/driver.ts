@@ -17,6 +17,8 @@ export interface DriverSettings {
   readonly nodeId: string
   /** `topology.local.hawser.dev/node`; set: volumes live on one node and say so. */
   readonly topologyKey?: string
+  /** Where inline volumes are staged. */
+  readonly workDirectory: string
   /** Offer ControllerPublishVolume. */
   readonly attach: boolean
   /** May several nodes use one volume? */

@@ -100,8 +100,8 @@ function publishHandlers(deps: KitDeps): Pick<Handlers, 'nodePublishVolume' | 'n
         await host.files.remove(request.targetPath, signal)
         const volume = await records.volume(request.volumeId, signal)
         if (volume?.ephemeral) {
-          await node.unstage(volume, ephemeralStage(request.targetPath), signal)
-          await host.files.remove(ephemeralStage(request.targetPath), signal)
+          await node.unstage(volume, ephemeralStage(deps, request.volumeId), signal)
+          await host.files.remove(ephemeralStage(deps, request.volumeId), signal)
           await storage.remove(volume, signal)
           await records.removeVolume(volume.id, signal)
         }
@@ -153,7 +153,7 @@ function sizeHandlers(deps: KitDeps): Pick<Handlers, 'nodeExpandVolume' | 'nodeG
   }
 }
 
-/** An inline volume is made, staged beside its target and published in one call, and taken apart by the unpublish. */
+/** An inline volume is made, staged and published in one call, and taken apart by the unpublish. */
 async function publishEphemeral(
   deps: KitDeps,
   request: NodePublishVolumeRequest,
@@ -175,14 +175,15 @@ async function publishEphemeral(
   }
   if (!present) await records.putVolume(volume, signal)
   await storage.create(volume, signal)
-  const path = ephemeralStage(request.targetPath)
+  const path = ephemeralStage(deps, request.volumeId)
   await deps.host.files.mkdirAll(path, 0o750, signal)
   await node.stage({ volume, path, access: accessOf(capability), readOnly: false }, signal)
   await bindAt(deps, path, request.targetPath, 'directory', request.readonly, signal)
   return {}
 }
 
-const ephemeralStage = (targetPath: string) => `${dirname(targetPath)}/.hawser-inline`
+/** Beside the driver's own data, never in the pod's directory, which must be empty after the unpublish. */
+const ephemeralStage = ({ settings }: KitDeps, volumeId: string) => `${settings.workDirectory}/inline/${volumeId}`
 
 function ephemeralSize(text: string | undefined, minimum: bigint): bigint {
   if (text === undefined || text === '') return defaultEphemeralBytes

@@ -21,7 +21,7 @@ export interface ModelStorage {
 
 export type ModelNodeHost = Pick<Host, 'files' | 'mounts' | 'filesystems' | 'devices'>
 
-export interface ModelOptions extends Partial<Omit<DriverSettings, 'nodeId' | 'name'>> {
+export interface ModelOptions extends Partial<Omit<DriverSettings, 'nodeId' | 'name' | 'workDirectory'>> {
   readonly name?: string
   readonly clock: Clock
   /** Directory on each node's host where the model keeps what it "mounts". */
@@ -32,6 +32,7 @@ export const modelDriverName = 'model.hawser.dev'
 
 export function createModelStorage(options: ModelOptions): ModelStorage {
   const records = createMemoryRecords()
+  const dataDirectory = options.dataDirectory ?? '/var/lib/model-driver'
   const allocated = new Set<string>()
   const storage: StorageBackend = {
     create: async (record) => void allocated.add(record.id),
@@ -50,6 +51,7 @@ export function createModelStorage(options: ModelOptions): ModelStorage {
         name: options.name ?? modelDriverName,
         version: options.version ?? '1',
         nodeId,
+        workDirectory: dataDirectory,
         attach: options.attach ?? true,
         multiNode: options.multiNode ?? true,
         maxVolumesPerNode: options.maxVolumesPerNode ?? 0n,
@@ -58,7 +60,7 @@ export function createModelStorage(options: ModelOptions): ModelStorage {
         ...(options.topologyKey !== undefined && { topologyKey: options.topologyKey }),
         ...(options.capacityBytes !== undefined && { capacityBytes: options.capacityBytes }),
       }
-      const node = modelNode(host, options.dataDirectory ?? '/var/lib/model-driver')
+      const node = modelNode(host, dataDirectory)
       return createDriverHandlers({ settings, clock: options.clock, records, storage, node, host })
     },
   }

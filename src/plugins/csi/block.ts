@@ -1,0 +1,140 @@
+// How does a raw CSI device reach a pod? Staged once per node, published to a file per pod, cleaned up behind the
+// last one (CSI-50 … CSI-54). The node agent binds and links what is published here.
+import { join } from 'node:path/posix'
+import { asVolumeError } from '../../volume/effect.ts'
+import type { BlockMapper, MapRequest } from '../../volume/plugin.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+import { podInformation } from './context.ts'
+import { findDriver, persistent } from './mount.ts'
+import { loadData, saveData } from './saved-data.ts'
+import {
+  attachmentOf,
+  blockPaths,
+  capabilityOf,
+  podIdentity,
+  publishContext,
+  readSecret,
+  waitForAttachment,
+} from './source.ts'
+import type { CsiNodeDeps } from './source.ts'
+
+const operationMs = 120_000
+
+export function createBlockMapper(deps: CsiNodeDeps): BlockMapper {
+  const paths = (spec: VolumeSpec) => blockPaths(deps.root, spec.name)
+  return {
+    globalMapPath: (spec) => paths(spec).map,
+    stagingPath: (spec) => paths(spec).staging,
+    waitForAttach: ({ spec }, signal) => waitForAttachment(deps, spec, signal),
+    async setUpDevice(request, outer) {
+      using deadline = deps.clock.deadline(operationMs, outer)
+      return stage(deps, request, deadline.signal)
+    },
+    async mapPodDevice(request, outer) {
+      using deadline = deps.clock.deadline(operationMs, outer)
+      return publish(deps, request, deadline.signal)
+    },
+    async unmapPodDevice({ spec, pod }, outer) {
+      using deadline = deps.clock.deadline(operationMs, outer)
+      const { signal } = deadline
+      const source = persistent(spec)
+      const driver = deps.drivers.require(source.driver)
+      const target = join(paths(spec).publish, pod)
+      // Always asked, even if nothing is there: a publish that timed out may still be running (CSI-53).
+      await driver.node.unpublish(source.volumeHandle, target, signal)
+      await deps.host.files.remove(target, signal)
+    },
+    async tearDownDevice({ spec }, outer) {
+      using deadline = deps.clock.deadline(operationMs, outer)
+      await unstage(deps, spec, deadline.signal)
+    },
+  }
+}
+
+/** CSI-50: the metadata is written before anything else, so that a restart knows the volume. */
+async function saveBlockData(deps: CsiNodeDeps, spec: VolumeSpec, signal: AbortSignal): Promise<void> {
+  const source = persistent(spec)
+  const { data } = blockPaths(deps.root, spec.name)
+  await deps.host.files.mkdirAll(data, 0o750, signal)
+  const saved = {
+    specVolID: spec.name,
+    volumeHandle: source.volumeHandle,
+    driverName: source.driver,
+    nodeName: deps.nodeName,
+    attachmentID: attachmentOf(deps, source.driver, source.volumeHandle),
+  }
+  await saveData(deps.host.files, data, saved, signal)
+}
+
+async function stage(deps: CsiNodeDeps, { spec }: MapRequest, signal: AbortSignal): Promise<string> {
+  const source = persistent(spec)
+  const { staging } = blockPaths(deps.root, spec.name)
+  const driver = findDriver(deps, source.driver, 'blockMapper.SetUpDevice failed to get CSI client')
+  const context = await publishContext(deps, spec, signal)
+  const capabilities = await driver.nodeCapabilities(signal)
+  const secrets = await readSecret(deps.client, source.nodeStageSecretRef, 'NodeStageSecretRef', signal)
+  await saveBlockData(deps, spec, signal)
+  if (!capabilities.has('STAGE_UNSTAGE_VOLUME')) return ''
+  await deps.host.files.mkdirAll(staging, 0o750, signal)
+  const request = {
+    volumeId: source.volumeHandle,
+    stagingPath: staging,
+    capability: capabilityOf(spec, capabilities, undefined),
+    publishContext: context,
+    volumeContext: source.volumeAttributes ?? {},
+    secrets,
+  }
+  await driver.node.stage(request, signal).catch(async (error: unknown) => {
+    if (asVolumeError(error).effect === 'none') await cleanUp(deps, spec, signal)
+    throw error
+  })
+  return staging
+}
+
+async function publish(deps: CsiNodeDeps, { spec, pod }: MapRequest, signal: AbortSignal): Promise<string> {
+  const source = persistent(spec)
+  const paths = blockPaths(deps.root, spec.name)
+  const driver = findDriver(deps, source.driver, 'blockMapper.MapPodDevice failed to get CSI client')
+  const context = await publishContext(deps, spec, signal)
+  const capabilities = await driver.nodeCapabilities(signal)
+  const secrets = await readSecret(deps.client, source.nodePublishSecretRef, 'NodePublishSecretRef', signal)
+  const wantsPod = deps.csiDrivers.get(source.driver)?.spec?.podInfoOnMount === true
+  await deps.host.files.mkdirAll(paths.publish, 0o750, signal)
+  const target = join(paths.publish, podIdentity(pod).uid)
+  const request = {
+    volumeId: source.volumeHandle,
+    targetPath: target,
+    // Only for drivers that stage: upstream sends it to all (WART-10).
+    stagingPath: capabilities.has('STAGE_UNSTAGE_VOLUME') ? paths.staging : '',
+    capability: capabilityOf(spec, capabilities, undefined),
+    readOnly: spec.readOnly,
+    publishContext: context,
+    volumeContext: { ...source.volumeAttributes, ...(wantsPod ? podInformation(pod, false) : {}) },
+    secrets,
+  }
+  await driver.node.publish(request, signal)
+  return target
+}
+
+async function unstage(deps: CsiNodeDeps, spec: VolumeSpec, signal: AbortSignal): Promise<void> {
+  const { files } = deps.host
+  const paths = blockPaths(deps.root, spec.name)
+  const data = await loadData(files, paths.data, signal)
+  if (await files.exists(paths.staging, signal)) {
+    const source = data ?? { driverName: persistent(spec).driver, volumeHandle: persistent(spec).volumeHandle }
+    const driver = deps.drivers.require(source.driverName)
+    if ((await driver.nodeCapabilities(signal)).has('STAGE_UNSTAGE_VOLUME')) {
+      await driver.node.unstage(source.volumeHandle, paths.staging, signal)
+    }
+    await files.removeTree(paths.staging, signal)
+  }
+  await cleanUp(deps, spec, signal)
+}
+
+/** CSI-54: a mount in any of these directories stops the removal; nothing mounted is ever deleted. */
+async function cleanUp({ host, root }: CsiNodeDeps, spec: VolumeSpec, signal: AbortSignal): Promise<void> {
+  const paths = blockPaths(root, spec.name)
+  await host.files.remove(paths.publish, signal)
+  await host.files.remove(paths.staging, signal)
+  await host.files.removeTree(paths.own, signal)
+}

@@ -1,0 +1,53 @@
+// How does a driver grow what is mounted here, and what does it say about its use? NodeExpandVolume and
+// NodeGetVolumeStats (CSI-60, CSI-61, CSI-70).
+import { VolumeError } from '../../volume/effect.ts'
+import type { NodePlugin } from '../../volume/plugin.ts'
+import { findDriver, persistent } from './mount.ts'
+import { capabilityOf, readSecret, sourceOf } from './source.ts'
+import type { CsiNodeDeps } from './source.ts'
+
+const operationMs = 120_000
+/** One hung driver must not stall the round of all others (WART-28). */
+const statsMs = 15_000
+
+export function createExpander(deps: CsiNodeDeps): Required<Pick<NodePlugin, 'expand' | 'requiresResize' | 'usage'>> {
+  return {
+    requiresResize: (spec) => sourceOf(spec).lifecycle === 'Persistent',
+    async expand({ spec, newBytes, path, stagingPath, devicePath }, outer) {
+      using deadline = deps.clock.deadline(operationMs, outer)
+      const { signal } = deadline
+      const source = persistent(spec)
+      const driver = findDriver(deps, source.driver, 'Expander.NodeExpand failed to create CSI client')
+      const capabilities = await driver.nodeCapabilities(signal)
+      if (!capabilities.has('EXPAND_VOLUME')) {
+        const message = `kubernetes.io/csi: Expander.NodeExpand: driver ${source.driver} does not support node expansion`
+        throw new VolumeError('NotSupported', message, { effect: 'none', tags: ['notSupported'] })
+      }
+      const secrets = await readSecret(deps.client, source.nodeExpandSecretRef, 'NodeExpandSecretRef', signal)
+      const request = {
+        volumeId: source.volumeHandle,
+        volumePath: (spec.mode === 'Block' ? devicePath : path) ?? path ?? '',
+        stagingPath: capabilities.has('STAGE_UNSTAGE_VOLUME') ? (stagingPath ?? '') : '',
+        sizeBytes: newBytes,
+        capability: capabilityOf(spec, capabilities, undefined),
+        secrets,
+      }
+      await driver.node.expand(request, signal)
+      // The size in the answer is ignored (CSI-61): the PersistentVolume says how large the volume is.
+      return newBytes
+    },
+    async usage({ spec, path }, outer) {
+      using deadline = deps.clock.deadline(statsMs, outer)
+      const { signal } = deadline
+      const source = persistent(spec)
+      const driver = deps.drivers.require(source.driver)
+      if (!(await driver.nodeCapabilities(signal)).has('GET_VOLUME_STATS')) {
+        const message = `driver ${source.driver} does not support GET_VOLUME_STATS`
+        throw new VolumeError('NotSupported', message, { effect: 'none', tags: ['notSupported'] })
+      }
+      const { condition, ...usage } = await driver.node.stats(source.volumeHandle, path, signal)
+      const abnormal = condition?.abnormal ? { abnormal: { message: condition.message } } : {}
+      return { time: deps.clock.now(), ...usage, ...abnormal }
+    },
+  }
+}

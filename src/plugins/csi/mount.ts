@@ -1,0 +1,248 @@
+// How does a CSI filesystem reach a pod? Stage once per node, publish once per pod; a failed call keeps or removes what
+// is on disk by what it may have left behind (CSI-30 … CSI-43).
+import { dirname, join } from 'node:path/posix'
+import type { CSIDriver } from '../../api/types.ts'
+import type { Driver } from '../../csi/drivers.ts'
+import type { NodeCapabilityName } from '../../csi/values.ts'
+import { applyOwnership } from '../../host/ownership.ts'
+import { asVolumeError, VolumeError } from '../../volume/effect.ts'
+import type { DeviceMounter, MountRequest, NodePlugin } from '../../volume/plugin.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+import { podInformation, serviceAccountTokens } from './context.ts'
+import { loadData, removeMountDirectory, requireData, saveData } from './saved-data.ts'
+import {
+  attachmentOf,
+  capabilityOf,
+  handleOf,
+  podIdentity,
+  publishContext,
+  readSecret,
+  sourceOf,
+  stagingPath,
+  waitForAttachment,
+} from './source.ts'
+import type { CsiNodeDeps } from './source.ts'
+
+export const mountPathOf = (target: string) => join(target, 'mount')
+
+/** The whole of one stage, unstage, publish or unpublish (CSI-14). */
+const operationMs = 120_000
+
+export function createDeviceMounter(deps: CsiNodeDeps): DeviceMounter {
+  const { clock, drivers, host } = deps
+  return {
+    path: (spec) => stagingPath(deps.root, persistent(spec)),
+    waitForAttach: ({ spec }, signal) => waitForAttachment(deps, spec, signal),
+    async mount({ spec, path, fsGroup }, outer) {
+      using deadline = clock.deadline(operationMs, outer)
+      const { signal } = deadline
+      const source = persistent(spec)
+      const driver = findDriver(deps, source.driver, 'attacher.MountDevice failed to create newCsiDriverClient')
+      const capabilities = await driver.nodeCapabilities(signal)
+      // A driver without staging needs no directory either; upstream leaks one here (WART-5, T-37).
+      if (!capabilities.has('STAGE_UNSTAGE_VOLUME')) return
+      const context = await publishContext(deps, spec, signal)
+      const secrets = await readSecret(deps.client, source.nodeStageSecretRef, 'NodeStageSecretRef', signal)
+      await host.files.mkdirAll(path, 0o750, signal)
+      const data = { driverName: source.driver, volumeHandle: source.volumeHandle }
+      await saveData(host.files, dirname(path), data, signal)
+      const request = {
+        volumeId: source.volumeHandle,
+        stagingPath: path,
+        capability: capabilityOf(spec, capabilities, fsGroup),
+        publishContext: context,
+        volumeContext: source.volumeAttributes ?? {},
+        secrets,
+      }
+      await driver.node.stage(request, signal).catch(async (error: unknown) => {
+        // Final: nothing is there. Uncertain: directory and metadata stay for the unstage that must follow (CSI-32).
+        if (asVolumeError(error).effect === 'none') await removeMountDirectory(host, path, outer)
+        throw error
+      })
+    },
+    async unmount({ path }, outer) {
+      using deadline = clock.deadline(operationMs, outer)
+      const { signal } = deadline
+      const data = await loadData(host.files, dirname(path), signal)
+      if (!data) return
+      const driver = drivers.require(data.driverName)
+      if ((await driver.nodeCapabilities(signal)).has('STAGE_UNSTAGE_VOLUME')) {
+        await driver.node.unstage(data.volumeHandle, path, signal)
+      }
+      await removeMountDirectory(host, path, signal)
+    },
+  }
+}
+
+export function createPublisher(deps: CsiNodeDeps): Pick<NodePlugin, 'mount' | 'unmount'> {
+  const { clock, drivers, host } = deps
+  return {
+    async mount(request, outer) {
+      using deadline = clock.deadline(operationMs, outer)
+      await publish(deps, request, deadline.signal)
+    },
+    async unmount({ target }, outer) {
+      using deadline = clock.deadline(operationMs, outer)
+      const { signal } = deadline
+      const path = mountPathOf(target)
+      const data = await requireData(host.files, target, signal)
+      const driver = drivers.require(data.driverName)
+      await driver.node.unpublish(data.volumeHandle, path, signal)
+      await removeMountDirectory(host, path, signal)
+    },
+  }
+}
+
+/** CSI-33: the order of these steps is what tells which failures leave nothing behind. */
+async function publish(deps: CsiNodeDeps, request: MountRequest, signal: AbortSignal): Promise<void> {
+  const { spec, pod, target, ownership } = request
+  const { files } = deps.host
+  const source = sourceOf(spec)
+  const driverObject = deps.csiDrivers.get(source.value.driver)
+  const driver = findDriver(deps, source.value.driver, 'mounter.SetUpAt failed to get CSI client')
+  checkLifecycle(source.lifecycle, source.value.driver, driverObject)
+  const capabilities = await driver.nodeCapabilities(signal)
+  const policy = groupPolicy(driverObject)
+  const handle = handleOf(spec, podIdentity(pod).uid)
+  const staged = source.lifecycle === 'Persistent' && capabilities.has('STAGE_UNSTAGE_VOLUME')
+  const context = await publishContext(deps, spec, signal)
+  await files.mkdirAll(target, 0o750, signal)
+  const secrets = await publishSecrets(deps, request, signal)
+  const information = driverObject?.spec?.podInfoOnMount ? podInformation(pod, source.lifecycle === 'Ephemeral') : {}
+  const tokens = await serviceAccountTokens(deps.client, driverObject, pod, signal)
+  await saveData(files, target, publishData(deps, spec, source.value.driver, handle), signal)
+  const readOnly = spec.readOnly
+  const call = {
+    volumeId: handle,
+    targetPath: mountPathOf(target),
+    stagingPath: staged ? stagingPath(deps.root, persistent(spec)) : '',
+    capability: capabilityOf(spec, capabilities, ownership.fsGroup),
+    readOnly,
+    publishContext: context,
+    volumeContext: { ...source.value.volumeAttributes, ...information, ...tokens.context },
+    secrets: { ...secrets, ...tokens.secrets },
+  }
+  await publishOrCleanUp(deps, driver, call, request, signal)
+  if (!wantsOwnership(request, policy, capabilities)) return
+  await applyGroup(deps, request, signal)
+}
+
+async function publishOrCleanUp(
+  deps: CsiNodeDeps,
+  driver: Driver,
+  call: Parameters<Driver['node']['publish']>[0],
+  { foundOnDisk, remount }: MountRequest,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await driver.node.publish(call, signal)
+  } catch (error) {
+    // CSI-38: a pod may be using what is there unless this was the first try and the driver's word is final.
+    const clean = asVolumeError(error).effect === 'none' && !foundOnDisk && !remount
+    if (clean) await removeMountDirectory(deps.host, call.targetPath, signal)
+    throw error
+  }
+}
+
+async function applyGroup(
+  deps: CsiNodeDeps,
+  { target, ownership, spec }: MountRequest,
+  signal: AbortSignal,
+): Promise<void> {
+  const path = mountPathOf(target)
+  const wanted = { root: path, gid: ownership.fsGroup, readOnly: spec.readOnly, policy: ownership.changePolicy }
+  try {
+    await applyOwnership(deps.host.files, wanted, signal)
+  } catch (cause) {
+    const message = `applyFSGroup failed for vol ${spec.name}: ${asVolumeError(cause).message}`
+    throw new VolumeError('GroupNotApplied', message, { effect: 'unknown', cause })
+  }
+}
+
+/** CSI-40 */
+export function wantsOwnership(
+  { spec, ownership }: Pick<MountRequest, 'spec' | 'ownership'>,
+  policy: GroupPolicy,
+  capabilities: ReadonlySet<NodeCapabilityName>,
+): boolean {
+  if (ownership.fsGroup === undefined || spec.readOnly || capabilities.has('VOLUME_MOUNT_GROUP')) return false
+  switch (policy) {
+    case 'None':
+      return false
+    case 'File':
+      return true
+    case 'ReadWriteOnceWithFSType': {
+      const modes = spec.persistentVolume?.spec?.accessModes
+      const once = modes?.includes('ReadWriteOnce') === true || modes?.includes('ReadWriteOncePod') === true
+      return (sourceOf(spec).value.fsType ?? '') !== '' && (spec.from === 'pod' || once)
+    }
+    default:
+      return policy satisfies never
+  }
+}
+
+type GroupPolicy = 'ReadWriteOnceWithFSType' | 'File' | 'None'
+
+function groupPolicy(driver: CSIDriver | undefined): GroupPolicy {
+  if (!driver) return 'ReadWriteOnceWithFSType'
+  const policy = driver.spec?.fsGroupPolicy
+  if (policy !== undefined) return policy
+  throw new VolumeError('GroupPolicyMissing', 'the CSIDriver has no fsGroupPolicy', { effect: 'untried' })
+}
+
+/** CSI-34 */
+function checkLifecycle(mode: 'Persistent' | 'Ephemeral', driver: string, object: CSIDriver | undefined): void {
+  const allowed = object ? (object.spec?.volumeLifecycleModes ?? ['Persistent']) : ['Persistent']
+  if (allowed.includes(mode)) return
+  const message = object
+    ? `volume mode "${mode}" not supported by driver ${driver} (only supports [${allowed.map((each) => `"${each}"`).join(' ')}])`
+    : `volume mode "${mode}" not supported by driver ${driver} (no CSIDriver object)`
+  throw new VolumeError(
+    'LifecycleRefused',
+    `kubernetes.io/csi: mounter.SetUpAt failed to check volume lifecycle mode: ${message}`,
+    {
+      effect: 'untried',
+    },
+  )
+}
+
+function publishSecrets(deps: CsiNodeDeps, { spec, pod }: MountRequest, signal: AbortSignal) {
+  const source = sourceOf(spec)
+  const ref = source.value.nodePublishSecretRef
+  const inline =
+    source.lifecycle === 'Ephemeral' && ref
+      ? { name: ref.name ?? '', namespace: podIdentity(pod).namespace }
+      : undefined
+  return readSecret(
+    deps.client,
+    inline ?? (source.lifecycle === 'Persistent' ? ref : undefined),
+    'NodePublishSecretRef',
+    signal,
+  )
+}
+
+function publishData(deps: CsiNodeDeps, spec: VolumeSpec, driver: string, handle: string) {
+  return {
+    specVolID: spec.name,
+    volumeHandle: handle,
+    driverName: driver,
+    nodeName: deps.nodeName,
+    volumeLifecycleMode: sourceOf(spec).lifecycle,
+    attachmentID: attachmentOf(deps, driver, handle),
+  }
+}
+
+export function findDriver(deps: CsiNodeDeps, name: string, doing: string): Driver {
+  try {
+    return deps.drivers.require(name)
+  } catch (cause) {
+    const message = `kubernetes.io/csi: ${doing}: ${asVolumeError(cause).message}`
+    throw new VolumeError('DriverMissing', message, { effect: 'untried', cause })
+  }
+}
+
+export function persistent(spec: VolumeSpec) {
+  const source = sourceOf(spec)
+  if (source.lifecycle === 'Persistent') return source.value
+  throw new VolumeError('InlineVolume', 'an inline volume has no device', { effect: 'untried' })
+}

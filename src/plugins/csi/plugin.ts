@@ -1,0 +1,65 @@
+// The plugin `kubernetes.io/csi`: volumes whose storage a CSI driver serves. The parts lie beside this file; here they
+// become one definition (CSI-1 … CSI-3, CSI-10).
+import type { CSIPersistentVolumeSource, CSIVolumeSource, PersistentVolume } from '../../api/types.ts'
+import { VolumeError } from '../../volume/effect.ts'
+import { definePlugin } from '../../volume/plugin.ts'
+import type { NodePlugin, RestoreRequest } from '../../volume/plugin.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+import { createCsiAttachment } from './attach.ts'
+import type { CsiAttachDeps } from './attach.ts'
+import { createBlockMapper } from './block.ts'
+import { createExpander } from './expand.ts'
+import { createDeviceMounter, createPublisher, mountPathOf } from './mount.ts'
+import { requireData } from './saved-data.ts'
+import { attachRequired, blockPaths, csiPluginName, sourceOf } from './source.ts'
+import type { CsiNodeDeps } from './source.ts'
+
+export default definePlugin({
+  name: csiPluginName,
+  source: 'csi',
+  traits: { mountOptions: true, remountOnPodUpdate: false },
+  volumeName(spec) {
+    const { value } = spec.source
+    if ('volumeHandle' in value) return `${value.driver}^${value.volumeHandle}`
+    throw new VolumeError('InlineVolume', 'an inline CSI volume has no name of its own', { effect: 'untried' })
+  },
+  node: createCsiNodePlugin,
+  cluster: (deps: CsiAttachDeps) => createCsiAttachment(deps),
+})
+
+export function createCsiNodePlugin(deps: CsiNodeDeps): NodePlugin {
+  const device = createDeviceMounter(deps)
+  const mapper = createBlockMapper(deps)
+  const isPersistent = (spec: VolumeSpec) => sourceOf(spec).lifecycle === 'Persistent'
+  return {
+    ...createPublisher(deps),
+    ...createExpander(deps),
+    path: (_spec, target) => mountPathOf(target),
+    readOnly: (spec) => spec.readOnly,
+    attachable: (spec) => attachRequired(deps, spec),
+    device: (spec) => (isPersistent(spec) && spec.mode === 'Filesystem' ? device : undefined),
+    block: (spec) => (isPersistent(spec) && spec.mode === 'Block' ? mapper : undefined),
+    remountRequired: (spec) => deps.csiDrivers.get(sourceOf(spec).value.driver)?.spec?.requiresRepublish === true,
+    restore: (request, signal) => restore(deps, request, signal),
+  }
+}
+
+/** CSI-10: from the metadata alone. */
+async function restore({ host, root }: CsiNodeDeps, request: RestoreRequest, signal: AbortSignal): Promise<VolumeSpec> {
+  const { volumeName, path, mode } = request
+  const directory = mode === 'Block' ? blockPaths(root, volumeName).data : path.replace(/\/mount$/, '')
+  const data = await requireData(host.files, directory, signal)
+  if (data.volumeLifecycleMode === 'Ephemeral') {
+    const value: CSIVolumeSource = { driver: data.driverName }
+    return { name: volumeName, from: 'pod', mode, readOnly: false, source: { kind: 'csi', value } }
+  }
+  const value: CSIPersistentVolumeSource = { driver: data.driverName, volumeHandle: data.volumeHandle }
+  const name = data.specVolID ?? volumeName
+  const persistentVolume: PersistentVolume = {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name },
+    spec: { csi: value, volumeMode: mode },
+  }
+  return { name, from: 'persistentVolume', mode, readOnly: false, source: { kind: 'csi', value }, persistentVolume }
+}

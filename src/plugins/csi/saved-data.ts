@@ -1,0 +1,87 @@
+// What does the node remember of a CSI volume on disk? `vol_data.json`, one flat object of strings beside the mount:
+// unmounting works from it alone (CSI-7, CSI-9, CSI-11). Written whole or not at all (WART-6).
+import { dirname, join } from 'node:path/posix'
+import type { Files, Host } from '../../host/host.ts'
+import { hasCode } from '../../host/host-error.ts'
+import { VolumeError } from '../../volume/effect.ts'
+
+export interface SavedData {
+  readonly driverName: string
+  readonly volumeHandle: string
+  readonly specVolID?: string
+  readonly nodeName?: string
+  readonly attachmentID?: string
+  readonly volumeLifecycleMode?: 'Persistent' | 'Ephemeral'
+  readonly seLinuxMountContext?: string
+}
+
+export const savedDataName = 'vol_data.json'
+
+export async function saveData(files: Files, directory: string, data: SavedData, signal: AbortSignal): Promise<void> {
+  const sorted = Object.fromEntries(Object.entries(data).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+  const text = `${JSON.stringify(sorted)}\n`
+  await files.writeFile(join(directory, savedDataName), text, { mode: 0o644, durable: true }, signal)
+}
+
+/** Undefined when there is no file; a file that cannot be understood is an error. */
+export async function loadData(files: Files, directory: string, signal: AbortSignal): Promise<SavedData | undefined> {
+  const path = join(directory, savedDataName)
+  let text: string
+  try {
+    text = await files.readText(path, signal)
+  } catch (error) {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined
+    throw error
+  }
+  return parseData(path, text)
+}
+
+/** CSI-9: without metadata nothing may be asked of a driver. */
+export async function requireData(files: Files, directory: string, signal: AbortSignal): Promise<SavedData> {
+  const data = await loadData(files, directory, signal)
+  if (data) return data
+  const path = join(directory, savedDataName)
+  const message = `kubernetes.io/csi: failed to open volume data file [${path}]: open ${path}: no such file or directory`
+  throw new VolumeError('SavedDataMissing', message, { effect: 'untried' })
+}
+
+function parseData(path: string, text: string): SavedData {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch (cause) {
+    throw new VolumeError('SavedDataBroken', `kubernetes.io/csi: failed to parse volume data file [${path}]`, {
+      effect: 'untried',
+      cause,
+    })
+  }
+  const { driverName, volumeHandle } = (parsed ?? {}) as Partial<Record<string, unknown>>
+  if (typeof driverName !== 'string' || typeof volumeHandle !== 'string') {
+    throw new VolumeError('SavedDataBroken', `kubernetes.io/csi: volume data file [${path}] names no volume`, {
+      effect: 'untried',
+    })
+  }
+  return parsed as SavedData // the two members everything depends on were checked
+}
+
+/** CSI-11: if nothing is mounted at `path`, the directory, its metadata and the parent go; else nothing is touched. */
+export async function removeMountDirectory(
+  { files, mounts }: Pick<Host, 'files' | 'mounts'>,
+  path: string,
+  signal: AbortSignal,
+): Promise<void> {
+  if (await isMounted(mounts, path, signal)) return
+  await files.remove(path, signal)
+  const parent = dirname(path)
+  await files.remove(join(parent, savedDataName), signal)
+  await files.remove(parent, signal)
+}
+
+export async function isMounted(mounts: Host['mounts'], path: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    return await mounts.isMountPoint(path, signal)
+  } catch (error) {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return false
+    throw error
+  }
+}

@@ -1,0 +1,169 @@
+// Which CSI volume does a spec mean, and what does the cluster say about its driver? One reading of the two sources
+// (persistent and inline) and of the CSIDriver object, for every file of this plugin.
+import { Buffer } from 'node:buffer'
+import { createHash } from 'node:crypto'
+import { join } from 'node:path/posix'
+import type { PodUid } from '../../api/names.ts'
+import { pluginName } from '../../api/names.ts'
+import { isNotFound } from '../../api/status-error.ts'
+import type { CSIDriver, CSIPersistentVolumeSource, CSIVolumeSource, Pod } from '../../api/types.ts'
+import type { Client } from '../../client/client.ts'
+import type { Clock } from '../../clock/clock.ts'
+import type { Drivers } from '../../csi/drivers.ts'
+import type { Capability, NodeCapabilityName, Strings } from '../../csi/values.ts'
+import { nodeAccessMode } from '../../csi/values.ts'
+import type { Host } from '../../host/host.ts'
+import { asVolumeError, VolumeError } from '../../volume/effect.ts'
+import { globalDevicePath, globalPluginPath } from '../../volume/paths.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+import { hasSource } from '../../volume/spec.ts'
+import { attachmentName } from './attach.ts'
+
+export const csiPluginName = pluginName('kubernetes.io/csi')
+
+export interface CsiNodeDeps {
+  readonly host: Pick<Host, 'files' | 'mounts'>
+  readonly client: Client
+  readonly clock: Clock
+  readonly drivers: Drivers
+  /** CSIDriver objects, from an informer. */
+  readonly csiDrivers: { get(name: string): CSIDriver | undefined }
+  readonly nodeName: string
+  /** The node's root directory. */
+  readonly root: string
+}
+
+export type CsiSource =
+  | { readonly lifecycle: 'Persistent'; readonly value: CSIPersistentVolumeSource }
+  | { readonly lifecycle: 'Ephemeral'; readonly value: CSIVolumeSource }
+
+export function sourceOf(spec: VolumeSpec): CsiSource {
+  if (!hasSource(spec, 'csi')) throw new VolumeError('NotCsi', 'volume source is not CSI', { effect: 'untried' })
+  const { value } = spec.source
+  return 'volumeHandle' in value ? { lifecycle: 'Persistent', value } : { lifecycle: 'Ephemeral', value }
+}
+
+/** CSI-8: an inline volume's id follows from its pod and name. */
+export function handleOf(spec: VolumeSpec, pod: PodUid): string {
+  const source = sourceOf(spec)
+  return source.lifecycle === 'Persistent' ? source.value.volumeHandle : `csi-${sha256(`${pod}${spec.name}`)}`
+}
+
+/** CSI-8, CSI-20 */
+export function attachRequired({ csiDrivers }: Pick<CsiNodeDeps, 'csiDrivers'>, spec: VolumeSpec): boolean {
+  const source = sourceOf(spec)
+  return source.lifecycle === 'Persistent' && csiDrivers.get(source.value.driver)?.spec?.attachRequired !== false
+}
+
+export const attachmentOf = (deps: CsiNodeDeps, driver: string, handle: string) =>
+  attachmentName(handle, driver, deps.nodeName)
+
+export function sha256(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+/** CSI-4: depends on the handle, so two PersistentVolumes with one handle share it (T-42). */
+export function stagingPath(root: string, source: CSIPersistentVolumeSource): string {
+  return globalPluginPath(root, csiPluginName, source.driver, sha256(source.volumeHandle), 'globalmount')
+}
+
+/** CSI-6 */
+export const blockPaths = (root: string, specName: string) => {
+  const own = globalDevicePath(root, csiPluginName, specName)
+  return {
+    own,
+    map: join(own, 'dev'),
+    data: join(own, 'data'),
+    staging: globalDevicePath(root, csiPluginName, 'staging', specName),
+    publish: globalDevicePath(root, csiPluginName, 'publish', specName),
+  }
+}
+
+/** CSI-31, CSI-19; mount flags are the PersistentVolume's, inline volumes have none (CSI-43). */
+export function capabilityOf(
+  spec: VolumeSpec,
+  capabilities: ReadonlySet<NodeCapabilityName>,
+  fsGroup: number | undefined,
+): Capability {
+  const pv = spec.persistentVolume?.spec
+  const mode = nodeAccessMode(pv?.accessModes, capabilities.has('SINGLE_NODE_MULTI_WRITER'))
+  if (spec.mode === 'Block') return { access: { kind: 'block' }, mode }
+  const group = fsGroup !== undefined && capabilities.has('VOLUME_MOUNT_GROUP') ? String(fsGroup) : undefined
+  return {
+    mode,
+    access: {
+      kind: 'mount',
+      fsType: sourceOf(spec).value.fsType ?? '',
+      mountFlags: pv?.mountOptions ?? [],
+      ...(group !== undefined && { mountGroup: group }),
+    },
+  }
+}
+
+/** CSI-25: what the controller handed over with the attachment. Not to be had now is a passing trouble. */
+export async function publishContext(deps: CsiNodeDeps, spec: VolumeSpec, signal: AbortSignal): Promise<Strings> {
+  const source = sourceOf(spec)
+  if (source.lifecycle !== 'Persistent' || !attachRequired(deps, spec)) return {}
+  const name = attachmentOf(deps, source.value.driver, source.value.volumeHandle)
+  const attachment = await passing('AttachmentUnread', () => deps.client.get('VolumeAttachment', { name }, signal))
+  return attachment.status?.attachmentMetadata ?? {}
+}
+
+/** CSI-24 */
+export async function waitForAttachment(deps: CsiNodeDeps, spec: VolumeSpec, signal: AbortSignal): Promise<string> {
+  const source = sourceOf(spec)
+  if (source.lifecycle !== 'Persistent' || !attachRequired(deps, spec)) return ''
+  const name = attachmentOf(deps, source.value.driver, source.value.volumeHandle)
+  const attachment = await passing('AttachmentUnread', () => deps.client.get('VolumeAttachment', { name }, signal))
+  if (attachment.metadata.deletionTimestamp) throw notAttached(`volume attachment ${name} is being deleted`)
+  if (attachment.status?.attached !== true) {
+    const reason = attachment.status?.attachError?.message
+    throw notAttached(reason ?? `volume ${source.value.volumeHandle} has not been attached yet`)
+  }
+  return name
+}
+
+/** A missing secret is a passing trouble: nothing was asked of the driver (T-33). */
+export async function readSecret(
+  client: Client,
+  ref: { readonly name?: string; readonly namespace?: string } | undefined,
+  field: string,
+  signal: AbortSignal,
+): Promise<Strings> {
+  if (!ref?.name) return {}
+  const { name, namespace = '' } = ref
+  try {
+    const secret = await client.get('Secret', { namespace, name }, signal)
+    return decodeSecret(secret.data)
+  } catch (cause) {
+    const inner = `kubernetes.io/csi: failed to find the secret ${name} in the namespace ${namespace} with error: ${asVolumeError(cause).message}`
+    const message = `fetching ${field} ${namespace}/${name} failed: ${inner}`
+    throw new VolumeError('SecretUnread', message, { effect: 'untried', cause })
+  }
+}
+
+/** Whatever fails before the driver was asked leaves everything as it was. */
+export async function passing<T>(code: string, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (cause) {
+    if (cause instanceof VolumeError && cause.effect === 'untried') throw cause
+    const hint = isNotFound(cause) ? '' : 'kubernetes.io/csi: '
+    throw new VolumeError(code, `${hint}${asVolumeError(cause).message}`, { effect: 'untried', cause })
+  }
+}
+
+export function podIdentity(pod: Pod): { readonly name: string; readonly namespace: string; readonly uid: PodUid } {
+  const { name, namespace = '', uid = '' } = pod.metadata
+  return { name, namespace, uid: uid as PodUid } // stored pods have a uid
+}
+
+function decodeSecret(data: Readonly<Record<string, string>> | undefined): Strings {
+  return Object.fromEntries(
+    Object.entries(data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]),
+  )
+}
+
+function notAttached(message: string): VolumeError {
+  return new VolumeError('NotAttached', message, { effect: 'untried' })
+}
