@@ -1,0 +1,290 @@
+// Does a JSON value have the shape of its kind? One pass over the schema table: unknown fields are found, wrong types
+// are refused in Go's words, and what remains is normalised as a typed server would: nulls and meaningless empties
+// dropped, quantities and times in canonical form.
+import { kinds } from '../kinds.ts'
+import type { KindName } from '../kinds.ts'
+import { canonicalQuantity, QuantityError } from '../quantity.ts'
+import { keepsEmpty } from './presence.ts'
+import { messageSchema } from './schema.ts'
+import type { FieldSchema } from './schema.ts'
+import { canonicalTime } from './time.ts'
+
+/** The value cannot be read as its kind: the part after "cannot be handled as a …: ". */
+export class ReadError extends Error {
+  override readonly name = 'ReadError'
+}
+
+export interface ReadResult {
+  /** The value as we would store it: unknown fields are gone. */
+  readonly value: Readonly<Record<string, unknown>>
+  /** Paths of fields that the schema lacks: `spec.colour`, `spec.containers[0].foo`. */
+  readonly unknown: readonly string[]
+}
+
+/**
+ * Reads a whole object of a kind. Throws ReadError for wrong types and malformed quantities or times. Required fields
+ * that are absent get their zero value ('' or {}), as in Go, so that the result has the shape its type promises.
+ */
+export function readObject(kind: KindName, value: unknown): ReadResult {
+  return readMessage(kinds[kind].message, value)
+}
+
+/** Reads a part of an object (an apply configuration, a merge patch): nothing is filled in and no empty value dropped. */
+export function readPartial(kind: KindName, value: unknown): ReadResult {
+  const { message } = kinds[kind]
+  const unknown: string[] = []
+  return {
+    value: readStruct(message, value, { message, field: '', path: '', whole: true }, { unknown, partial: true }),
+    unknown,
+  }
+}
+
+/** The same for any message of the table (reviews, DeleteOptions, Binding, …). */
+export function readMessage(message: string, value: unknown): ReadResult {
+  const unknown: string[] = []
+  const place: Place = { message, field: '', path: '', whole: true }
+  return { value: readStruct(message, value, place, { unknown, partial: false }), unknown }
+}
+
+export function unknownFields(kind: KindName, object: unknown): readonly string[] {
+  return readObject(kind, object).unknown
+}
+
+/** Where we are: for paths with indices (unknown fields) and without (Go's errors). */
+interface Place {
+  /** The struct that holds the field. */
+  readonly message: string
+  /** Go's path: no indices. */
+  readonly field: string
+  /** Our path: with indices. */
+  readonly path: string
+  readonly whole?: boolean
+}
+
+interface Reading {
+  readonly unknown: string[]
+  readonly partial: boolean
+}
+
+interface Known {
+  readonly owner: string
+  readonly schema: FieldSchema
+}
+
+const known = new Map<string, ReadonlyMap<string, Known>>()
+
+/** Fields by JSON name, with the message that declares each (an inlined one, perhaps). */
+function knownFields(message: string): ReadonlyMap<string, Known> {
+  const cached = known.get(message)
+  if (cached !== undefined) return cached
+  const fields = new Map<string, Known>()
+  for (const schema of messageSchema(message)?.fields ?? []) {
+    if (schema.shape !== 'inline') fields.set(schema.name, { owner: message, schema })
+    else for (const [name, inner] of knownFields(schema.type)) fields.set(name, inner)
+  }
+  known.set(message, fields)
+  return fields
+}
+
+function readStruct(
+  message: string,
+  value: unknown,
+  place: Place,
+  reading: Reading,
+): Readonly<Record<string, unknown>> {
+  if (!isRecord(value)) throw mismatch(value, place, goStruct(message))
+  const fields = knownFields(message)
+  const typed = messageSchema(message)?.object === true || message === 'meta.DeleteOptions' || message === 'meta.Status'
+  const entries: [string, unknown][] = []
+  for (const [name, inner] of Object.entries(value)) {
+    const path = place.path === '' ? name : `${place.path}.${name}`
+    if (place.whole && typed && (name === 'apiVersion' || name === 'kind')) {
+      if (inner !== null) entries.push([name, readString(inner, { message, field: name, path })])
+      continue
+    }
+    const field = fields.get(name)
+    if (field === undefined) {
+      reading.unknown.push(path)
+      continue
+    }
+    if (inner === null) {
+      if (reading.partial) entries.push([name, null])
+      continue
+    }
+    const at: Place = { message: field.owner, field: place.field === '' ? name : `${place.field}.${name}`, path }
+    const read = readField(field.schema, inner, at, reading)
+    if (reading.partial || !isDropped(field, read)) entries.push([name, read])
+  }
+  if (!reading.partial) entries.push(...zeroValues(fields, new Set(entries.map(([name]) => name))))
+  return Object.fromEntries(entries)
+}
+
+function zeroValues(fields: ReadonlyMap<string, Known>, present: ReadonlySet<string>): readonly [string, unknown][] {
+  const entries: [string, unknown][] = []
+  for (const [name, { schema }] of fields) {
+    if (!schema.required || schema.number === 0 || present.has(name)) continue
+    const zero = zeroValue(schema)
+    if (zero !== undefined) entries.push([name, zero])
+  }
+  return entries
+}
+
+/** Undefined for what is a pointer in Go although required: times and secret references. */
+function zeroValue(schema: FieldSchema): unknown {
+  if (schema.shape === 'list') return []
+  switch (schema.type) {
+    case 'string':
+    case 'bytes':
+      return ''
+    case 'bool':
+      return false
+    case 'int32':
+    case 'int64':
+    case 'intstr.IntOrString':
+      return 0
+    default:
+      if (messageSchema(schema.type)?.scalar || schema.name === 'secretRef') return undefined
+      return Object.fromEntries(zeroValues(knownFields(schema.type), new Set()))
+  }
+}
+
+function readField(schema: FieldSchema, value: unknown, place: Place, reading: Reading): unknown {
+  switch (schema.shape) {
+    case 'list':
+      if (!Array.isArray(value)) throw mismatch(value, place, goType(schema))
+      return value.map((item, index) => readValue(schema, item, { ...place, path: `${place.path}[${index}]` }, reading))
+    case 'map':
+      if (!isRecord(value)) throw mismatch(value, place, goType(schema))
+      return Object.fromEntries(
+        Object.entries(value).map(([key, item]) => [
+          key,
+          readValue(schema, item, { ...place, path: `${place.path}.${key}` }, reading),
+        ]),
+      )
+    case 'one':
+      return readValue(schema, value, place, reading)
+    case 'inline':
+      throw new Error(`inlined field ${schema.name} read as a value`)
+    default:
+      return schema.shape satisfies never
+  }
+}
+
+function readValue(schema: FieldSchema, value: unknown, place: Place, reading: Reading): unknown {
+  switch (schema.type) {
+    case 'string':
+      return value === null ? '' : readString(value, place)
+    case 'bytes':
+      return value === null ? '' : readBytes(value, place)
+    case 'bool':
+      if (typeof value === 'boolean') return value
+      if (value === null) return false
+      throw mismatch(value, place, 'bool')
+    case 'int32':
+    case 'int64':
+      return value === null ? 0 : readInteger(value, place, schema.type)
+    case 'resource.Quantity':
+      return value === null ? '0' : readQuantity(value, place)
+    case 'meta.Time':
+    case 'meta.MicroTime':
+      return value === null ? null : readTime(value, place, schema.type === 'meta.MicroTime')
+    case 'intstr.IntOrString':
+      if (typeof value === 'string' || Number.isInteger(value)) return value
+      throw mismatch(value, place, 'intstr.IntOrString')
+    case 'meta.FieldsV1':
+      return value
+    case 'authentication.ExtraValue':
+    case 'authorization.ExtraValue':
+      if (!Array.isArray(value)) throw mismatch(value, place, 'v1.ExtraValue')
+      return value.map((item) => readString(item, place))
+    default:
+      return readStruct(schema.type, value ?? {}, place, reading)
+  }
+}
+
+function readString(value: unknown, place: Place): string {
+  if (typeof value === 'string') return value
+  throw mismatch(value, place, 'string')
+}
+
+function readBytes(value: unknown, place: Place): string {
+  const text = readString(value, place).replaceAll(/[\r\n]/g, '')
+  const wrong = text.search(/[^A-Za-z0-9+/=]/)
+  const shape = /^[A-Za-z0-9+/]*={0,2}$/.test(text) && text.length % 4 === 0
+  if (!shape)
+    throw new ReadError(`illegal base64 data at input byte ${wrong >= 0 ? wrong : Math.max(0, text.length - 1)}`)
+  return text
+}
+
+function readInteger(value: unknown, place: Place, type: 'int32' | 'int64'): number {
+  if (typeof value !== 'number') throw mismatch(value, place, type)
+  const limit = type === 'int32' ? 2 ** 31 : 2 ** 63
+  if (!Number.isInteger(value) || value < -limit || value >= limit)
+    throw mismatch(value, place, type, `number ${value}`)
+  return value
+}
+
+function readQuantity(value: unknown, place: Place): string {
+  if (typeof value !== 'string' && typeof value !== 'number') throw mismatch(value, place, 'resource.Quantity')
+  try {
+    return canonicalQuantity(String(value).trim())
+  } catch (error) {
+    throw error instanceof QuantityError ? new ReadError(error.message, { cause: error }) : error
+  }
+}
+
+function readTime(value: unknown, place: Place, micro: boolean): string {
+  const text = readString(value, place)
+  const canonical = canonicalTime(text, micro)
+  if (canonical !== undefined) return canonical
+  const layout = micro ? '2006-01-02T15:04:05.000000Z07:00' : '2006-01-02T15:04:05Z07:00'
+  const quoted = JSON.stringify(text)
+  throw new ReadError(`parsing time ${quoted} as ${JSON.stringify(layout)}: cannot parse ${quoted} as "2006"`)
+}
+
+// Kinds without field numbers are custom resources in Kubernetes: those keep what they are given.
+function isDropped({ owner, schema }: Known, value: unknown): boolean {
+  if (schema.required || schema.number === 0 || keepsEmpty(owner, schema.name)) return false
+  if (schema.shape === 'list') return Array.isArray(value) && value.length === 0
+  if (schema.shape === 'map') return Object.keys(value ?? {}).length === 0
+  return value === '' || value === 0 || value === false || value === null
+}
+
+function mismatch(value: unknown, place: Place, type: string, what = jsonType(value)): ReadError {
+  const where = place.whole
+    ? `Go value of type ${type}`
+    : `Go struct field ${shortName(place.message)}.${place.field} of type ${type}`
+  return new ReadError(`json: cannot unmarshal ${what} into ${where}`)
+}
+
+function goType(schema: FieldSchema): string {
+  const one = wordTypes.get(schema.name) ?? goBasic(schema.type)
+  return schema.shape === 'list' ? `[]${one}` : schema.shape === 'map' ? `map[string]${one}` : one
+}
+
+const wordTypes: ReadonlyMap<string, string> = new Map([
+  ['accessModes', 'v1.PersistentVolumeAccessMode'],
+  ['volumeLifecycleModes', 'v1.VolumeLifecycleMode'],
+])
+
+function goBasic(type: string): string {
+  return type === 'bytes' ? '[]uint8' : type.includes('.') ? goStruct(type) : type
+}
+
+function goStruct(message: string): string {
+  return message.startsWith('resource.') || message.startsWith('intstr.') ? message : `v1.${shortName(message)}`
+}
+
+function shortName(message: string): string {
+  return message.slice(message.indexOf('.') + 1)
+}
+
+function jsonType(value: unknown): string {
+  if (value === null) return 'null'
+  if (Array.isArray(value)) return 'array'
+  return typeof value === 'boolean' ? 'bool' : typeof value
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
