@@ -6,31 +6,30 @@ import type { Informers } from '../../client/informer.ts'
 import type { Recorder } from '../../client/recorder.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
+import type { KeyLoop } from '../../loop/key-loop.ts'
 import { createPending } from '../../loop/pending.ts'
-import type { Refusal, Started } from '../../loop/pending.ts'
+import type { Pending } from '../../loop/pending.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { allowsMultiAttach } from '../../volume/access.ts'
-import { VolumeError } from '../../volume/effect.ts'
-import { createRunner } from '../../volume/operation.ts'
-import type { OperationObserver, RunContext } from '../../volume/operation.ts'
+import type { OperationObserver } from '../../volume/operation.ts'
 import type { ClusterPlugin } from '../../volume/plugin.ts'
 import type { Registry } from '../../volume/registry.ts'
-import type { VolumeSpec } from '../../volume/spec.ts'
-import type { ActualEvent, ActualWorld } from './actual.ts'
+import type { ActualWorld } from './actual.ts'
 import { createActualWorld } from './actual.ts'
 import { createAudit } from './audit.ts'
+import { createCarryOut } from './carry-out.ts'
+import type { CarryOut } from './carry-out.ts'
 import type { DesiredWorld } from './desired.ts'
 import { createDesiredWorld } from './desired.ts'
 import { followCluster } from './follow.ts'
 import { createNodeIndex } from './node-index.ts'
+import type { NodeIndex } from './node-index.ts'
 import { createNodeStatusWriter } from './node-status.ts'
 import { createNodeWorld, factsOf } from './nodes.ts'
 import type { NodeWorld } from './nodes.ts'
-import { attachOperation, detachOperation } from './operations.ts'
-import type { AttachmentAction, AttachmentWaiting } from './plan.ts'
+import type { AttachmentWaiting } from './plan.ts'
 import { defaultMaxWaitForUnmountMs, planVolume } from './plan.ts'
-import { createAttachmentMetrics, multiAttachText } from './report.ts'
 
 export interface AttachmentDeps {
   readonly client: Client
@@ -66,132 +65,26 @@ export interface AttachmentController extends AsyncDisposable {
 }
 
 export function createAttachmentController(deps: AttachmentDeps): AttachmentController {
-  const { client, clock, log, registry, recorder, metrics, observer } = deps
+  const { client, clock, log } = deps
   const stopping = new AbortController()
   const desired = createDesiredWorld()
   const actual = createActualWorld()
   const nodes = createNodeWorld()
   const index = createNodeIndex(desired, actual)
   const pending = createPending(clock)
-  const runner = createRunner({ clock, pending, log, metrics, ...(observer ? { observer } : {}) })
-  const measured = createAttachmentMetrics(metrics, { desired, actual })
-  const attaching = createAttaching()
   const waiting = new Map<UniqueVolumeName, readonly AttachmentWaiting[]>()
   const nodeStatus = createNodeStatusWriter({ client, clock, log, listFor: index.reported })
+  const parts = { ...deps, desired, actual, nodes, index, pending, nodeStatus, signal: stopping.signal }
+  const carryOut = createCarryOut(parts)
+  const periodMs = deps.options?.verifyPeriodMs ?? 60_000
+  const audit = createAudit({ ...parts, attachedTo: index.attachedTo, periodMs })
+  const loop = createVolumeLoop({ ...parts, carryOut, waiting })
 
-  const specOf = (volume: UniqueVolumeName): VolumeSpec | undefined => {
-    const identity = actual.items.get(volume)?.identity
-    return desired.items.get(volume)?.spec ?? (identity?.kind === 'known' ? identity.spec : undefined)
-  }
-  const tellPods = (volume: UniqueVolumeName, node: NodeName): NonNullable<RunContext<ActualEvent>['tell']> => {
-    // The pods of this moment: whoever comes later did not wait for this operation (ATT-5).
-    const pods = [...(desired.items.get(volume)?.nodes.get(node)?.pods.values() ?? [])]
-    return (type, reason, message) => {
-      if (stopping.signal.aborted || !desired.items.get(volume)?.nodes.has(node)) return
-      for (const pod of pods) recorder.event({ kind: 'Pod', object: { metadata: pod } }, type, reason, message)
-    }
-  }
-  const start = (volume: UniqueVolumeName, action: StartAction, multiAttach: boolean): Refusal | Started => {
-    const { node } = action
-    const tell = tellPods(volume, node)
-    const context: RunContext<ActualEvent> = { apply: actual.apply, tell, signal: stopping.signal }
-    const spec = specOf(volume)
-    if (action.kind === 'attach') {
-      const succeeded = (reason: string, message: string) => tell('Normal', reason, message)
-      const nodeVersion = (name: NodeName) => nodes.items.get(name)?.version ?? -1
-      const request = { volume, node, spec: spec!, multiAttach } // desired volumes have a spec
-      const giveUp = new AbortController()
-      const work = { registry, nodeVersion, succeeded }
-      const answer = runner.start(attachOperation, request, work, { ...context, signal: giveUp.signal })
-      if (answer.kind === 'started') attaching.follow(volume, node, giveUp, answer.finished)
-      return answer
-    }
-    const request = { volume, node, spec, multiAttach, verify: action.force === undefined }
-    const answer = runner.start(detachOperation, request, { registry, client, clock, nodeStatus }, context)
-    if (answer.kind === 'started' && action.force) {
-      measured.forcedDetach(action.force)
-      log.warn('volume taken by force', { volume, node, reason: action.force })
-    }
-    return answer
-  }
-  const reportMultiAttach = (volume: UniqueVolumeName, node: NodeName, holders: readonly NodeName[]) => {
-    const wish = desired.items.get(volume)
-    for (const pod of wish?.nodes.get(node)?.pods.values() ?? []) {
-      const message = multiAttachText(wish!, pod, holders)
-      recorder.event({ kind: 'Pod', object: { metadata: pod } }, 'Warning', attachOperation.failureReason!, message)
-    }
-    desired.apply({ kind: 'multiAttachReported', volume, node })
-  }
-
-  /** Reading the records, planning and claiming the pending key are one synchronous stretch. */
-  const look = (volume: UniqueVolumeName): AttachmentWaiting[] => {
-    const multiAttach = allowsMultiAttach(specOf(volume))
-    const actualItem = actual.items.get(volume)
-    const plan = planVolume(desired.items.get(volume), actualItem, {
-      now: clock.now(),
-      multiAttach,
-      maxWaitForUnmountMs: deps.options?.maxWaitForUnmountMs ?? defaultMaxWaitForUnmountMs,
-      forceDetachOnTimeout: deps.options?.forceDetachOnTimeout ?? true,
-      node: (name) => factsOf(nodes.items.get(name), volume, actualItem?.nodes.get(name)),
-    })
-    const reasons = [...plan.waiting]
-    for (const action of plan.actions) {
-      switch (action.kind) {
-        case 'startDetachTimer':
-          actual.apply({ kind: 'detachWanted', volume, node: action.node, at: clock.now() })
-          break
-        case 'cancelDetachTimer':
-          actual.apply({ kind: 'detachUnwanted', volume, node: action.node })
-          break
-        case 'reportMultiAttach':
-          reportMultiAttach(volume, action.node, action.holders)
-          break
-        case 'attach':
-        case 'detach': {
-          const answer = start(volume, action, multiAttach)
-          if (answer.kind !== 'started') reasons.push(refused(action.node, answer))
-          break
-        }
-        default:
-          action satisfies never
-      }
-    }
-    return reasons
-  }
-
-  const loop = createKeyLoop<UniqueVolumeName>({
-    name: 'attachment',
-    clock,
-    workers: 64,
-    look(volume) {
-      const reasons = look(volume)
-      index.waitsOn(volume, reasons)
-      if (reasons.length > 0) waiting.set(volume, reasons)
-      else waiting.delete(volume)
-      if (!desired.items.has(volume) && !actual.items.has(volume)) forget(volume)
-      const times = reasons.flatMap(({ until }) => until ?? [])
-      return Promise.resolve(times.length > 0 ? { again: Math.min(...times) } : undefined)
-    },
-    onError: (volume, error) => log.error('volume could not be planned', { volume, error }),
-  })
-  const forget = (volume: UniqueVolumeName) => {
-    pending.forget(volume)
-    loop.forget(volume)
-  }
   const forgetNode = (node: NodeName) => {
     // The record of a deleted Node is kept for as long as something of ours is there (AD-9), and no longer (W-34).
-    if (nodes.items.get(node)?.exists === false && !index.concerns(node))
-      nodes.apply({ kind: 'nodeForgotten', name: node })
+    if (nodes.items.get(node)?.exists !== false || index.concerns(node)) return
+    nodes.apply({ kind: 'nodeForgotten', name: node })
   }
-  const audit = createAudit({
-    ...deps,
-    actual,
-    pending,
-    attachedTo: index.attachedTo,
-    periodMs: deps.options?.verifyPeriodMs ?? 60_000,
-    signal: stopping.signal,
-  })
-
   desired.subscribe((volume, event) => {
     if (event.kind === 'multiAttachReported') return
     const seenOnly = actual.items.get(volume)?.identity.kind === 'seen'
@@ -200,12 +93,11 @@ export function createAttachmentController(deps: AttachmentDeps): AttachmentCont
     }
     loop.wake(volume)
     if (event.kind !== 'unwanted') return
-    if (!desired.items.get(volume)?.nodes.has(event.node)) attaching.giveUp(volume, event.node)
+    if (!desired.items.get(volume)?.nodes.has(event.node)) carryOut.giveUp(volume, event.node)
     forgetNode(event.node)
   })
   actual.subscribe((volume, event) => {
     if (event.kind === 'detachWanted' || event.kind === 'detachUnwanted' || event.kind === 'specLearned') return
-    // A withdrawal is flushed by its own operation; doubt changes the list only if the volume was on it.
     nodeStatus.touch(event.node)
     if (event.kind === 'attached' || event.kind === 'foundInNodeStatus') audit.expect(event.node)
     if (event.kind === 'foundNotAttached') loop.wake(volume)
@@ -213,20 +105,7 @@ export function createAttachmentController(deps: AttachmentDeps): AttachmentCont
   })
   // A finished operation releases its key after the world was told (OP-2); now the volume may be planned again.
   pending.onRelease(([volume]) => loop.wake(volume as UniqueVolumeName))
-
-  const started = followCluster({
-    ...deps,
-    desired,
-    actual,
-    nodes,
-    nodeStatus,
-    pending,
-    audit,
-    index,
-    forgetNode,
-    signal: stopping.signal,
-    wake: loop.wake,
-  })
+  const started = followCluster({ ...parts, audit, forgetNode, wake: loop.wake })
   return {
     started,
     desired: desired.items,
@@ -239,8 +118,7 @@ export function createAttachmentController(deps: AttachmentDeps): AttachmentCont
     },
     async [Symbol.asyncDispose]() {
       stopping.abort(new Error('attachment controller is stopping'))
-      attaching.giveUpAll(stopping.signal.reason)
-      await started.catch(() => {})
+      carryOut.giveUpAll()
       await loop[Symbol.asyncDispose]()
       await audit[Symbol.asyncDispose]()
       await pending.idle()
@@ -249,37 +127,51 @@ export function createAttachmentController(deps: AttachmentDeps): AttachmentCont
   }
 }
 
-/** Attaches under way. When the last pod goes, waiting for the driver ends at once; a detach then undoes what may be done. */
-function createAttaching() {
-  const running = new Map<string, AbortController>()
-  const slotOf = (volume: UniqueVolumeName, node: NodeName) => `${node} ${volume}`
-  return {
-    follow(volume: UniqueVolumeName, node: NodeName, giveUp: AbortController, finished: Promise<void>): void {
-      const slot = slotOf(volume, node)
-      running.set(slot, giveUp)
-      void finished.then(() => running.get(slot) === giveUp && running.delete(slot))
-    },
-    giveUp(volume: UniqueVolumeName, node: NodeName): void {
-      const reason = new VolumeError('NoLongerWanted', 'nobody wants the volume on this node any more', {
-        effect: 'unknown',
-      })
-      running.get(slotOf(volume, node))?.abort(reason)
-    },
-    giveUpAll(reason: unknown): void {
-      for (const giveUp of running.values()) giveUp.abort(reason)
-    },
-  }
+interface VolumeLoopDeps {
+  readonly desired: DesiredWorld
+  readonly actual: ActualWorld
+  readonly nodes: NodeWorld
+  readonly index: NodeIndex
+  readonly pending: Pending
+  readonly carryOut: CarryOut
+  readonly waiting: Map<UniqueVolumeName, readonly AttachmentWaiting[]>
+  readonly clock: Clock
+  readonly log: Log
+  readonly options?: AttachmentOptions
 }
 
-type StartAction = Extract<AttachmentAction, { kind: 'attach' | 'detach' }>
-
-function refused(node: NodeName, refusal: Refusal): AttachmentWaiting {
-  switch (refusal.kind) {
-    case 'busy':
-      return { reason: 'busy', node, detail: refusal.operation }
-    case 'backingOff':
-      return { reason: 'backingOff', node, until: refusal.until, detail: refusal.error }
-    default:
-      return refusal satisfies never
+/** Reading the records, planning and claiming the pending key are one synchronous stretch. */
+function createVolumeLoop(deps: VolumeLoopDeps): KeyLoop<UniqueVolumeName> {
+  const { desired, actual, nodes, index, pending, carryOut, waiting, clock, log, options } = deps
+  const look = (volume: UniqueVolumeName): readonly AttachmentWaiting[] => {
+    const multiAttach = allowsMultiAttach(carryOut.specOf(volume))
+    const actualItem = actual.items.get(volume)
+    const plan = planVolume(desired.items.get(volume), actualItem, {
+      now: clock.now(),
+      multiAttach,
+      maxWaitForUnmountMs: options?.maxWaitForUnmountMs ?? defaultMaxWaitForUnmountMs,
+      forceDetachOnTimeout: options?.forceDetachOnTimeout ?? true,
+      node: (name) => factsOf(nodes.items.get(name), volume, actualItem?.nodes.get(name)),
+    })
+    return carryOut.perform(volume, plan, multiAttach)
   }
+  const loop = createKeyLoop<UniqueVolumeName>({
+    name: 'attachment',
+    clock,
+    workers: 64,
+    look(volume) {
+      const reasons = look(volume)
+      index.waitsOn(volume, reasons)
+      if (reasons.length > 0) waiting.set(volume, reasons)
+      else waiting.delete(volume)
+      if (!desired.items.has(volume) && !actual.items.has(volume)) {
+        pending.forget(volume)
+        loop.forget(volume)
+      }
+      const times = reasons.flatMap(({ until }) => until ?? [])
+      return Promise.resolve(times.length > 0 ? { again: Math.min(...times) } : undefined)
+    },
+    onError: (volume, error) => log.error('volume could not be planned', { volume, error }),
+  })
+  return loop
 }

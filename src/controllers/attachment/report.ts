@@ -1,6 +1,7 @@
 // What do users and operators hear of attaching? The multi-attach sentences (MA-4, MA-5), metrics (MET-4 … MET-6),
 // and each reason to wait in words.
 import type { NodeName } from '../../api/names.ts'
+import { timestamp } from '../../clock/clock.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { ActualWorld } from './actual.ts'
 import type { DesiredVolume, DesiredWorld, PodReference } from './desired.ts'
@@ -23,7 +24,7 @@ export function multiAttachText(desired: DesiredVolume, pod: PodReference, holde
 
 /** A reason to wait, spoken. */
 export function waitingText({ reason, node, holder, until, detail }: AttachmentWaiting): string {
-  const at = until === undefined ? '' : ` until ${new Date(until).toISOString()}`
+  const at = until === undefined ? '' : ` until ${timestamp(until)}`
   switch (reason) {
     case 'inUse':
       return `node ${node} still uses the volume; it is detached as soon as the node reports it unmounted`
