@@ -1,0 +1,32 @@
+// What does a command see of the world? Streams, the environment, and how to end; tests hand in their own.
+import type { CommandContext, StricliProcess } from '@stricli/core'
+import type { ExitCode } from './exit-codes.ts'
+
+export interface Context extends CommandContext {
+  readonly process: StricliProcess & { readonly env: Readonly<Partial<Record<string, string>>> }
+  /** Colours only on a terminal, and never when NO_COLOR is set. */
+  readonly color: boolean
+  readonly interactive: boolean
+  print(text: string): void
+  /** To stderr: progress, warnings, hints. */
+  note(text: string): void
+  fail(code: ExitCode): void
+}
+
+interface Streams {
+  readonly env: Readonly<Partial<Record<string, string>>>
+  readonly stdout: NodeJS.WriteStream
+  readonly stderr: NodeJS.WriteStream
+  exitCode?: number | string | null | undefined
+}
+
+export function createContext(streams: Streams): Context {
+  return {
+    process: streams as Context['process'],
+    color: streams.stdout.isTTY && streams.env['NO_COLOR'] === undefined,
+    interactive: streams.stdout.isTTY,
+    print: (text) => void streams.stdout.write(text.endsWith('\n') ? text : `${text}\n`),
+    note: (text) => void streams.stderr.write(text.endsWith('\n') ? text : `${text}\n`),
+    fail: (code) => void (streams.exitCode = code),
+  }
+}

@@ -1,0 +1,9 @@
+// Where do things lie unless the user says otherwise?
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+
+export function defaultDataDirectory(env: Readonly<Partial<Record<string, string>>>): string {
+  if (env['HAWSER_DATA_DIR']) return env['HAWSER_DATA_DIR']
+  if (process.getuid?.() === 0) return '/var/lib/hawser'
+  return join(env['XDG_DATA_HOME'] ?? join(homedir(), '.local/share'), 'hawser')
+}

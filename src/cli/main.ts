@@ -1,0 +1,16 @@
+// The command line begins here: build the application, run it, turn mistakes into sentences and exit codes.
+import { run } from '@stricli/core'
+import { createApplication } from './app.ts'
+import { createContext } from './context.ts'
+import { exitCodes } from './exit-codes.ts'
+
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  // The reader went away (`hawser get pv | head`): nothing to tell, nobody to tell it to.
+  if (error.code === 'EPIPE') process.exit(exitCodes.ok)
+  throw error
+})
+await run(createApplication(), process.argv.slice(2), createContext(process))
+// Stricli's own codes are negative; scripts get ours.
+if (typeof process.exitCode === 'number' && process.exitCode < 0) {
+  process.exitCode = process.exitCode === -1 ? exitCodes.failed : exitCodes.usage
+}
