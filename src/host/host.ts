@@ -79,6 +79,13 @@ export interface Files {
   openBeneath(root: string, relative: string, signal: AbortSignal): Promise<OpenPath>
   /** Makes missing directories below `root` by descriptor; existing directories are fine, other things ENOTDIR. */
   mkdirBeneath(root: string, relative: string, mode: number, signal: AbortSignal): Promise<void>
+  /**
+   * Writes a set of new files below `root` by descriptor, parents included (0755): nothing that somebody plants there
+   * meanwhile is followed or overwritten. EEXIST if a file is there already.
+   */
+  writeTree(root: string, entries: readonly TreeEntry[], signal: AbortSignal): Promise<void>
+  /** Every entry below `root` but the directories that hold others, following nothing. Other kinds have no bytes. */
+  readTree(root: string, signal: AbortSignal): Promise<readonly FoundEntry[]>
   /** The fsGroup walk by descriptor: children first, the root last; see `ownership.ts` for the rules. */
   setGroup(request: GroupRequest, signal: AbortSignal): Promise<GroupResult>
 }
@@ -96,6 +103,18 @@ export interface OpenPath extends AsyncDisposable {
   readonly path: string
   readonly stat: FileStat
   close(): Promise<void>
+}
+
+export interface TreeEntry {
+  readonly path: string
+  readonly bytes: Uint8Array
+  readonly mode: number
+  readonly uid?: number
+}
+export interface FoundEntry {
+  readonly path: string
+  readonly kind: FileKind
+  readonly bytes: Uint8Array
 }
 
 export interface GroupRequest {

@@ -211,6 +211,29 @@ function treeTests({ place, write, signal, host }: Context): void {
     assert.deepEqual(await facts('outside'), [0o644, 0])
   })
 
+  test('a set of files is written below a root, links planted there are neither followed nor replaced', async () => {
+    const { files } = host()
+    const at = await place()
+    const bytes = new TextEncoder().encode('x')
+    await files.mkdir(join(at, 'v'), 0o755, signal)
+    await files.mkdir(join(at, 'out'), 0o755, signal)
+    await files.symlink('../out', join(at, 'v/planted'), signal)
+    await files.writeTree(join(at, 'v'), [{ path: 'a/b/c', bytes, mode: 0o640, uid: 42 }], signal)
+    const stat = await files.stat(join(at, 'v/a/b/c'), signal)
+    assert.deepEqual([stat.mode, stat.uid, (await files.stat(join(at, 'v/a'), signal)).mode], [0o640, 42, 0o755])
+    assert.notEqual(
+      await codeOf(files.writeTree(join(at, 'v'), [{ path: 'planted/c', bytes, mode: 0o640 }], signal)),
+      'none',
+    )
+    assert.equal(
+      await codeOf(files.writeTree(join(at, 'v'), [{ path: 'planted', bytes, mode: 0o640 }], signal)),
+      'EEXIST',
+    )
+    assert.deepEqual(await files.readDir(join(at, 'out'), signal), [])
+    const found = [...(await files.readTree(join(at, 'v'), signal))].map(({ path, kind }) => `${path} ${kind}`).sort()
+    assert.deepEqual(found, ['a/b/c file', 'planted symlink'])
+  })
+
   test('METRIC-2: a tree counts its entries, hard work of du', async () => {
     const { files, filesystems } = host()
     const at = await place()

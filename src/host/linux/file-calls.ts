@@ -10,7 +10,7 @@ import * as libc from './libc.ts'
 export const fileCalls = {
   mkdir(path: string, mode: number): void {
     fs.mkdirSync(path, { mode })
-    fs.chmodSync(path, mode)
+    setExactMode(path, mode)
   },
 
   mkdirAll,
@@ -127,7 +127,7 @@ export function toFileStat(answer: libc.Statx): FileStat {
   }
 }
 
-function kindOf(mode: number): FileKind {
+export function kindOf(mode: number): FileKind {
   switch (mode & 0o170000) {
     case 0o040000:
       return 'directory'
@@ -160,7 +160,17 @@ function mkdirAll(path: string, mode: number): void {
       throw new HostError('ENOTDIR', `mkdir ${path}: there is something else`, { path })
     return
   }
-  fs.chmodSync(path, mode)
+  setExactMode(path, mode)
+}
+
+/** By descriptor: the directory just made is the one changed, or nothing is (somebody may swap it for a link). */
+function setExactMode(path: string, mode: number): void {
+  const made = libc.open(path, libc.O_RDONLY | libc.O_DIRECTORY | libc.O_NOFOLLOW)
+  try {
+    fs.fchmodSync(made, mode)
+  } finally {
+    libc.close(made)
+  }
 }
 
 /** Invariant: at every moment the path holds all of the old bytes or all of the new ones, also after a power cut. */

@@ -42,6 +42,8 @@ export function createLinuxFiles(pool: WorkerPool): Files {
     },
     mkdirBeneath: (root, relative, mode, signal) =>
       pool.call('mkdirBeneath', [root, relative, mode], { path: join(root, relative) }, signal),
+    writeTree: (root, entries, signal) => pool.call('writeTree', [root, entries], { path: root }, signal),
+    readTree: (root, signal) => pool.call('readTree', [root], { path: root }, signal),
     setGroup: ({ root, gid, readOnly, onProgress }, signal) =>
       pool.call(
         'setGroup',

@@ -15,6 +15,8 @@ export const AT_RECURSIVE = 0x8000
 
 export const O_RDONLY = 0
 export const O_RDWR = 2
+export const O_WRONLY = 1
+export const O_CREAT = 0o100
 export const O_EXCL = 0o200
 export const O_NONBLOCK = 0o4000
 export const O_CLOEXEC = 0o2000000
@@ -66,8 +68,8 @@ export function open(path: Text, flags: number): number {
   return check(natives.open(text(path), flags | O_CLOEXEC, 0) as number, 'open', path)
 }
 
-export function openat(directory: number, name: Text, flags: number): number {
-  return check(natives.openat(directory, text(name), flags | O_CLOEXEC, 0) as number, 'openat', name)
+export function openat(directory: number, name: Text, flags: number, mode = 0): number {
+  return check(natives.openat(directory, text(name), flags | O_CLOEXEC, mode) as number, 'openat', name)
 }
 
 export function openat2(directory: number, name: Text, flags: number, resolve: number): number {

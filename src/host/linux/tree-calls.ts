@@ -2,7 +2,8 @@
 // mount point between two steps is never followed. Names are bytes, so entries that are not UTF-8 are handled too.
 
 import * as fs from 'node:fs'
-import type { GroupResult } from '../host.ts'
+import type { FoundEntry, GroupResult, TreeEntry } from '../host.ts'
+import { kindOf } from './file-calls.ts'
 import { HostError, hasCode } from '../host-error.ts'
 import { groupMode } from '../ownership.ts'
 import * as libc from './libc.ts'
@@ -23,6 +24,8 @@ export function treeCalls(context: WalkContext) {
     removeTree: (path: string) => removeRoot(path, (directory) => emptyDirectory(directory, context)),
     removeEmptyTree: (path: string) => removeRoot(path, (directory) => removeEmptyChildren(directory, context, 0)),
     treeUsage: (path: string) => treeUsage(path, context),
+    writeTree: (root: string, entries: readonly TreeEntry[]) => writeTree(root, entries, context),
+    readTree: (root: string) => readTree(root, context),
     setGroup: (root: string, gid: number, readOnly: boolean) => setGroup(root, gid, readOnly, context),
   }
 }
@@ -176,6 +179,93 @@ function openAsDirectory(parent: number, name: Uint8Array): number | undefined {
     const shown = `${descriptorPath(parent)}/${Buffer.from(name).toString()}`
     throw new HostError('ENOTEMPTY', `${shown} is not an empty directory`, { path: shown, cause: error })
   }
+}
+
+// ---- writing and reading -------------------------------------------------------------------------------------------
+
+function writeTree(root: string, entries: readonly TreeEntry[], context: WalkContext): void {
+  const base = libc.open(root, directoryFlags)
+  try {
+    for (const entry of entries) {
+      context.checkCancelled()
+      writeEntry(base, entry)
+    }
+  } finally {
+    libc.close(base)
+  }
+}
+
+function writeEntry(base: number, entry: TreeEntry): void {
+  const parts = entry.path.split('/')
+  const name = parts.pop() ?? ''
+  let directory = libc.openat(base, '.', directoryFlags)
+  try {
+    for (const part of parts) {
+      const next = enterDirectory(directory, part)
+      libc.close(directory)
+      directory = next
+    }
+    const file = libc.openat(directory, name, libc.O_WRONLY | libc.O_CREAT | libc.O_EXCL | libc.O_NOFOLLOW, 0o600)
+    try {
+      fs.writeFileSync(file, entry.bytes)
+      if (entry.uid !== undefined) libc.fchownat(file, '', entry.uid, -1, libc.AT_EMPTY_PATH)
+      fs.fchmodSync(file, entry.mode)
+    } finally {
+      libc.close(file)
+    }
+  } finally {
+    libc.close(directory)
+  }
+}
+
+function enterDirectory(parent: number, name: string): number {
+  let made = true
+  try {
+    libc.mkdirat(parent, name, 0o755)
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error
+    made = false
+  }
+  const directory = libc.openat(parent, name, directoryFlags)
+  if (made) fs.fchmodSync(directory, 0o755)
+  return directory
+}
+
+function readTree(root: string, context: WalkContext): FoundEntry[] {
+  const found: FoundEntry[] = []
+  const visit = (directory: number, prefix: string, depth: number): void => {
+    checkDepth(depth)
+    const names = entryNames(directory)
+    if (names.length === 0 && prefix !== '')
+      found.push({ path: prefix.slice(0, -1), kind: 'directory', bytes: new Uint8Array(0) })
+    for (const name of names) {
+      context.checkCancelled()
+      const path = `${prefix}${name.toString()}`
+      const kind = kindOf(libc.statx(directory, name, libc.AT_SYMLINK_NOFOLLOW | libc.AT_NO_AUTOMOUNT).mode)
+      if (kind !== 'directory' && kind !== 'file') {
+        found.push({ path, kind, bytes: new Uint8Array(0) })
+        continue
+      }
+      const entry = libc.openat(
+        directory,
+        name,
+        libc.O_RDONLY | libc.O_NOFOLLOW | libc.O_NONBLOCK | (kind === 'directory' ? libc.O_DIRECTORY : 0),
+      )
+      try {
+        if (kind === 'directory') visit(entry, `${path}/`, depth + 1)
+        else found.push({ path, kind, bytes: fs.readFileSync(entry) })
+      } finally {
+        libc.close(entry)
+      }
+    }
+  }
+  const base = libc.open(root, directoryFlags)
+  try {
+    visit(base, '', 0)
+  } finally {
+    libc.close(base)
+  }
+  return found
 }
 
 // ---- measuring -----------------------------------------------------------------------------------------------------

@@ -137,10 +137,9 @@ export function createModelDevices(table: MountTable, now: () => number): ModelD
           { path },
         )
       }
-      const seen = { ...filesystem, source: path, device: device.number }
-      // A filesystem has one superblock however often it is mounted: only the names seen from outside may differ.
+      // A filesystem has one superblock however often it is mounted: its names are those of the first mount.
       if (mountsOf(device.disk) === 0)
-        Object.assign(filesystem, { source: seen.source, device: seen.device, readOnly: device.readOnly })
+        Object.assign(filesystem, { source: path, device: device.number, readOnly: device.readOnly })
       return filesystem
     },
     released(filesystem) {

@@ -1,7 +1,7 @@
 // How does the model answer file questions? Like Linux, root and umask 0 assumed; every change tells the watchers.
 
 import { dirname, join } from 'node:path/posix'
-import type { FileStat, Files, GroupResult, OpenPath } from '../host.ts'
+import type { FileStat, Files, FoundEntry, GroupResult, OpenPath, TreeEntry } from '../host.ts'
 import { HostError } from '../host-error.ts'
 import { groupMode } from '../ownership.ts'
 import type { MountTable, Position } from './mount-table.ts'
@@ -127,6 +127,13 @@ export function createModelFiles({ table, now }: ModelFilesDeps): Files {
       checked(signal, join(root, relative), () =>
         mkdirBeneath(table, root, relative, { kind: 'directory', mode, now: now() }),
       ),
+    writeTree: async (root, entries, signal) =>
+      checked(signal, root, () => {
+        const beneath = table.resolve(root, { follow: false })
+        for (const entry of entries) writeEntry(table, beneath, entry, now())
+      }),
+    readTree: async (root, signal) =>
+      checked(signal, root, () => readTree(table.resolve(root, { follow: false }).inode, '')),
     setGroup: async ({ root, gid, readOnly }, signal) =>
       checked(signal, root, () => setGroup(table.resolve(root).inode, gid, readOnly)),
   }
@@ -225,6 +232,30 @@ function mkdirBeneath(table: MountTable, root: string, relative: string, wanted:
       addEntry(found.parent.inode, found.name, wanted)
     } else if (found.inode.kind !== 'directory') throw failure('ENOTDIR', walked)
   }
+}
+
+function writeEntry(table: MountTable, beneath: Position, entry: TreeEntry, now: number): void {
+  let { inode } = beneath
+  checkWritable(beneath, entry.path)
+  const parts = entry.path.split('/')
+  const name = parts.pop() ?? ''
+  for (const part of parts) {
+    const next = inode.entries.get(part) ?? addEntry(inode, part, { kind: 'directory', mode: 0o755, now })
+    if (next.kind !== 'directory' || table.isCovered(next)) throw failure('ENOTDIR', entry.path)
+    inode = next
+  }
+  if (inode.entries.has(name)) throw failure('EEXIST', entry.path)
+  const file = addEntry(inode, name, { kind: 'file', mode: entry.mode, now })
+  writeBytes(file, entry.bytes, now)
+  if (entry.uid !== undefined) file.uid = entry.uid
+}
+
+function readTree(inode: Inode, prefix: string): FoundEntry[] {
+  return [...inode.entries].flatMap(([name, child]): FoundEntry[] => {
+    const path = `${prefix}${name}`
+    if (child.kind === 'directory' && child.entries.size > 0) return readTree(child, `${path}/`)
+    return [{ path, kind: child.kind, bytes: Uint8Array.from(child.bytes) }]
+  })
 }
 
 function setGroup(inode: Inode, gid: number, readOnly: boolean): GroupResult {

@@ -1,0 +1,40 @@
+// How are long-lived processes started, found again and ended? The port behind the `processes` runtime.
+// A process is named by pid and start time: a pid alone may belong to somebody else by now.
+
+export interface ProcessIdentity {
+  readonly pid: number
+  /** Field 22 of /proc/<pid>/stat, in clock ticks since boot. */
+  readonly startTime: string
+}
+
+export interface LaunchRequest {
+  readonly argv: readonly [string, ...string[]]
+  /** The whole environment; nothing of ours is inherited. */
+  readonly env: Readonly<Record<string, string>>
+  /** Standard output and standard error are appended here. */
+  readonly outputFile: string
+  /** How long descriptor 3 may stay silent. */
+  readonly timeoutMs: number
+}
+
+export interface Launched {
+  readonly identity: ProcessIdentity
+  /** What the child wrote to its descriptor 3 before closing it (or the first line, if that came first). */
+  readonly message: string
+  /** Resolves when this child of ours is gone. */
+  readonly exited: Promise<void>
+}
+
+export interface Processes {
+  /** Starts a process in a session of its own that lives on when we die; answers when descriptor 3 has spoken. */
+  launch(request: LaunchRequest, signal: AbortSignal): Promise<Launched>
+  isAlive(identity: ProcessIdentity): Promise<boolean>
+  /** Resolves when the process is gone, also for processes that are no children of ours. */
+  gone(identity: ProcessIdentity, signal: AbortSignal): Promise<void>
+  /** Signals the process group led by this process; nothing happens when the process is gone. */
+  signalGroup(identity: ProcessIdentity, name: 'SIGTERM' | 'SIGKILL' | 'SIGINT'): Promise<void>
+  /** The mount namespace of a process, as a name to compare; undefined when the process is gone. */
+  mountNamespace(pid: number): Promise<string | undefined>
+  /** Kills every process in that mount namespace; refuses our own. Answers how many there were. */
+  killNamespace(namespace: string): Promise<number>
+}

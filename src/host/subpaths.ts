@@ -1,0 +1,139 @@
+// How is a part of a volume shown to a container, although the container may write to it? (SUBPATH-1 … SUBPATH-10)
+// The part is opened by one call that cannot leave the volume, and the bind mount is made from that open descriptor:
+// whatever a writer does to names meanwhile, the container sees what was checked.
+
+import { dirname, join } from 'node:path/posix'
+import { cleanMountPoint, isMounted, unmountAll } from './clean-mount-point.ts'
+import type { FileStat, Host, OpenPath } from './host.ts'
+import { HostError, hasCode, isDeadMount } from './host-error.ts'
+
+export interface SubPathRequest {
+  /** Where the volume is mounted; controlled by us, not by the container. */
+  readonly volumePath: string
+  /** Relative, after expansion of subPathExpr. */
+  readonly subPath: string
+  /** `pods/<uid>/volume-subpaths/<volume>/<container>/<index>` (SUBPATH-7). */
+  readonly target: string
+  /** Made with the volume root's mode if missing (SUBPATH-3); a read-only volume is left alone. */
+  readonly create: boolean
+  /** Directories between this one and the target are removed again if empty after a failure (SUBPATH-9). */
+  readonly podDirectory: string
+}
+
+type SubPathHost = Pick<Host, 'files' | 'mounts'>
+
+/** SUBPATH-2. Answers what is wrong with a subPath, in words for users. */
+export function subPathProblem(subPath: string): string | undefined {
+  if (subPath.startsWith('/')) return 'must not be an absolute path'
+  if (subPath.split('/').includes('..')) return "must not contain '..'"
+  return subPath.includes('\0') ? 'must not contain a zero byte' : undefined
+}
+
+/** Binds the part to the target. A target that shows the very same file already is left as it is. */
+export async function bindSubPath(host: SubPathHost, request: SubPathRequest, signal: AbortSignal): Promise<void> {
+  const problem = subPathProblem(request.subPath)
+  if (problem !== undefined) throw new HostError('EINVAL', `subPath "${request.subPath}" ${problem}`)
+  // The volume's own path may lead through links of the administrator (hostPath): they are resolved once, here.
+  const root = await host.files.realpath(request.volumePath, signal)
+  if (request.create) await createMissing(host, root, request.subPath, signal)
+  await using source = await host.files.openBeneath(root, request.subPath, signal)
+  if (await alreadyBound(host, source.stat, request.target, signal)) return
+  try {
+    await prepareTarget(host, source, request.target, signal)
+    await host.mounts.bind({ source, target: request.target }, signal)
+  } catch (error) {
+    await undo(host, request).catch(() => undefined)
+    throw error
+  }
+}
+
+/** Removes all sub-path mounts of one volume of a pod; must succeed before the volume itself is unmounted (SUBPATH-10). */
+export async function cleanSubPaths(
+  host: SubPathHost,
+  podDirectory: string,
+  volumeName: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const base = join(podDirectory, 'volume-subpaths')
+  const volume = join(base, volumeName)
+  for (const container of await namesIn(host, volume, signal)) {
+    const directory = join(volume, container)
+    if ((await host.files.lstat(directory, signal)).kind !== 'directory') continue
+    for (const entry of await namesIn(host, directory, signal))
+      await cleanMountPoint(host, join(directory, entry), {}, signal)
+    await host.files.rmdir(directory, signal)
+  }
+  await removeIfEmpty(host, volume, signal)
+  await removeIfEmpty(host, base, signal)
+}
+
+async function createMissing(host: SubPathHost, root: string, subPath: string, signal: AbortSignal): Promise<void> {
+  try {
+    await using _found = await host.files.openBeneath(root, subPath, signal)
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) throw error
+    const { mode } = await host.files.stat(root, signal)
+    await host.files.mkdirBeneath(root, subPath, mode & 0o2777, signal)
+  }
+}
+
+async function alreadyBound(
+  host: SubPathHost,
+  source: FileStat,
+  target: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (!(await isMounted(host, target, signal))) return false
+  try {
+    const present = await host.files.lstat(target, signal)
+    if (present.inode === source.inode && present.device === source.device) return true
+  } catch (error) {
+    if (!isDeadMount(error)) throw error
+  }
+  // Another file is bound there (it was replaced in the volume): running containers keep it, new ones get the new.
+  await host.mounts.unmount(target, { lazy: true }, signal)
+  await unmountAll(host, target, {}, signal)
+  return false
+}
+
+async function prepareTarget(host: SubPathHost, source: OpenPath, target: string, signal: AbortSignal): Promise<void> {
+  const wanted = source.stat.kind === 'directory' ? 'directory' : 'file'
+  await host.files.mkdirAll(dirname(target), 0o750, signal)
+  const present = await host.files.lstat(target, signal).catch((error: unknown) => {
+    if (hasCode(error, 'ENOENT')) return undefined
+    throw error
+  })
+  if (present?.kind === wanted) return
+  if (present !== undefined) await host.files.remove(target, signal)
+  if (wanted === 'directory') await host.files.mkdir(target, 0o750, signal)
+  else await host.files.writeFile(target, '', { mode: 0o640, exclusive: true }, signal)
+}
+
+async function undo(host: SubPathHost, request: SubPathRequest): Promise<void> {
+  const { signal } = new AbortController()
+  await cleanMountPoint(host, request.target, {}, signal)
+  for (
+    let directory = dirname(request.target);
+    directory.startsWith(`${request.podDirectory}/`);
+    directory = dirname(directory)
+  ) {
+    await host.files.rmdir(directory, signal)
+  }
+}
+
+async function namesIn(host: SubPathHost, path: string, signal: AbortSignal): Promise<readonly string[]> {
+  try {
+    return await host.files.readDir(path, signal)
+  } catch (error) {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return []
+    throw error
+  }
+}
+
+async function removeIfEmpty(host: SubPathHost, path: string, signal: AbortSignal): Promise<void> {
+  try {
+    await host.files.rmdir(path, signal)
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT', 'ENOTEMPTY', 'ENOTDIR')) throw error
+  }
+}
