@@ -1,0 +1,215 @@
+// Who wrote which field? Keeps metadata.managedFields true: reads and writes its entries, and credits plain writes
+// (create, update, patch) to their manager.
+import { timestamp } from '../../clock/clock.ts'
+import { type KindName, kinds } from '../../api/kinds.ts'
+import type { KubeObject } from '../../api/meta.ts'
+import type { ManagedFieldsEntry } from '../../api/types.ts'
+import {
+  difference,
+  emptySet,
+  equalSets,
+  type FieldSet,
+  fromFieldsV1,
+  isEmptySet,
+  toFieldsV1,
+  union,
+} from './field-set.ts'
+import { isList, isMap, type Json, type JsonMap, type MutableMap } from './json.ts'
+import { structNode } from './schema-walk.ts'
+import { compare } from './typed-values.ts'
+
+export interface Manager {
+  readonly manager: string
+  readonly operation: 'Apply' | 'Update'
+  readonly apiVersion: string
+  readonly subresource: string
+}
+
+export interface Ownership extends Manager {
+  readonly time: string | undefined
+  readonly fields: FieldSet
+}
+
+/** By identity: everything of a Manager, never the time. */
+export type Owners = Map<string, Ownership>
+
+export interface WriteRecord {
+  readonly kind: KindName
+  /** Undefined for a create. */
+  readonly before: KubeObject | undefined
+  readonly after: KubeObject
+  readonly manager: string
+  readonly subresource?: string | undefined
+  /** Milliseconds since 1970. */
+  readonly now: number
+}
+
+/** The entries that `after` must be stored with. A write that changes nothing leaves them exactly as they were. */
+export function updateManagedFields(write: WriteRecord): readonly ManagedFieldsEntry[] {
+  const { kind, before, after, subresource = '' } = write
+  const stored = before?.metadata.managedFields ?? []
+  const owners = ownersToStartFrom(stored, after.metadata.managedFields, subresource !== '')
+  const { changed, removed } = compareObjects(kind, before, after)
+  const edited = owners !== undefined
+  const all = owners ?? readOwners(stored)
+  if (isEmptySet(changed) && isEmptySet(removed)) return edited ? writeOwners(all) : stored
+  const self: Manager = {
+    manager: write.manager,
+    operation: 'Update',
+    apiVersion: kinds[kind].apiVersion,
+    subresource,
+  }
+  disown(all, union(changed, removed), undefined)
+  if (!isEmptySet(changed)) {
+    const known = all.get(ownerKey(self))
+    const fields = known === undefined ? changed : union(known.fields, changed)
+    all.set(ownerKey(self), { ...self, time: timestamp(write.now), fields })
+  }
+  capOwners(all)
+  return writeOwners(all)
+}
+
+/** kubectl/v1.33 (linux/amd64) … → kubectl; what Kubernetes calls a client that names no field manager. */
+export function managerFromUserAgent(userAgent: string | undefined): string {
+  const name = (userAgent ?? '').split('/')[0]?.trim() ?? ''
+  return (name === '' ? 'unknown' : name).slice(0, 128)
+}
+
+/** What changed, apart from fields that no one owns (names, versions, the entries themselves). */
+export function compareObjects(kind: KindName, before: KubeObject | undefined, after: KubeObject) {
+  const left = before === undefined ? {} : ownable(before)
+  const right = ownable(after)
+  const node = structNode(kinds[kind].message)
+  // metadata, spec and status always exist for Kubernetes: writing into them does not bring them into being.
+  for (const part of ['metadata', 'spec', 'status']) {
+    if (isMap(left[part]) !== isMap(right[part])) {
+      left[part] ??= {}
+      right[part] ??= {}
+    }
+  }
+  return compare(node, left, right)
+}
+
+const unownedMetadata = new Set([
+  'name',
+  'namespace',
+  'creationTimestamp',
+  'selfLink',
+  'uid',
+  'generation',
+  'managedFields',
+  'resourceVersion',
+])
+
+/** The object without the fields that are never owned. */
+export function ownable(object: object): MutableMap {
+  const result: MutableMap = {}
+  for (const [key, value] of Object.entries(object) as [string, Json][]) {
+    if (key === 'apiVersion' || key === 'kind') continue
+    const own = key === 'metadata' && isMap(value) ? ownableMetadata(value) : value
+    if (key !== 'metadata' || Object.keys(own as JsonMap).length > 0) result[key] = own
+  }
+  return result
+}
+
+function ownableMetadata(metadata: JsonMap): JsonMap {
+  const result: MutableMap = {}
+  for (const key of Object.keys(metadata)) if (!unownedMetadata.has(key)) result[key] = metadata[key] as Json
+  return result
+}
+
+export function ownerKey(owner: Manager): string {
+  return JSON.stringify([owner.manager, owner.operation, owner.apiVersion, owner.subresource])
+}
+
+/** Takes fields away from every owner but one; owners of nothing disappear. */
+export function disown(owners: Owners, fields: FieldSet, except: string | undefined): void {
+  for (const [key, owner] of owners) {
+    if (key === except) continue
+    const rest = difference(owner.fields, fields)
+    if (isEmptySet(rest)) owners.delete(key)
+    else if (!equalSets(rest, owner.fields)) owners.set(key, { ...owner, fields: rest })
+  }
+}
+
+/**
+ * Undefined: keep what is stored. Clients may rewrite the entries (kubectl does, to migrate), or reset them with
+ * one empty entry; leaving them out or writing nonsense changes nothing.
+ */
+function ownersToStartFrom(
+  stored: readonly ManagedFieldsEntry[],
+  sent: readonly ManagedFieldsEntry[] | undefined,
+  isSubresource: boolean,
+): Owners | undefined {
+  if (isSubresource || sent === undefined || sent === stored || !isList(sent) || sent.length === 0) return undefined
+  const [first] = sent
+  if (sent.length === 1 && isMap(first) && Object.keys(first).length === 0) return new Map()
+  const owners = readOwners(sent)
+  if (owners.size === 0 || sameOwners(owners, readOwners(stored))) return undefined
+  return owners
+}
+
+function sameOwners(left: Owners, right: Owners): boolean {
+  if (left.size !== right.size) return false
+  for (const [key, owner] of left) {
+    const other = right.get(key)
+    if (other === undefined || other.time !== owner.time || !equalSets(owner.fields, other.fields)) return false
+  }
+  return true
+}
+
+/** Entries that cannot be read own nothing. */
+export function readOwners(entries: readonly ManagedFieldsEntry[]): Owners {
+  const owners: Owners = new Map()
+  for (const entry of entries) {
+    if (!isMap(entry)) continue
+    const { operation } = entry
+    const fields = fromFieldsV1(entry.fieldsV1)
+    if (fields === undefined || isEmptySet(fields) || (operation !== 'Apply' && operation !== 'Update')) continue
+    const owner: Manager = {
+      manager: String(entry.manager ?? ''),
+      operation,
+      apiVersion: String(entry.apiVersion ?? ''),
+      subresource: String(entry.subresource ?? ''),
+    }
+    const time = typeof entry.time === 'string' ? entry.time : undefined
+    owners.set(ownerKey(owner), { ...owner, time, fields })
+  }
+  return owners
+}
+
+/** Applies first, then by time and name, as Kubernetes sorts them. */
+export function writeOwners(owners: Owners): readonly ManagedFieldsEntry[] {
+  return [...owners.values()].toSorted(byOperationAndTime).map((owner) => ({
+    manager: owner.manager,
+    operation: owner.operation,
+    apiVersion: owner.apiVersion,
+    ...(owner.time === undefined ? {} : { time: owner.time }),
+    fieldsType: 'FieldsV1',
+    fieldsV1: toFieldsV1(owner.fields),
+    ...(owner.subresource === '' ? {} : { subresource: owner.subresource }),
+  }))
+}
+
+function byOperationAndTime(left: Ownership, right: Ownership): number {
+  const text = (owner: Ownership) =>
+    [owner.operation, owner.time ?? '', owner.manager, owner.apiVersion, owner.subresource].join('\0')
+  return text(left) < text(right) ? -1 : 1
+}
+
+const maxUpdateManagers = 10
+
+/** Endless different writers must not make the object grow: the oldest are remembered together. */
+function capOwners(owners: Owners): void {
+  const updates = [...owners.values()].filter((owner) => owner.operation === 'Update').toSorted(byOperationAndTime)
+  if (updates.length <= maxUpdateManagers) return
+  const folded = updates.slice(0, updates.length - maxUpdateManagers + 1)
+  let fields = emptySet
+  for (const owner of folded) {
+    owners.delete(ownerKey(owner))
+    fields = union(fields, owner.fields)
+  }
+  const newest = folded.at(-1) as Ownership // at least two were folded
+  const ancient: Ownership = { ...newest, manager: 'ancient-changes', subresource: '', fields }
+  owners.set(ownerKey(ancient), ancient)
+}

@@ -1,0 +1,69 @@
+// What kind of value stands at this place? The schema table seen as a tree of nodes: structs, maps, lists that merge
+// or not, and leaves. Server-side apply and strategic merge walk objects along it.
+import { isAtomic, isAtomicMessage, listRule } from '../../api/schema/list-types.ts'
+import { type FieldSchema, isBasicType, jsonFields, messageSchema } from '../../api/schema/schema.ts'
+
+export type SchemaNode =
+  /** Owned and replaced as a whole, whatever it holds. */
+  | { readonly kind: 'leaf' }
+  | { readonly kind: 'struct'; readonly message: string }
+  | { readonly kind: 'map'; readonly values: SchemaNode }
+  | { readonly kind: 'set' }
+  | { readonly kind: 'mapList'; readonly keys: readonly string[]; readonly items: SchemaNode }
+
+export const leaf: SchemaNode = { kind: 'leaf' }
+
+/** The node of a field inside a struct; a field that the schema does not know is a leaf. */
+export function childNode(message: string, field: string): SchemaNode {
+  const key = `${message} ${field}`
+  let node = nodes.get(key)
+  if (node === undefined) {
+    const schema = jsonFields(message).get(field)
+    node = schema === undefined ? leaf : buildNode(ownerOf(message, field), schema)
+    // Only what the schema knows is kept: names that clients make up must not fill the cache.
+    if (schema !== undefined) nodes.set(key, node)
+  }
+  return node
+}
+
+export function structNode(message: string): SchemaNode {
+  return { kind: 'struct', message }
+}
+
+/** The message that declares a JSON field: the message itself or one that is inlined in it. */
+export function ownerOf(message: string, field: string): string {
+  for (const own of messageSchema(message)?.fields ?? []) {
+    if (own.shape === 'inline' && jsonFields(own.type).has(field)) return ownerOf(own.type, field)
+    if (own.shape !== 'inline' && own.name === field) return message
+  }
+  return message
+}
+
+const nodes = new Map<string, SchemaNode>()
+
+function buildNode(owner: string, field: FieldSchema): SchemaNode {
+  switch (field.shape) {
+    case 'list': {
+      const rule = listRule(owner, field.name)
+      if (rule.apply === 'set') return { kind: 'set' }
+      if (rule.apply === 'map') return { kind: 'mapList', keys: rule.keys, items: structNode(field.type) }
+      return leaf
+    }
+    case 'map':
+      return isAtomic(owner, field.name, '') ? leaf : { kind: 'map', values: valueNode(field.type) }
+    case 'one':
+      return isAtomic(owner, field.name, field.type) ? leaf : plainNode(field.type)
+    case 'inline':
+      return leaf
+    default:
+      return field.shape satisfies never
+  }
+}
+
+function valueNode(type: string): SchemaNode {
+  return isAtomicMessage(type) ? leaf : plainNode(type)
+}
+
+function plainNode(type: string): SchemaNode {
+  return isBasicType(type) || messageSchema(type)?.scalar === true ? leaf : structNode(type)
+}

@@ -1,0 +1,189 @@
+// How do whole objects meet field sets? Along the schema: which fields an object sets, what changed between two,
+// what two merge to, and what is left when fields are taken away.
+import {
+  emptySet,
+  fieldElement,
+  type FieldSet,
+  isEmptySet,
+  keyElement,
+  makeSet,
+  ownedLeaf,
+  valueElement,
+} from './field-set.ts'
+import { copyMap, isList, isMap, type Json, jsonEqual, type JsonMap, type MutableMap, own, put } from './json.ts'
+import { interleave } from './list-order.ts'
+import { childNode, leaf, type SchemaNode } from './schema-walk.ts'
+
+/** A composite value opened up: its parts by path element, and what stands at each. */
+interface Part {
+  readonly value: Json
+  readonly node: SchemaNode
+}
+
+/** Undefined for leaves, and for values that do not have the shape the schema promises: those are taken whole. */
+function partsOf(node: SchemaNode, value: Json | undefined): ReadonlyMap<string, Part> | undefined {
+  switch (node.kind) {
+    case 'leaf':
+      return undefined
+    case 'struct':
+    case 'map': {
+      if (!isMap(value)) return undefined
+      const parts = new Map<string, Part>()
+      for (const key of Object.keys(value)) {
+        const child = value[key] as Json
+        if (child === null) continue
+        const inner = node.kind === 'map' ? node.values : childNode(node.message, key)
+        parts.set(fieldElement(key), { value: child, node: inner })
+      }
+      return parts
+    }
+    case 'set':
+    case 'mapList': {
+      if (!isList(value)) return undefined
+      const parts = new Map<string, Part>()
+      for (const item of value) {
+        const element = itemElement(node, item)
+        // Lists with unnamed or doubled items cannot be told apart by key.
+        if (element === undefined || parts.has(element)) return undefined
+        parts.set(element, { value: item, node: node.kind === 'set' ? leaf : node.items })
+      }
+      return parts
+    }
+    default:
+      return node satisfies never
+  }
+}
+
+/** Keys that Kubernetes fills in when an item leaves them out. */
+const keyDefaults: JsonMap = { protocol: 'TCP' }
+
+export function itemElement(node: SchemaNode, item: Json): string | undefined {
+  if (node.kind === 'set') return isMap(item) || isList(item) ? undefined : valueElement(item)
+  if (node.kind !== 'mapList' || !isMap(item)) return undefined
+  const keys: MutableMap = {}
+  for (const key of node.keys) {
+    const value = own(item, key) ?? own(keyDefaults, key)
+    if (value === undefined || value === null || isMap(value) || isList(value)) return undefined
+    keys[key] = value
+  }
+  return keyElement(keys)
+}
+
+/**
+ * The fields a value sets. An applied configuration owns what it names (leaves, items, map entries);
+ * a plain write also owns the structs and lists it brings into being.
+ */
+export function fieldsOf(node: SchemaNode, value: Json, by: 'applied' | 'written'): FieldSet {
+  const parts = partsOf(node, value)
+  if (parts === undefined) return ownedLeaf
+  const children = new Map<string, FieldSet>()
+  for (const [element, part] of parts) {
+    const child = fieldsOf(part.node, part.value, by)
+    const named = node.kind !== 'struct' || (isMap(part.value) && Object.keys(part.value).length === 0)
+    const owned = child.owned || by === 'written' || named
+    const set = makeSet(owned, child.children)
+    if (!isEmptySet(set)) children.set(element, set)
+  }
+  return { owned: false, children }
+}
+
+export interface Comparison {
+  /** New or different. */
+  readonly changed: FieldSet
+  readonly removed: FieldSet
+}
+
+export function compare(node: SchemaNode, before: Json | undefined, after: Json | undefined): Comparison {
+  if (before === undefined && after === undefined) return { changed: emptySet, removed: emptySet }
+  if (before === undefined) return { changed: wholeOf(node, after as Json), removed: emptySet }
+  if (after === undefined) return { changed: emptySet, removed: wholeOf(node, before) }
+  if (before === after) return { changed: emptySet, removed: emptySet }
+  const left = partsOf(node, before)
+  const right = partsOf(node, after)
+  if (left === undefined || right === undefined) {
+    return { changed: jsonEqual(before, after) ? emptySet : ownedLeaf, removed: emptySet }
+  }
+  const changed = new Map<string, FieldSet>()
+  const removed = new Map<string, FieldSet>()
+  for (const element of new Set([...left.keys(), ...right.keys()])) {
+    const inner = (right.get(element) ?? left.get(element))?.node ?? leaf
+    const part = compare(inner, left.get(element)?.value, right.get(element)?.value)
+    if (!isEmptySet(part.changed)) changed.set(element, part.changed)
+    if (!isEmptySet(part.removed)) removed.set(element, part.removed)
+  }
+  return { changed: { owned: false, children: changed }, removed: { owned: false, children: removed } }
+}
+
+function wholeOf(node: SchemaNode, value: Json): FieldSet {
+  return makeSet(true, fieldsOf(node, value, 'written').children)
+}
+
+/** `applied` laid over `live`: structs, maps and keyed lists merge, everything else is replaced. */
+export function mergeTyped(node: SchemaNode, live: Json | undefined, applied: Json): Json {
+  if (live === undefined) return applied
+  if (node.kind === 'struct' || node.kind === 'map') {
+    if (!isMap(live) || !isMap(applied)) return applied
+    const merged = copyMap(live)
+    for (const key of Object.keys(applied)) {
+      const inner = node.kind === 'map' ? node.values : childNode(node.message, key)
+      put(merged, key, mergeTyped(inner, own(live, key), applied[key] as Json))
+    }
+    return merged
+  }
+  const left = partsOf(node, live)
+  const right = partsOf(node, applied)
+  if (left === undefined || right === undefined) return applied
+  return interleave([...left.keys()], [...right.keys()]).map((element) => {
+    const below = left.get(element)
+    const above = right.get(element)
+    if (above === undefined) return below?.value ?? null
+    return mergeTyped(above.node, below?.value, above.value)
+  })
+}
+
+/** The value without the places that `set` owns; undefined when nothing of it is left to stand. */
+export function without(node: SchemaNode, value: Json, set: FieldSet): Json | undefined {
+  if (set.owned) return undefined
+  if (set.children.size === 0) return value
+  const parts = partsOf(node, value)
+  if (parts === undefined) return value
+  if (isMap(value)) {
+    const rest = copyMap(value)
+    for (const [element, part] of parts) {
+      const child = set.children.get(element)
+      if (child === undefined) continue
+      const kept = without(part.node, part.value, child)
+      if (kept === undefined) delete rest[element.slice(2)]
+      else put(rest, element.slice(2), kept)
+    }
+    return rest
+  }
+  const items: Json[] = []
+  for (const [element, part] of parts) {
+    const child = set.children.get(element)
+    const kept = child === undefined ? part.value : without(part.node, part.value, child)
+    if (kept !== undefined) items.push(kept)
+  }
+  return items
+}
+
+/**
+ * The set with every struct field on the way owned too: a manager of `spec.a.b` stands for `spec` and `spec.a`,
+ * but not for the map or list item that `a` may be.
+ */
+export function withNamedFields(node: SchemaNode, set: FieldSet): FieldSet {
+  const children = new Map<string, FieldSet>()
+  for (const [element, child] of set.children) {
+    const name = element.startsWith('f:') ? element.slice(2) : undefined
+    const inner = innerNode(node, name)
+    const named = withNamedFields(inner, child)
+    children.set(element, makeSet(child.owned || (node.kind === 'struct' && name !== undefined), named.children))
+  }
+  return makeSet(set.owned, children)
+}
+
+function innerNode(node: SchemaNode, name: string | undefined): SchemaNode {
+  if (node.kind === 'struct') return name === undefined ? leaf : childNode(node.message, name)
+  if (node.kind === 'map') return node.values
+  return node.kind === 'mapList' ? node.items : leaf
+}
