@@ -154,7 +154,7 @@ const pod = (containers: readonly object[], more: object = {}): KubeObject =>
   ({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { containers, ...more } }) as KubeObject
 const applyPod = (live: KubeObject | undefined, manager: string, config: unknown, force = false) =>
   applyServerSide({ kind: 'Pod', live, config, manager, force, now }).object
-const specOf = (object: KubeObject) => (object as { spec?: { containers?: unknown } }).spec
+const specOf = (object: KubeObject) => (object as { spec?: { containers?: readonly { name: string }[] } }).spec
 
 test('list items merge by key, and are owned by key', () => {
   const first = applyPod(undefined, 'alice', pod([{ name: 'a', image: '1', ports: [{ containerPort: 80 }] }]))
@@ -172,7 +172,7 @@ test('list items merge by key, and are owned by key', () => {
   })
   const second = applyPod(first, 'bob', pod([{ name: 'b', image: '2' }]))
   assert.deepEqual(
-    (specOf(second)?.containers as readonly { name: string }[]).map((container) => container.name),
+    specOf(second)?.containers?.map((container) => container.name),
     ['a', 'b'],
   )
   const conflict = conflictOf(() =>

@@ -15,7 +15,7 @@ import {
   pathTexts,
   union,
 } from './field-set.ts'
-import { isMap, type Json, jsonEqual, type JsonMap, type MutableMap, own } from './json.ts'
+import { isMap, jsonEqual, type JsonMap, type MutableMap, own } from './json.ts'
 import {
   compareObjects,
   disown,
