@@ -1,0 +1,78 @@
+// Which volume types moved from Kubernetes itself to CSI drivers, and what must objects say about it (MIG-1 … MIG-4)?
+import { annotations, finalizers } from '../../api/annotations.ts'
+import { annotation, withAnnotations } from '../../api/meta.ts'
+import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
+
+/** Spec 1.3: always on for these. */
+const migratedDrivers: ReadonlyMap<string, string> = new Map([
+  ['kubernetes.io/aws-ebs', 'ebs.csi.aws.com'],
+  ['kubernetes.io/gce-pd', 'pd.csi.storage.gke.io'],
+  ['kubernetes.io/azure-disk', 'disk.csi.azure.com'],
+  ['kubernetes.io/azure-file', 'file.csi.azure.com'],
+  ['kubernetes.io/cinder', 'cinder.csi.openstack.org'],
+  ['kubernetes.io/vsphere-volume', 'csi.vsphere.vmware.com'],
+  ['kubernetes.io/portworx-volume', 'pxd.portworx.com'],
+])
+
+/** The CSI driver that took over this in-tree provisioner, if any. */
+export function migratedTo(provisioner: string): string | undefined {
+  return migratedDrivers.get(provisioner)
+}
+
+/** The driver behind an in-tree source of a volume, or undefined when its type was never moved. */
+export function migratedSource(volume: PersistentVolume): string | undefined {
+  const { spec } = volume
+  if (spec.awsElasticBlockStore) return migratedTo('kubernetes.io/aws-ebs')
+  if (spec.gcePersistentDisk) return migratedTo('kubernetes.io/gce-pd')
+  if (spec.azureDisk) return migratedTo('kubernetes.io/azure-disk')
+  if (spec.azureFile) return migratedTo('kubernetes.io/azure-file')
+  if (spec.cinder) return migratedTo('kubernetes.io/cinder')
+  if (spec.vsphereVolume) return migratedTo('kubernetes.io/vsphere-volume')
+  if (spec.portworxVolume) return migratedTo('kubernetes.io/portworx-volume')
+  return undefined
+}
+
+/** MIG-1 for claims. */
+export function claimMigration(claim: PersistentVolumeClaim): PersistentVolumeClaim {
+  const provisioner =
+    annotation(claim, annotations.storageProvisioner) ?? annotation(claim, annotations.betaStorageProvisioner)
+  return withMigratedTo(claim, provisioner)
+}
+
+/** MIG-1 and MIG-3 for volumes, in one write. */
+export function volumeMigration(volume: PersistentVolume): PersistentVolume {
+  const provisioner = annotation(volume, annotations.provisionedBy)
+  if (provisioner === undefined) return volume // MIG-4
+  return withFinalizersFor(withMigratedTo(volume, provisioner), provisioner)
+}
+
+function withMigratedTo<T extends PersistentVolume | PersistentVolumeClaim>(
+  object: T,
+  provisioner: string | undefined,
+): T {
+  if (provisioner === undefined) return object
+  const driver = migratedTo(provisioner)
+  const said = annotation(object, annotations.migratedTo)
+  if (driver !== undefined)
+    return said === driver ? object : withAnnotations(object, { [annotations.migratedTo]: driver })
+  return said ? withAnnotations(object, { [annotations.migratedTo]: undefined }) : object
+}
+
+function withFinalizersFor(volume: PersistentVolume, provisioner: string): PersistentVolume {
+  const before = volume.metadata.finalizers ?? []
+  const after = finalizersFor(volume, provisioner, before)
+  if (after.length === before.length && after.every((each, at) => each === before[at])) return volume
+  const { finalizers: _old, ...metadata } = volume.metadata
+  return { ...volume, metadata: after.length === 0 ? metadata : { ...metadata, finalizers: after } }
+}
+
+function finalizersFor(volume: PersistentVolume, provisioner: string, before: readonly string[]): readonly string[] {
+  if (migratedTo(provisioner) !== undefined) return before.filter((each) => each !== finalizers.volumeController)
+  if (!provisioner.startsWith('kubernetes.io/')) return before
+  const kept = before.filter((each) => each !== finalizers.externalProvisioner)
+  if (volume.spec.persistentVolumeReclaimPolicy !== 'Delete')
+    return kept.filter((each) => each !== finalizers.volumeController)
+  // An object that is already going away takes no new finalizers: the server would refuse them.
+  if (kept.includes(finalizers.volumeController) || volume.metadata.deletionTimestamp !== undefined) return kept
+  return [...kept, finalizers.volumeController]
+}

@@ -1,0 +1,142 @@
+// What should happen to this volume next? Every branch of volume sync (VOL-1 … VOL-13) and of reclaiming
+// (REC-1 … REC-8) as total, pure functions.
+import { annotations } from '../../api/annotations.ts'
+import { annotation } from '../../api/meta.ts'
+import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
+import type { PlannedEvent } from './claim-plan.ts'
+import { claimKeyOf } from './volume-index.ts'
+import type { Waiting } from './wait-reasons.ts'
+
+export type VolumeAction =
+  | { readonly kind: 'markAvailable' | 'markBound' | 'leave' }
+  /** The claim's own plan binds the pair. */
+  | { readonly kind: 'wakeClaim'; readonly claim: PersistentVolumeClaim }
+  /** The claim is gone as far as the cache knows; ask the server before believing it (VOL-4, VOL-5). */
+  | { readonly kind: 'askServer' }
+  | { readonly kind: 'unbind' }
+  /** Phase Released (unless it already says Released or Failed), then reclaim. */
+  | { readonly kind: 'release' }
+
+export interface VolumePlan {
+  readonly rule: string
+  readonly action: VolumeAction
+  readonly events: readonly {
+    readonly on: 'volume' | 'claim'
+    readonly event: PlannedEvent
+  }[]
+  readonly waiting: readonly Waiting[]
+}
+
+export interface VolumeFacts {
+  readonly volume: PersistentVolume
+  /** The claim of the name in claimRef, if there is one. */
+  readonly claim: PersistentVolumeClaim | undefined
+  /** True when `claim` is the server's own answer, not the cache's. */
+  readonly live: boolean
+}
+
+export function planVolume(facts: VolumeFacts): VolumePlan {
+  const { volume, claim, live } = facts
+  const ref = volume.spec.claimRef
+  if (ref === undefined) return simply('VOL-2', 'markAvailable')
+  const on = `PersistentVolumeClaim/${claimKeyOf(volume)}`
+  if (!ref.uid) return { ...simply('VOL-3', 'markAvailable'), waiting: [{ reason: 'reserved', rule: 'VOL-3', on }] }
+  const mine = claim !== undefined && claim.metadata.uid === ref.uid
+  if (!mine) {
+    // W-5: a volume that is already Released or Failed costs no live read here; reclaim makes its own.
+    if (!live && !isLetGo(volume)) return simply('VOL-4', 'askServer')
+    return simply('VOL-6', 'release')
+  }
+  if (!claim.spec.volumeName) return planUnboundClaim(volume, claim)
+  if (claim.spec.volumeName === volume.metadata.name) return simply('VOL-9', 'markBound')
+  const loser =
+    annotation(volume, annotations.provisionedBy) !== undefined &&
+    volume.spec.persistentVolumeReclaimPolicy === 'Delete'
+  return loser ? simply('VOL-10', 'release') : simply('VOL-11', 'unbind')
+}
+
+export function isLetGo(volume: PersistentVolume): boolean {
+  return volume.status?.phase === 'Released' || volume.status?.phase === 'Failed'
+}
+
+function planUnboundClaim(volume: PersistentVolume, claim: PersistentVolumeClaim): VolumePlan {
+  const modeOf = (object: PersistentVolume | PersistentVolumeClaim) => object.spec.volumeMode ?? 'Filesystem'
+  if (modeOf(volume) === modeOf(claim)) return { ...simply('VOL-8', 'leave'), action: { kind: 'wakeClaim', claim } }
+  const warn = (message: string): PlannedEvent => ({ type: 'Warning', reason: 'VolumeMismatch', message })
+  const onVolume = `Cannot bind PersistentVolume to requested PersistentVolumeClaim "${claim.metadata.name}" due to incompatible volumeMode.`
+  const onClaim = `Cannot bind PersistentVolume "${volume.metadata.name}" to requested PersistentVolumeClaim due to incompatible volumeMode.`
+  return {
+    ...simply('VOL-7', 'leave'),
+    events: [
+      { on: 'volume', event: warn(onVolume) },
+      { on: 'claim', event: warn(onClaim) },
+    ],
+    waiting: [{ reason: 'namedVolumeUnfit', rule: 'VOL-7', message: onVolume }],
+  }
+}
+
+function simply(
+  rule: string,
+  kind: 'markAvailable' | 'markBound' | 'leave' | 'askServer' | 'unbind' | 'release',
+): VolumePlan {
+  return { rule, action: { kind }, events: [], waiting: [] }
+}
+
+export type ReclaimAction =
+  | { readonly kind: 'keep'; readonly rule: string; readonly waiting: readonly Waiting[] }
+  | { readonly kind: 'delete'; readonly rule: string; readonly plugin: string }
+  | { readonly kind: 'recycle'; readonly rule: string }
+  /** Phase Failed with this message, and this warning. */
+  | { readonly kind: 'fail'; readonly rule: string; readonly event: PlannedEvent }
+
+export interface ReclaimFacts {
+  readonly volume: PersistentVolume
+  /** The name of our plugin that can delete this volume: by name, or by the volume's source. */
+  deleterByName(name: string): string | undefined
+  deleterBySource(volume: PersistentVolume): string | undefined
+}
+
+/** What becomes of a released volume. */
+export function planReclaim(facts: ReclaimFacts): ReclaimAction {
+  const { volume } = facts
+  const keep = (rule: string, ...waiting: Waiting[]): ReclaimAction => ({ kind: 'keep', rule, waiting })
+  if (annotation(volume, annotations.migratedTo)) return keep('REC-1', { reason: 'externalDeleter', rule: 'REC-1' })
+  switch (volume.spec.persistentVolumeReclaimPolicy) {
+    case 'Retain':
+      return keep('REC-2', { reason: 'retained', rule: 'REC-2' })
+    case 'Recycle':
+      return { kind: 'recycle', rule: 'REC-7' }
+    case 'Delete':
+      return planDelete(facts)
+    default: {
+      const message = 'Volume has unrecognized PersistentVolumeReclaimPolicy'
+      return { kind: 'fail', rule: 'REC-3', event: { type: 'Warning', reason: 'VolumeUnknownReclaimPolicy', message } }
+    }
+  }
+}
+
+/** REC-5 */
+function planDelete({ volume, deleterByName, deleterBySource }: ReclaimFacts): ReclaimAction {
+  const { name } = volume.metadata
+  const external: ReclaimAction = {
+    kind: 'keep',
+    rule: 'REC-5',
+    waiting: [{ reason: 'externalDeleter', rule: 'REC-5' }],
+  }
+  const failedWith = (message: string): ReclaimAction => ({
+    kind: 'fail',
+    rule: 'REC-5',
+    event: { type: 'Warning', reason: 'VolumeFailedDelete', message },
+  })
+  const provisioner = annotation(volume, annotations.provisionedBy)
+  if (provisioner) {
+    const plugin = deleterByName(provisioner)
+    if (plugin !== undefined) return { kind: 'delete', rule: 'REC-6', plugin }
+    if (!provisioner.startsWith('kubernetes.io/')) return external
+    return failedWith(`no volume plugin matched name: ${provisioner}`)
+  }
+  if (annotation(volume, annotations.migratedTo) !== undefined || volume.spec.csi !== undefined) return external
+  const plugin = deleterBySource(volume)
+  if (plugin !== undefined) return { kind: 'delete', rule: 'REC-6', plugin }
+  return failedWith(`error getting deleter volume plugin for volume "${name}": no volume plugin matched`)
+}
