@@ -115,7 +115,8 @@ async function expandWithRecovery(attempt: Attempt, signal: AbortSignal): Promis
   const updated = bytesOf(claim.status?.capacity?.['storage']) >= newBytes && status === ''
   const shared = claim.spec?.accessModes?.includes('ReadWriteMany') === true
   const unneeded = claim.metadata.annotations?.['volume.kubernetes.io/node-expansion-not-required'] !== undefined
-  const allowed = (updated && shared && !unneeded) || status === 'NodeResizePending' || status === 'NodeResizeInProgress'
+  const allowed =
+    (updated && shared && !unneeded) || status === 'NodeResizePending' || status === 'NodeResizeInProgress'
   if (!allowed) return { finished: updated, bytes: updated ? newBytes : oldBytes, events: [] }
 
   const marked = updated ? claim : await markStatus(deps, claim, 'NodeResizeInProgress', [], signal)
@@ -211,7 +212,14 @@ function callPlugin(
   signal: AbortSignal,
 ): Promise<bigint> {
   const { path, stagingPath, devicePath } = paths
-  const request = { spec: work.mount.spec, oldBytes, newBytes, path, devicePath, ...(stagingPath ? { stagingPath } : {}) }
+  const request = {
+    spec: work.mount.spec,
+    oldBytes,
+    newBytes,
+    path,
+    devicePath,
+    ...(stagingPath ? { stagingPath } : {}),
+  }
   return plugin.expand!(request, signal)
 }
 

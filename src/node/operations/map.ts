@@ -36,7 +36,12 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     const attached = await step('WaitForAttach', () => waitForDevice(work, mapper, deps, signal))
     let devicePath = attached || mapper.devicePath?.(spec) || ''
     const request = { spec, pod, devicePath, globalMapPath }
-    const present = (path: string): ActualEvent => ({ kind: 'deviceMounted', volume, path: globalMapPath, devicePath: path })
+    const present = (path: string): ActualEvent => ({
+      kind: 'deviceMounted',
+      volume,
+      path: globalMapPath,
+      devicePath: path,
+    })
     if (mapper.setUpDevice && work.actual()?.device.presence !== 'present') {
       await step('SetUpDevice', () => mapper.setUpDevice!(request, signal), {
         failed: () => ({ kind: 'deviceMountFailed', volume }),

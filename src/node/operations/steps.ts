@@ -75,7 +75,8 @@ export function checkNodeAffinity(spec: VolumeSpec, node: Node | undefined): voi
   const required = spec.persistentVolume?.spec?.nodeAffinity?.required
   if (!required) return
   if (!node) throw refused('NodeUnknown', 'the node is not known yet')
-  if (!matchesNodeSelector(required, { name: node.metadata.name, labels: node.metadata.labels ?? {} })) throw refused('NodeAffinity', 'no matching NodeSelectorTerms', 'none')
+  if (!matchesNodeSelector(required, { name: node.metadata.name, labels: node.metadata.labels ?? {} }))
+    throw refused('NodeAffinity', 'no matching NodeSelectorTerms', 'none')
 }
 
 /** MNT-4, PLUG-11, PLUG-12 */
@@ -125,7 +126,12 @@ export async function tellMismatch<T>(
   } catch (error) {
     if (spec.persistentVolume && hasTag(error, 'filesystemMismatch')) {
       const text = `MountVolume failed for volume "${spec.name}" ${error instanceof Error ? error.message : ''}`
-      recorder.event({ kind: 'PersistentVolume', object: spec.persistentVolume }, 'Warning', eventReasons.filesystemMismatch, text)
+      recorder.event(
+        { kind: 'PersistentVolume', object: spec.persistentVolume },
+        'Warning',
+        eventReasons.filesystemMismatch,
+        text,
+      )
     }
     throw error
   }

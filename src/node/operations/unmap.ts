@@ -36,7 +36,12 @@ export const unmapVolume: Operation<UnmountWork, OperationDeps, ActualEvent> = {
   },
 }
 
-async function unmapBlock({ files, mounts, devices }: Host, mapPath: string, link: string, signal: AbortSignal): Promise<void> {
+async function unmapBlock(
+  { files, mounts, devices }: Host,
+  mapPath: string,
+  link: string,
+  signal: AbortSignal,
+): Promise<void> {
   const kindAt = async (path: string) => {
     try {
       return (await files.lstat(path, signal)).kind

@@ -19,7 +19,9 @@ export const unmountDevice: Operation<DeviceWork, OperationDeps, ActualEvent> = 
       return found
     })
     // The stored path wins: it is where the device was mounted, whatever the plugin would choose today (UMD-2).
-    const path = planned.device.path || (await step('GetDeviceMountPath', () => device.path(spec), { prefix: 'GetDeviceMountPath failed' }))
+    const path =
+      planned.device.path ||
+      (await step('GetDeviceMountPath', () => device.path(spec), { prefix: 'GetDeviceMountPath failed' }))
     await step('GetDeviceMountRefs', () => checkReferences(path, (at) => host.mounts.references(at, signal)), {
       prefix: 'GetDeviceMountRefs check failed',
     })

@@ -31,7 +31,8 @@ export const verifyAttached: Operation<MountWork, OperationDeps, ActualEvent> = 
       prefix: 'VerifyControllerAttachedVolume failed fetching node from API server',
     })
     const inUse = () => {
-      if (!live.status?.volumesInUse?.includes(volume)) throw refused('NotReported', 'the node does not report it in use')
+      if (!live.status?.volumesInUse?.includes(volume))
+        throw refused('NotReported', 'the node does not report it in use')
     }
     await step('VolumesInUse', inUse, {
       prefix: "Volume has not been added to the list of VolumesInUse in the node's volume status",

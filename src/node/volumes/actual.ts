@@ -241,10 +241,7 @@ function withoutMount(item: ActualVolume, pod: PodUid): ActualVolume {
 }
 
 /** The first answer wins (KA-13, T-45). */
-function nodeStatusRead(
-  item: ActualVolume,
-  event: Extract<ActualEvent, { kind: 'nodeStatusRead' }>,
-): ActualVolume {
+function nodeStatusRead(item: ActualVolume, event: Extract<ActualEvent, { kind: 'nodeStatusRead' }>): ActualVolume {
   if (!item.devicePathUnread) return item
   return {
     ...item,

@@ -46,7 +46,10 @@ export async function resolveVolume(
     client.get('PersistentVolume', { name }, signal),
   )
   const { claimRef } = persistentVolume.spec ?? {}
-  if (!claimRef) throw new Error(`found PV object ${name} but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim`)
+  if (!claimRef)
+    throw new Error(
+      `found PV object ${name} but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim`,
+    )
   if (claimRef.uid !== claim.metadata.uid) {
     const uids = `(expected ${claim.metadata.uid}, found ${claimRef.uid ?? ''})`
     throw new Error(`found PV object ${name} but its pv.Spec.ClaimRef.UID does not point to the claim ${uids}`)

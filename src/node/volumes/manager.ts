@@ -43,7 +43,13 @@ export class VolumesNotReady extends Error {
   override readonly name = 'VolumesNotReady'
   readonly unmounted: readonly string[]
   readonly timedOut: boolean
-  constructor(unmounted: readonly string[], unattached: readonly string[], unprocessed: readonly string[], cause: string, timedOut: boolean) {
+  constructor(
+    unmounted: readonly string[],
+    unattached: readonly string[],
+    unprocessed: readonly string[],
+    cause: string,
+    timedOut: boolean,
+  ) {
     const list = (names: readonly string[]) => `[${[...names].sort().join(' ')}]`
     super(
       `unmounted volumes=${list(unmounted)}, unattached volumes=${list(unattached)}, ` +
@@ -74,7 +80,9 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
   const standing = (pod: Pod) => {
     const uid = podUid(pod.metadata.uid ?? '')
     const { mounts, devices } = usedVolumes(pod)
-    const expected = (pod.spec?.volumes ?? []).map(({ name }) => name).filter((name) => mounts.has(name) || devices.has(name))
+    const expected = (pod.spec?.volumes ?? [])
+      .map(({ name }) => name)
+      .filter((name) => mounts.has(name) || devices.has(name))
     const byName = new Map<string, DesiredVolume>()
     for (const item of ofPod(uid)) for (const name of item.pods.get(uid)!.outerNames) byName.set(name, item)
     const unmounted = expected.filter((name) => {

@@ -78,7 +78,9 @@ export function createObjectWatches(deps: {
 }
 
 /** The objects whose contents a volume shows. */
-export function sourceObjects(volume: Volume): readonly { readonly kind: 'ConfigMap' | 'Secret'; readonly name: string }[] {
+export function sourceObjects(
+  volume: Volume,
+): readonly { readonly kind: 'ConfigMap' | 'Secret'; readonly name: string }[] {
   const found: { kind: 'ConfigMap' | 'Secret'; name: string }[] = []
   const add = (kind: 'ConfigMap' | 'Secret', name: string | undefined) => {
     if (name) found.push({ kind, name })

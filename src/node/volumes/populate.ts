@@ -91,7 +91,9 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     if (!record.seen && record.watches.length > 0) await firstPictures(record, signal)
     const used = usedVolumes(pod)
     const volumes = (pod.spec?.volumes ?? []).filter(({ name }) => used.mounts.has(name) || used.devices.has(name))
-    const errors = (await Promise.all(volumes.map((volume) => want(uid, pod, volume, signal)))).filter((e) => e !== undefined)
+    const errors = (await Promise.all(volumes.map((volume) => want(uid, pod, volume, signal)))).filter(
+      (e) => e !== undefined,
+    )
     if (known.get(uid) !== record) return release(uid)
     record.seen = true
     for (const error of errors) if (record.errors.size < errorLimit) record.errors.add(error)
@@ -289,5 +291,7 @@ function mattersToVolumes(before: Pod, after: Pod): boolean {
 
 function changesByTime({ source }: VolumeSpec): boolean {
   if (source.kind === 'csi') return true
-  return source.kind === 'projected' && (source.value.sources ?? []).some((each) => each.serviceAccountToken !== undefined)
+  return (
+    source.kind === 'projected' && (source.value.sources ?? []).some((each) => each.serviceAccountToken !== undefined)
+  )
 }

@@ -112,7 +112,8 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     }
     const tell: RunContext<ActualEvent>['tell'] = (type, reason, message) =>
       deps.operations.recorder.event({ kind: 'Pod', object: mount.pod }, type, reason, message)
-    const operation = action.kind === 'verifyAttached' ? verifyAttached : action.kind === 'expand' ? expandInUse : mountOperation(work)
+    const operation =
+      action.kind === 'verifyAttached' ? verifyAttached : action.kind === 'expand' ? expandInUse : mountOperation(work)
     const answer = start(operation, work, tell)
     if (answer.kind === 'started') {
       const key = podKey(volume, mount.uid)

@@ -111,7 +111,11 @@ function deviceStage(plugin: NodePlugin, spec: VolumeSpec): string | undefined {
 }
 
 /** A directory that is not there holds nothing. */
-export async function namesIn({ files }: Pick<Host, 'files'>, path: string, signal: AbortSignal): Promise<readonly string[]> {
+export async function namesIn(
+  { files }: Pick<Host, 'files'>,
+  path: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
   try {
     return (await files.readDir(path, signal)).sort()
   } catch (error) {

@@ -1,0 +1,129 @@
+// How does a process get its own view of the machine? Three constant scripts, run with `sh -c <script> <name> <arguments…>`;
+// nothing is ever pasted into their text. They need dash or any POSIX shell and util-linux (unshare, mount, setpriv).
+//
+// supervise  outlives the agent: starts the container in a session of its own, writes its pid and start time, waits,
+//            writes its exit code. The agent may die and come back at any moment.
+// setup      in the new mount namespace: an overlay shows the host's root with a private layer above, the node's own
+//            directories are hidden, volumes are bound at their places, then the old root goes away (pivot_root).
+// enter      after the change of user: sets the container's environment and becomes the command.
+
+/** Arguments: directory, then the command to supervise. Descriptor 3 leads to the agent. */
+export const superviseScript = `
+set -u
+dir=$1
+shift
+setsid "$@" </dev/null &
+pid=$!
+exec 3>&-
+if read -r line </proc/$pid/stat 2>/dev/null; then
+  fields=\${line##*) }
+  set -- $fields
+  shift 19
+  printf '%s %s\\n' "$pid" "$1" >"$dir/pid.new"
+  mv "$dir/pid.new" "$dir/pid"
+fi
+wait "$pid"
+code=$?
+printf '%s %s\\n' "$code" "$(date +%s%3N)" >"$dir/exit.new"
+mv "$dir/exit.new" "$dir/exit"
+`
+
+/**
+ * Arguments: directory, hidden directories (colon-separated), read-only root (1 or empty), own /dev (1 or empty),
+ * working directory, setpriv arguments (space-separated, may be empty), enter script, number of mounts, then for each
+ * mount source, target, options; then the command. Trouble is told on descriptor 3; so is success: "started".
+ */
+export const setupScript = `
+set -eu
+umask 022
+trap '' PIPE
+exec 4>&2 2>&3
+dir=$1 hidden=$2 readonly=$3 owndev=$4 workdir=$5 privileges=$6 enter=$7 count=$8
+shift 8
+base=$dir/fs
+mkdir -p "$base"
+mount -t tmpfs -o mode=0755 tmpfs "$base"
+mkdir "$base/upper" "$base/work" "$base/root"
+mount -t overlay -o "lowerdir=/,upperdir=$base/upper,workdir=$base/work" overlay "$base/root"
+cd "$base/root"
+mkdir -p .hawser
+mount --rbind --make-rslave /proc proc
+mount --rbind --make-rslave /sys sys
+if [ -n "$owndev" ]; then
+  mkdir "$base/devupper" "$base/devwork"
+  mount -t overlay -o "lowerdir=/dev,upperdir=$base/devupper,workdir=$base/devwork" overlay dev
+  for part in pts shm mqueue; do
+    if [ -d "/dev/$part" ]; then mount --rbind --make-rslave "/dev/$part" "dev/$part"; fi
+  done
+else
+  mount --rbind --make-rslave /dev dev
+fi
+IFS=:
+for path in $hidden; do
+  if [ -d ".$path" ]; then mount -t tmpfs -o ro,mode=0755,size=4k tmpfs ".$path"; fi
+done
+unset IFS
+pivot_root . .hawser
+cd /
+while [ "$count" -gt 0 ]; do
+  count=$((count - 1))
+  from=/.hawser$1 to=$2 options=$3
+  shift 3
+  if [ -d "$from" ]; then
+    mkdir -p "$to"
+  else
+    mkdir -p "\${to%/*}/"
+    if [ ! -e "$to" ]; then : >"$to"; fi
+  fi
+  case $options in
+    *rshared*) mount --rbind --make-rshared "$from" "$to" ;;
+    *rslave*) mount --rbind --make-rslave "$from" "$to" ;;
+    *) mount --rbind --make-rprivate "$from" "$to" ;;
+  esac
+  case $options in *ro*) mount -o remount,bind,ro "$to" ;; esac
+  case $options in
+    *rro*)
+      while read -r _ _ _ _ at _; do
+        at=$(printf '%b.' "$at")
+        at=\${at%.}
+        case $at in "$to"/*) mount -o remount,bind,ro "$at" ;; esac
+      done </proc/self/mountinfo
+      ;;
+  esac
+done
+mount --make-rslave /.hawser
+umount -l /.hawser
+rmdir /.hawser
+if [ -n "$readonly" ]; then mount -o remount,bind,ro /; fi
+if [ ! -d "$workdir" ]; then mkdir -p "$workdir"; fi
+cd "$workdir"
+echo started >&3
+exec 2>&4 3>&- 4>&-
+trap - PIPE
+if [ -n "$privileges" ]; then
+  exec setpriv $privileges -- /bin/sh -c "$enter" enter "$@"
+fi
+exec /bin/sh -c "$enter" enter "$@"
+`
+
+/** The container's variables come as HAWSER_E0, HAWSER_E1, … = "name=value", so that none of them touches the tools above. */
+export const enterScript = `
+hawser_count=$HAWSER_COUNT
+unset HAWSER_COUNT PATH PWD OLDPWD
+hawser_index=0
+hawser_odd=
+while [ "$hawser_index" -lt "$hawser_count" ]; do
+  eval "hawser_pair=\\$HAWSER_E$hawser_index"
+  unset "HAWSER_E$hawser_index"
+  hawser_name=\${hawser_pair%%=*}
+  case $hawser_name in
+    '' | [0-9]* | *[!A-Za-z0-9_]*) set -- "$hawser_pair" "$@"; hawser_odd=1 ;;
+    *) export "$hawser_pair" ;;
+  esac
+  hawser_index=$((hawser_index + 1))
+done
+unset hawser_count hawser_index hawser_pair hawser_name
+if [ -n "$hawser_odd" ]; then unset hawser_odd; exec /usr/bin/env -- "$@"; fi
+unset hawser_odd
+exec "$@"
+`

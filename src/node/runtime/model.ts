@@ -1,0 +1,96 @@
+// How do containers behave in the simulator? As a script says: each runs for a while on the virtual clock and ends with a
+// code. Its records live in a `ModelMachine`, so that they outlive the agent as real processes do.
+import type { PodUid } from '../../api/names.ts'
+import type { Clock } from '../../clock/clock.ts'
+import type { ContainerExit, ContainerRecord, ContainerRequest, Runtime } from './port.ts'
+
+/** What a container will do: run for so long, then end so. Without `endsAfterMs` it runs until stopped. */
+export interface ContainerScript {
+  readonly endsAfterMs?: number
+  readonly exitCode?: number
+  /** How long it takes to obey a stop; more than the grace means it is killed. */
+  readonly stopsAfterMs?: number
+  /** The start fails with this text. */
+  readonly startError?: string
+}
+
+/** The machine's processes; keep it across restarts of the agent. */
+export interface ModelMachine {
+  readonly containers: Map<string, ContainerRecord>
+  readonly requests: Map<string, ContainerRequest>
+}
+
+export function createModelMachine(): ModelMachine {
+  return { containers: new Map(), requests: new Map() }
+}
+
+export interface ModelRuntimeDeps {
+  readonly clock: Clock
+  readonly machine: ModelMachine
+  script?(request: ContainerRequest): ContainerScript
+}
+
+export function createModelRuntime({ clock, machine, script = () => ({}) }: ModelRuntimeDeps): Runtime {
+  const listeners = new Set<(record: ContainerRecord) => void>()
+  const keyFor = (pod: PodUid, name: string) => `${pod}/${name}`
+  const end = (key: string, attempt: number, exit: ContainerExit) => {
+    const record = machine.containers.get(key)
+    if (!record || record.exit || record.attempt !== attempt) return
+    const ended = { ...record, exit }
+    machine.containers.set(key, ended)
+    for (const listener of [...listeners]) listener(ended)
+  }
+  const scheduleEnd = (key: string, request: ContainerRequest, startedAt: number) => {
+    const { endsAfterMs, exitCode = 0 } = script(request)
+    if (endsAfterMs === undefined) return
+    clock.at(startedAt + endsAfterMs, () => end(key, request.attempt, exitOf(exitCode, clock.now())))
+  }
+  return {
+    version: 'hawser-model://1',
+    restore() {
+      for (const [key, record] of machine.containers) {
+        const request = machine.requests.get(key)
+        if (request && !record.exit) scheduleEnd(key, request, record.startedAt)
+      }
+      return Promise.resolve([...machine.containers.values()])
+    },
+    start(request) {
+      const { startError } = script(request)
+      if (startError !== undefined) return Promise.reject(new Error(startError))
+      const { pod, name, attempt } = request
+      const key = keyFor(pod, name)
+      const record = { pod, name, attempt, id: `model://${key}/${attempt}`, startedAt: clock.now() }
+      machine.containers.set(key, record)
+      machine.requests.set(key, request)
+      for (const listener of [...listeners]) listener(record)
+      scheduleEnd(key, request, record.startedAt)
+      return Promise.resolve(record)
+    },
+    async stop({ pod, name, graceMs }, signal) {
+      const key = keyFor(pod, name)
+      const [record, request] = [machine.containers.get(key), machine.requests.get(key)]
+      if (!record || record.exit || !request) return
+      const { stopsAfterMs = 0 } = script(request)
+      const killed = stopsAfterMs > graceMs
+      const waitMs = Math.min(stopsAfterMs, graceMs)
+      if (waitMs > 0) await clock.sleep(waitMs, signal)
+      end(key, record.attempt, exitOf(killed ? 137 : 0, clock.now()))
+    },
+    removePod(pod) {
+      for (const [key, record] of machine.containers) {
+        if (record.pod !== pod) continue
+        machine.containers.delete(key)
+        machine.requests.delete(key)
+      }
+      return Promise.resolve()
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      return { [Symbol.dispose]: () => void listeners.delete(listener) }
+    },
+  }
+}
+
+function exitOf(code: number, at: number): ContainerExit {
+  return { code, at, reason: code === 0 ? 'Completed' : 'Error' }
+}

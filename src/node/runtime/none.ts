@@ -1,0 +1,36 @@
+// What if nobody runs containers? Pods get their volumes, and every container counts as running until it is stopped.
+import type { PodUid } from '../../api/names.ts'
+import type { Clock } from '../../clock/clock.ts'
+import type { ContainerRecord, Runtime } from './port.ts'
+
+export function createNoRuntime({ clock }: { readonly clock: Clock }): Runtime {
+  const records = new Map<string, ContainerRecord>()
+  const listeners = new Set<(record: ContainerRecord) => void>()
+  const tell = (record: ContainerRecord) => {
+    records.set(`${record.pod}/${record.name}`, record)
+    for (const listener of [...listeners]) listener(record)
+  }
+  return {
+    version: 'hawser-none://1',
+    // Nothing outlives the agent, so there is nothing to find: containers are "started" anew.
+    restore: () => Promise.resolve([]),
+    start({ pod, name, attempt }) {
+      const record = { pod, name, attempt, id: `none://${pod}/${name}/${attempt}`, startedAt: clock.now() }
+      tell(record)
+      return Promise.resolve(record)
+    },
+    stop({ pod, name }) {
+      const record = records.get(`${pod}/${name}`)
+      if (record && !record.exit) tell({ ...record, exit: { code: 0, at: clock.now(), reason: 'Completed' } })
+      return Promise.resolve()
+    },
+    removePod(pod: PodUid) {
+      for (const [key, record] of records) if (record.pod === pod) records.delete(key)
+      return Promise.resolve()
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      return { [Symbol.dispose]: () => void listeners.delete(listener) }
+    },
+  }
+}

@@ -1,0 +1,72 @@
+// What may we ask of whatever runs containers? Start, stop, remember, and say when one has ended.
+// A runtime keeps its own records across restarts of the agent; `restore` is how we learn of them.
+import type { PodUid } from '../../api/names.ts'
+
+export interface Runtime {
+  /** For node.status.nodeInfo.containerRuntimeVersion, such as `hawser-processes://1`. */
+  readonly version: string
+  /** Containers that an earlier life of the agent started, running or ended. */
+  restore(signal: AbortSignal): Promise<readonly ContainerRecord[]>
+  /** Answers when the container runs (it may have ended again by then). A failure has started nothing. */
+  start(request: ContainerRequest, signal: AbortSignal): Promise<ContainerRecord>
+  /** Asks it to end, waits for the grace, then ends it with all its children. Resolves when it is gone. */
+  stop(request: StopRequest, signal: AbortSignal): Promise<void>
+  /** Forgets a pod whose containers are gone, with its files. */
+  removePod(pod: PodUid, signal: AbortSignal): Promise<void>
+  /** Hears of every change of a container. */
+  subscribe(listener: (record: ContainerRecord) => void): Disposable
+}
+
+export interface ContainerRecord {
+  readonly pod: PodUid
+  readonly name: string
+  /** 0 for the first start, one more for each restart. */
+  readonly attempt: number
+  readonly id: string
+  readonly startedAt: number
+  readonly exit?: ContainerExit
+}
+
+export interface ContainerExit {
+  readonly code: number
+  readonly at: number
+  readonly reason: string
+  readonly message?: string
+}
+
+export interface ContainerRequest {
+  readonly pod: PodUid
+  readonly podName: string
+  readonly namespace: string
+  readonly name: string
+  readonly attempt: number
+  /** Empty: no process of its own (a pause). */
+  readonly argv: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+  readonly workingDirectory: string
+  readonly user?: number
+  readonly group?: number
+  readonly groups: readonly number[]
+  readonly readOnlyRoot: boolean
+  readonly mounts: readonly ContainerMount[]
+  readonly devices: readonly ContainerDevice[]
+}
+
+export interface ContainerMount {
+  readonly source: string
+  readonly target: string
+  readonly readOnly: boolean
+  readonly recursiveReadOnly: boolean
+  readonly propagation: 'None' | 'HostToContainer' | 'Bidirectional'
+}
+
+export interface ContainerDevice {
+  readonly source: string
+  readonly target: string
+}
+
+export interface StopRequest {
+  readonly pod: PodUid
+  readonly name: string
+  readonly graceMs: number
+}

@@ -1,0 +1,319 @@
+// How do containers run without a container engine? As real processes in their own mount namespace: they see the host's
+// root with a private layer above it, and their volumes at their places. Images are names only; nothing is pulled.
+//
+// What is kept in <directory>/<pod>/<container>/<attempt>/: record.json (ours), pid and exit (the supervisor's, see
+// launcher.ts). After a restart of the agent these files are the truth; a pid counts only with its start time.
+import { join } from 'node:path/posix'
+import type { PodUid } from '../../api/names.ts'
+import { podUid } from '../../api/names.ts'
+import type { Clock } from '../../clock/clock.ts'
+import { hasCode } from '../../host/host-error.ts'
+import type { Host } from '../../host/host.ts'
+import type { Processes, ProcessIdentity } from '../../host/processes.ts'
+import type { Log } from '../../telemetry/log.ts'
+import { enterScript, setupScript, superviseScript } from './launcher.ts'
+import type { ContainerExit, ContainerMount, ContainerRecord, ContainerRequest, Runtime } from './port.ts'
+
+export interface ProcessRuntimeDeps {
+  readonly host: Host
+  readonly processes: Processes
+  readonly clock: Clock
+  readonly log: Log
+  /** Where container records lie; made private so that nothing mounted below it reaches the host. */
+  readonly directory: string
+  /** `<logs>/<namespace>_<pod>_<uid>/<container>/<attempt>.log` */
+  readonly logDirectory: string
+  /** Directories of the node that no container may see. */
+  readonly hidden: readonly string[]
+}
+
+interface Live {
+  record: ContainerRecord
+  readonly directory: string
+  readonly process: ProcessIdentity | undefined
+  readonly namespace: string | undefined
+  readonly gone: Promise<void>
+  end(exit: ContainerExit): void
+}
+
+const startTimeoutMs = 60_000
+const parallelStarts = 4
+
+export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncDisposable {
+  const { host, processes, clock, log } = deps
+  const { files } = host
+  const live = new Map<string, Live>()
+  const listeners = new Set<(record: ContainerRecord) => void>()
+  const stopping = new AbortController()
+  const turn = createTurns(parallelStarts)
+  let prepared: Promise<void> | undefined
+  const keyFor = (pod: PodUid, name: string) => `${pod}/${name}`
+  const tell = (record: ContainerRecord) => {
+    for (const listener of [...listeners]) listener(record)
+  }
+  const prepare = (signal: AbortSignal) =>
+    (prepared ??= (async () => {
+      await files.mkdirAll(deps.directory, 0o700, signal)
+      if (await host.mounts.isMountPoint(deps.directory, signal)) return
+      await host.mounts.bind({ source: deps.directory, target: deps.directory }, signal)
+      await host.mounts.setPropagation(deps.directory, 'private', { recursive: false }, signal)
+    })())
+
+  /** Enters a container into the books; its end is noticed from here on. */
+  const keep = (
+    record: ContainerRecord,
+    directory: string,
+    process: ProcessIdentity | undefined,
+    namespace: string | undefined,
+    childGone?: Promise<void>,
+  ) => {
+    const { promise: gone, resolve } = Promise.withResolvers<void>()
+    const entry: Live = {
+      record,
+      directory,
+      process,
+      namespace,
+      gone,
+      end(exit) {
+        if (entry.record.exit) return
+        entry.record = { ...entry.record, exit }
+        resolve()
+        tell(entry.record)
+      },
+    }
+    live.set(keyFor(record.pod, record.name), entry)
+    if (record.exit) resolve()
+    else if (process) void follow(entry, process, childGone)
+    return entry
+  }
+  const follow = async (entry: Live, process: ProcessIdentity, childGone: Promise<void> | undefined) => {
+    try {
+      // The supervisor writes the code after the process has gone, and is gone itself a moment later.
+      await (childGone ?? processes.gone(process, stopping.signal))
+      const exit = await exitOf(entry, stopping.signal)
+      // Children that left the group die with their container, as they would in a real one.
+      if (entry.namespace) await processes.killNamespace(entry.namespace)
+      entry.end(exit)
+    } catch (error) {
+      if (!stopping.signal.aborted) log.error('container lost', { container: entry.record.id, error })
+    }
+  }
+  const exitOf = async ({ directory, process }: Live, signal: AbortSignal): Promise<ContainerExit> => {
+    for (let tries = 0; tries < 20; tries++) {
+      const text = await readOrNothing(files, join(directory, 'exit'), signal)
+      const [code, at] = (text ?? '').trim().split(' ')
+      if (code) return describeExit(Number(code), Number(at))
+      if (process && (await processes.isAlive(process))) await processes.gone(process, signal)
+      else await clock.sleep(50, signal)
+    }
+    return { code: 137, at: clock.now(), reason: 'Error', message: 'the process is gone and left no exit code' }
+  }
+
+  return {
+    version: 'hawser-processes://1',
+    async restore(signal) {
+      await prepare(signal)
+      const found: ContainerRecord[] = []
+      for (const pod of await names(files, deps.directory, signal)) {
+        for (const name of await names(files, join(deps.directory, pod), signal)) {
+          const attempts = (await names(files, join(deps.directory, pod, name), signal))
+            .map(Number)
+            .sort((a, b) => a - b)
+          const last = attempts.at(-1)
+          if (last === undefined) continue
+          const record = await adopt(join(deps.directory, pod, name, String(last)), podUid(pod), name, last, signal)
+          if (record) found.push(record)
+        }
+      }
+      return found
+    },
+    start: (request, signal) =>
+      turn(async () => {
+        await prepare(signal)
+        const record = await launchContainer(request, signal)
+        tell(record)
+        return record
+      }),
+    async stop({ pod, name, graceMs }, signal) {
+      const entry = live.get(keyFor(pod, name))
+      if (!entry || entry.record.exit) return
+      if (!entry.process) {
+        const exit: ContainerExit = { code: 0, at: clock.now(), reason: 'Completed' }
+        await files.writeFile(join(entry.directory, 'exit'), `0 ${exit.at}\n`, { mode: 0o600 }, signal)
+        return entry.end(exit)
+      }
+      if (graceMs > 0) {
+        await processes.signalGroup(entry.process, 'SIGTERM')
+        using deadline = clock.deadline(graceMs, signal)
+        if (await goneBy(entry.gone, deadline.signal)) return
+        signal.throwIfAborted()
+      }
+      await processes.signalGroup(entry.process, 'SIGKILL')
+      if (entry.namespace) await processes.killNamespace(entry.namespace)
+      if (!(await goneBy(entry.gone, signal))) signal.throwIfAborted()
+    },
+    async removePod(pod, signal) {
+      for (const [key, entry] of live) if (entry.record.pod === pod) live.delete(key)
+      await files.removeTree(join(deps.directory, pod), signal).catch((error: unknown) => {
+        if (!hasCode(error, 'ENOENT')) throw error
+      })
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      return { [Symbol.dispose]: () => void listeners.delete(listener) }
+    },
+    async [Symbol.asyncDispose]() {
+      stopping.abort(new Error('the agent is stopping; containers run on'))
+      await Promise.resolve()
+    },
+  }
+
+  async function launchContainer(request: ContainerRequest, signal: AbortSignal): Promise<ContainerRecord> {
+    const { pod, name, attempt } = request
+    const directory = join(deps.directory, pod, name, String(attempt))
+    const id = `hawser://${pod}/${name}/${attempt}`
+    const record: ContainerRecord = { pod, name, attempt, id, startedAt: clock.now() }
+    await files.mkdirAll(directory, 0o700, signal)
+    const saved = { startedAt: record.startedAt, pause: request.argv.length === 0 }
+    await files.writeFile(join(directory, 'record.json'), JSON.stringify(saved), { mode: 0o600 }, signal)
+    if (saved.pause) return keep(record, directory, undefined, undefined).record
+
+    const logs = join(deps.logDirectory, `${request.namespace}_${request.podName}_${pod}`, name)
+    await files.mkdirAll(logs, 0o755, signal)
+    const { argv, env } = await commandOf(request, directory, signal)
+    const outputFile = join(logs, `${attempt}.log`)
+    const launched = await processes.launch({ argv, env, outputFile, timeoutMs: startTimeoutMs }, signal)
+    if (!launched.message.startsWith('started\n')) {
+      await launched.exited
+      await files.removeTree(directory, signal)
+      throw new Error(launched.message.trim() || 'the container could not be set up')
+    }
+    const process = await identityIn(directory, signal)
+    const namespace = process && (await processes.mountNamespace(process.pid))
+    return keep(record, directory, process ?? launched.identity, namespace, launched.exited).record
+  }
+
+  /** The whole command line: supervise → unshare → setup → (setpriv) → enter → the container's command. */
+  async function commandOf(request: ContainerRequest, directory: string, signal: AbortSignal) {
+    const binds = await Promise.all(
+      [...request.mounts]
+        .sort((a, b) => depth(a.target) - depth(b.target))
+        .map((mount) => bindArguments(mount, signal)),
+    )
+    for (const { source, target } of request.devices)
+      binds.push([await files.realpath(source, signal), target, 'device'])
+    const unchanged = request.mounts.some(({ propagation }) => propagation === 'Bidirectional')
+    const ownDev = request.devices.length > 0 || request.mounts.some(({ target }) => target.startsWith('/dev/'))
+    const argv: [string, ...string[]] = ['/bin/sh', '-c', superviseScript, 'hawser-supervise', directory]
+    argv.push('unshare', '--mount', '--propagation', unchanged ? 'unchanged' : 'slave', '--')
+    argv.push('/bin/sh', '-c', setupScript, 'hawser-setup', directory, deps.hidden.join(':'))
+    argv.push(request.readOnlyRoot ? '1' : '', ownDev ? '1' : '', request.workingDirectory)
+    argv.push(privilegesOf(request), enterScript, String(binds.length), ...binds.flat(), ...request.argv)
+    const variables = Object.entries(request.env).map(([key, value], index) => [`HAWSER_E${index}`, `${key}=${value}`])
+    const env = { PATH: searchPath, HAWSER_COUNT: String(variables.length), ...Object.fromEntries(variables) }
+    return { argv, env }
+  }
+
+  async function bindArguments(mount: ContainerMount, signal: AbortSignal): Promise<string[]> {
+    const propagation = { None: 'rprivate', HostToContainer: 'rslave', Bidirectional: 'rshared' }[mount.propagation]
+    const readOnly = !mount.readOnly ? '' : mount.recursiveReadOnly ? ',rro' : ',ro'
+    return [await files.realpath(mount.source, signal), mount.target, `${propagation}${readOnly}`]
+  }
+
+  /** A container of an earlier life: still there, ended, or never quite begun. */
+  async function adopt(directory: string, pod: PodUid, name: string, attempt: number, signal: AbortSignal) {
+    const text = await readOrNothing(files, join(directory, 'record.json'), signal)
+    const saved = parseRecord(text)
+    const exitText = await readOrNothing(files, join(directory, 'exit'), signal)
+    const process = await identityIn(directory, signal)
+    if (!saved || (!saved.pause && !process && exitText === undefined)) {
+      // The agent died before the container began; its next start uses the same attempt.
+      await files.removeTree(directory, signal)
+      return undefined
+    }
+    const record: ContainerRecord = {
+      pod,
+      name,
+      attempt,
+      id: `hawser://${pod}/${name}/${attempt}`,
+      startedAt: saved.startedAt,
+    }
+    const [code, at] = (exitText ?? '').trim().split(' ')
+    if (code)
+      return keep({ ...record, exit: describeExit(Number(code), Number(at)) }, directory, process, undefined).record
+    if (saved.pause || !process) return keep(record, directory, undefined, undefined).record
+    return keep(record, directory, process, await processes.mountNamespace(process.pid)).record
+  }
+
+  async function identityIn(directory: string, signal: AbortSignal): Promise<ProcessIdentity | undefined> {
+    const [pid, startTime] = ((await readOrNothing(files, join(directory, 'pid'), signal)) ?? '').trim().split(' ')
+    return pid && startTime ? { pid: Number(pid), startTime } : undefined
+  }
+}
+
+export const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+function privilegesOf({ user, group, groups }: ContainerRequest): string {
+  if (user === undefined && group === undefined && groups.length === 0) return ''
+  const parts = [groups.length > 0 ? `--groups=${groups.join(',')}` : '--clear-groups']
+  if (user !== undefined) parts.push(`--reuid=${user}`)
+  if (group !== undefined) parts.push(`--regid=${group}`)
+  return parts.join(' ')
+}
+
+function describeExit(code: number, at: number): ContainerExit {
+  const reason = code === 0 ? 'Completed' : code === 126 || code === 127 ? 'ContainerCannotRun' : 'Error'
+  return { code, at, reason }
+}
+
+function parseRecord(text: string | undefined): { readonly startedAt: number; readonly pause: boolean } | undefined {
+  try {
+    const value = JSON.parse(text ?? '') as { startedAt?: unknown; pause?: unknown } // checked in the next line
+    return typeof value.startedAt === 'number' ? { startedAt: value.startedAt, pause: value.pause === true } : undefined
+  } catch {
+    return undefined // torn by a crash: it never ran
+  }
+}
+
+/** True when the container went within the time. */
+async function goneBy(gone: Promise<void>, signal: AbortSignal): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<false>()
+  signal.addEventListener('abort', () => resolve(false), { once: true })
+  return await Promise.race([gone.then(() => true), late])
+}
+
+/** At most so many at a time; the others wait in order. */
+function createTurns(limit: number) {
+  let running = 0
+  const queue: (() => void)[] = []
+  return async <T>(work: () => Promise<T>): Promise<T> => {
+    if (running >= limit) await new Promise<void>((resolve) => void queue.push(resolve))
+    running++
+    try {
+      return await work()
+    } finally {
+      running--
+      queue.shift()?.()
+    }
+  }
+}
+
+const depth = (path: string) => path.split('/').filter(Boolean).length
+
+async function names(files: Host['files'], path: string, signal: AbortSignal): Promise<readonly string[]> {
+  try {
+    return await files.readDir(path, signal)
+  } catch (error) {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return []
+    throw error
+  }
+}
+
+async function readOrNothing(files: Host['files'], path: string, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    return await files.readText(path, signal)
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,243 @@
+// Do containers really run as processes with their own view of the machine, and survive the agent?
+// Real Linux, root, a private directory under /tmp; everything is unmounted and removed again.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync, existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { podUid } from '../../src/api/names.ts'
+import { createSystemClock } from '../../src/clock/system-clock.ts'
+import { createLinuxHost } from '../../src/host/linux/linux-host.ts'
+import { createLinuxProcesses } from '../../src/host/linux/processes.ts'
+import type { ContainerRecord, ContainerRequest } from '../../src/node/runtime/port.ts'
+import { createProcessRuntime } from '../../src/node/runtime/processes.ts'
+import { silentLog } from '../../src/telemetry/log.ts'
+
+const skip = process.getuid?.() === 0 ? false : 'needs root'
+const base = mkdtempSync('/tmp/hawser-runtime-')
+const clock = createSystemClock()
+const host = createLinuxHost()
+const signal = new AbortController().signal
+const directory = join(base, 'containers')
+const uid = podUid('11111111-2222-3333-4444-555555555555')
+mkdirSync(join(base, 'node/pods/secret'), { recursive: true })
+writeFileSync(join(base, 'node/pods/secret/x'), 'hidden')
+
+const makeRuntime = () =>
+  createProcessRuntime({
+    host,
+    processes: createLinuxProcesses({ clock }),
+    clock,
+    log: silentLog,
+    directory,
+    logDirectory: join(base, 'logs'),
+    hidden: [join(base, 'node')],
+  })
+const request = (more: Partial<ContainerRequest>): ContainerRequest => ({
+  pod: uid,
+  podName: 'p',
+  namespace: 'default',
+  name: 'c',
+  attempt: 0,
+  argv: ['sleep', '60'],
+  env: { PATH: '/usr/bin:/bin' },
+  workingDirectory: '/',
+  groups: [],
+  readOnlyRoot: false,
+  mounts: [],
+  devices: [],
+  ...more,
+})
+const script = (text: string, more: Partial<ContainerRequest> = {}) => request({ argv: ['sh', '-c', text], ...more })
+const output = (name = 'c', attempt = 0) =>
+  readFileSync(join(base, `logs/default_p_${uid}/${name}/${attempt}.log`), 'utf8')
+const mount = (source: string, target: string, more: object = {}) => ({
+  source,
+  target,
+  readOnly: false,
+  recursiveReadOnly: false,
+  propagation: 'None' as const,
+  ...more,
+})
+
+function exitOf(runtime: ReturnType<typeof makeRuntime>, name: string): Promise<ContainerRecord> {
+  return new Promise((resolve) => {
+    runtime.subscribe((record) => {
+      if (record.name === name && record.exit) resolve(record)
+    })
+  })
+}
+async function runToEnd(wanted: ContainerRequest): Promise<{ code: number; log: string }> {
+  const runtime = makeRuntime()
+  const ended = exitOf(runtime, wanted.name)
+  await runtime.start(wanted, signal)
+  const { exit } = await ended
+  const log = output(wanted.name, wanted.attempt)
+  await runtime.removePod(uid, signal)
+  rmSync(join(base, 'logs'), { recursive: true, force: true })
+  await runtime[Symbol.asyncDispose]()
+  return { code: exit!.code, log }
+}
+
+after(async () => {
+  try {
+    execFileSync('umount', ['-R', directory], { stdio: 'ignore' })
+  } catch {
+    // nothing was mounted
+  }
+  await host[Symbol.asyncDispose]()
+  rmSync(base, { recursive: true, force: true })
+})
+
+test('a process sees its volumes where its mountPaths say, and the host is untouched', { skip }, async () => {
+  const volume = join(base, 'volume')
+  mkdirSync(volume)
+  writeFileSync(join(volume, 'f'), 'hello')
+  const text = `cat /data/f; echo more > /data/g; touch /etc/hawser-mark; mkdir -p /opt/x; ls ${base}/node; echo end`
+  const result = await runToEnd(
+    script(text, { mounts: [mount(volume, '/data'), mount(join(volume, 'f'), '/one/file')] }),
+  )
+  assert.deepEqual(result, { code: 0, log: 'helloend\n' })
+  assert.equal(readFileSync(join(volume, 'g'), 'utf8'), 'more\n')
+  assert.equal(existsSync('/etc/hawser-mark'), false)
+  assert.equal(existsSync('/data'), false)
+})
+
+test('readOnly mounts refuse writes, recursively when asked', { skip }, async () => {
+  const volume = join(base, 'ro')
+  mkdirSync(join(volume, 'sub'), { recursive: true })
+  execFileSync('mount', ['-t', 'tmpfs', 'tmpfs', join(volume, 'sub')])
+  try {
+    const text =
+      'for d in /a /a/sub /b /b/sub; do if touch $d/x 2>/dev/null; then echo $d yes; else echo $d no; fi; done'
+    const mounts = [
+      mount(volume, '/a', { readOnly: true }),
+      mount(volume, '/b', { readOnly: true, recursiveReadOnly: true }),
+    ]
+    const result = await runToEnd(script(text, { mounts }))
+    assert.equal(result.log, '/a no\n/a/sub yes\n/b no\n/b/sub no\n')
+  } finally {
+    execFileSync('umount', [join(volume, 'sub')])
+  }
+})
+
+test(
+  'environment, working directory, user and groups are as asked; odd names and newlines survive',
+  { skip },
+  async () => {
+    const env = { PATH: '/usr/bin:/bin', name: 'a b', LINES: 'one\ntwo', 'odd.name': "it's", HAWSER_COUNT: 'mine' }
+    const text = `printf "%s|" "$name" "$LINES" "$HAWSER_COUNT"; tr '\\0' '\\n' < /proc/$$/environ | grep odd; pwd; id -u; id -g; id -G; env | grep -c HAWSER_E`
+    const wanted = script(text, {
+      env,
+      workingDirectory: '/work-here/deep',
+      user: 1234,
+      group: 2345,
+      groups: [2345, 3456],
+    })
+    const { log } = await runToEnd(wanted)
+    assert.equal(log, "a b|one\ntwo|mine|odd.name=it's\n/work-here/deep\n1234\n2345\n2345 3456\n0\n")
+  },
+)
+
+test('exit codes are told, also of programs that do not exist', { skip }, async () => {
+  assert.equal((await runToEnd(script('exit 7'))).code, 7)
+  assert.equal((await runToEnd(request({ argv: ['/no/such/program'] }))).code, 127)
+  assert.equal((await runToEnd(script('kill -9 $$'))).code, 137)
+})
+
+test('a source that is missing fails the start with a reason and starts nothing', { skip }, async () => {
+  const runtime = makeRuntime()
+  await assert.rejects(runtime.start(request({ mounts: [mount(join(base, 'missing'), '/x')] }), signal), /missing/)
+  assert.deepEqual(await runtime.restore(signal), [])
+  await runtime[Symbol.asyncDispose]()
+})
+
+test(
+  'stop sends TERM, waits for the grace, then kills the group and everybody in the namespace',
+  { skip },
+  async () => {
+    const runtime = makeRuntime()
+    await runtime.start(script('trap "exit 3" TERM; while :; do sleep 0.05; done', { name: 'polite' }), signal)
+    await runtime.start(
+      script('trap "" TERM; setsid sleep 4711 & while :; do sleep 0.05; done', { name: 'deaf' }),
+      signal,
+    )
+    const [polite, deaf] = [exitOf(runtime, 'polite'), exitOf(runtime, 'deaf')]
+    await runtime.stop({ pod: uid, name: 'polite', graceMs: 5_000 }, signal)
+    const before = Date.now()
+    await runtime.stop({ pod: uid, name: 'deaf', graceMs: 300 }, signal)
+    assert.ok(Date.now() - before < 3_000)
+    assert.equal((await polite).exit!.code, 3)
+    assert.equal((await deaf).exit!.code, 137)
+    assert.throws(() => execFileSync('pgrep', ['-f', 'sleep 4711']), 'the child that left the group is gone too')
+    await runtime.removePod(uid, signal)
+    await runtime[Symbol.asyncDispose]()
+  },
+)
+
+test(
+  'containers survive the agent: running ones are found again and their exit codes are not lost',
+  { skip },
+  async () => {
+    const first = makeRuntime()
+    const release = join(base, 'release')
+    mkdirSync(release)
+    await first.start(
+      script('while [ ! -e /r/go ]; do sleep 0.05; done; exit 5', { name: 'long', mounts: [mount(release, '/r')] }),
+      signal,
+    )
+    await first.start(script('exit 6', { name: 'short' }), signal)
+    await first[Symbol.asyncDispose]()
+    await clock.sleep(300, signal)
+
+    const second = makeRuntime()
+    const found = await second.restore(signal)
+    assert.deepEqual(found.map(({ name, exit }) => [name, exit?.code]).sort(), [
+      ['long', undefined],
+      ['short', 6],
+    ])
+    const ended = exitOf(second, 'long')
+    writeFileSync(join(release, 'go'), '')
+    assert.equal((await ended).exit!.code, 5)
+    await second.removePod(uid, signal)
+    assert.deepEqual(await second.restore(signal), [])
+    await second[Symbol.asyncDispose]()
+  },
+)
+
+test('block devices appear at their devicePath without touching the host’s /dev', { skip }, async () => {
+  const image = join(base, 'image')
+  execFileSync('truncate', ['-s', '1M', image])
+  const loop = execFileSync('losetup', ['-f', '--show', image]).toString().trim()
+  try {
+    symlinkSync(loop, join(base, 'link'))
+    const text = 'test -b /dev/hawser-block && printf data > /dev/hawser-block && ls /dev/null'
+    const result = await runToEnd(
+      script(text, { devices: [{ source: join(base, 'link'), target: '/dev/hawser-block' }] }),
+    )
+    assert.deepEqual(result, { code: 0, log: '/dev/null\n' })
+    assert.equal(existsSync('/dev/hawser-block'), false)
+    assert.equal(readFileSync(image).subarray(0, 4).toString(), 'data')
+  } finally {
+    execFileSync('losetup', ['-d', loop])
+  }
+})
+
+test('a Bidirectional mount made by a container reaches the host; a private one does not', { skip }, async () => {
+  const [shared, own] = [join(base, 'shared'), join(base, 'own')]
+  mkdirSync(join(shared, 'in'), { recursive: true })
+  mkdirSync(join(own, 'in'), { recursive: true })
+  execFileSync('mount', ['--bind', shared, shared])
+  execFileSync('mount', ['--make-shared', shared])
+  try {
+    const text = 'mount -t tmpfs tmpfs /s/in; mount -t tmpfs tmpfs /o/in; grep -c "/[so]/in" /proc/self/mountinfo'
+    const mounts = [mount(shared, '/s', { propagation: 'Bidirectional' }), mount(own, '/o')]
+    const { log } = await runToEnd(script(text, { mounts }))
+    const table = readFileSync('/proc/self/mountinfo', 'utf8')
+    assert.equal(log.trim(), '2')
+    assert.equal(table.includes(`${shared}/in `), true)
+    assert.equal(table.includes(`${own}/in `), false)
+  } finally {
+    execFileSync('umount', ['-R', shared])
+  }
+})
