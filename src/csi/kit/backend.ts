@@ -65,7 +65,7 @@ export interface NodeBackend {
   stage(input: StageInput, signal: AbortSignal): Promise<void>
   unstage(volume: VolumeRecord, path: string, signal: AbortSignal): Promise<void>
   /** What a block publish binds to the target. */
-  device(volume: VolumeRecord, signal: AbortSignal): Promise<string>
+  device(volume: VolumeRecord, readOnly: boolean, signal: AbortSignal): Promise<string>
   /** After the controller has grown the storage: the filesystem at `path`, or the device, follows. */
   grow(volume: VolumeRecord, path: string, signal: AbortSignal): Promise<void>
 }

@@ -25,7 +25,7 @@ import { controllerCapabilities } from './identity.ts'
 type Handlers = UnaryHandlers<typeof Controller>
 
 export function controllerHandlers(deps: KitDeps): Handlers {
-  const { settings, records, storage } = deps
+  const { settings, storage } = deps
   return {
     controllerGetCapabilities: async () => controllerCapabilities(settings),
     ...lifeHandlers(deps),
@@ -45,9 +45,9 @@ export function controllerHandlers(deps: KitDeps): Handlers {
     async getCapacity(request, signal) {
       const segment = settings.topologyKey && request.accessibleTopology?.segments[settings.topologyKey]
       if (segment && segment !== settings.nodeId) return { availableCapacity: 0n }
-      const free = await storage.availableBytes(signal)
-      const used = (await records.volumes(signal)).reduce((sum, { capacityBytes }) => sum + capacityBytes, 0n)
-      const offered = settings.capacityBytes === undefined ? free : settings.capacityBytes - used
+      const limit = settings.capacityBytes
+      const offered =
+        limit === undefined ? await storage.availableBytes(signal) : limit - (await usedBytes(deps, signal))
       const available = offered < 0n ? 0n : offered
       const largest = available < settings.maximumVolumeBytes ? available : settings.maximumVolumeBytes
       return {
@@ -107,14 +107,13 @@ function lifeHandlers(deps: KitDeps): Pick<Handlers, 'createVolume' | 'deleteVol
       const size = chooseSize(request.capacityRange, limitsOf(deps))
       return exclusive(request.volumeId, async () => {
         const record = await requireVolume(deps, request.volumeId, signal)
-        const isMount = request.volumeCapability?.accessType.case !== 'block'
         if (size > record.capacityBytes) {
           await checkRoom(deps, size - record.capacityBytes, signal)
           await storage.grow(record, size, signal)
           await records.putVolume({ ...record, capacityBytes: size }, signal)
         }
         const capacityBytes = size > record.capacityBytes ? size : record.capacityBytes
-        return { capacityBytes, nodeExpansionRequired: isMount || settings.topologyKey !== undefined }
+        return { capacityBytes, nodeExpansionRequired: true }
       })
     },
   }
@@ -263,9 +262,14 @@ function checkSame(present: VolumeRecord, wanted: VolumeRecord, request: CreateV
     throw fail('ALREADY_EXISTS', `volume ${present.name} exists with another size or source`)
 }
 
-async function checkRoom({ settings, records }: KitDeps, bytes: bigint, signal: AbortSignal): Promise<void> {
+async function usedBytes({ records }: KitDeps, signal: AbortSignal): Promise<bigint> {
+  return (await records.volumes(signal)).reduce((sum, { capacityBytes }) => sum + capacityBytes, 0n)
+}
+
+async function checkRoom(deps: KitDeps, bytes: bigint, signal: AbortSignal): Promise<void> {
+  const { settings } = deps
   if (settings.capacityBytes === undefined) return
-  const used = (await records.volumes(signal)).reduce((sum, { capacityBytes }) => sum + capacityBytes, 0n)
+  const used = await usedBytes(deps, signal)
   if (used + bytes > settings.capacityBytes) {
     throw fail('RESOURCE_EXHAUSTED', `${bytes} bytes requested, ${settings.capacityBytes - used} left`)
   }

@@ -2,7 +2,7 @@
 // What is staged and published is read from the kernel, never remembered: a killed driver loses nothing.
 import { dirname } from 'node:path/posix'
 import { hasCode } from '../../host/host-error.ts'
-import { VolumeUsage_Unit } from '../proto/csi_pb.ts'
+import { VolumeCapability_AccessMode_Mode as Mode, VolumeUsage_Unit } from '../proto/csi_pb.ts'
 import type { Node, NodePublishVolumeRequest, VolumeCapability } from '../proto/csi_pb.ts'
 import type { UnaryHandlers } from '../service.ts'
 import type { StageInput, VolumeRecord } from './backend.ts'
@@ -86,8 +86,9 @@ function publishHandlers(deps: KitDeps): Pick<Handlers, 'nodePublishVolume' | 'n
         if (!block && !(await isMountPoint(deps, request.stagingTargetPath, signal))) {
           throw fail('FAILED_PRECONDITION', `volume ${volume.id} is not staged at ${request.stagingTargetPath}`)
         }
-        const source = block ? await node.device(volume, signal) : request.stagingTargetPath
+        if (!block) await checkSingleWriter(deps, request, capability, signal)
         const readOnly = request.readonly || readsOnly(capability)
+        const source = block ? await node.device(volume, readOnly, signal) : request.stagingTargetPath
         await bindAt(deps, source, request.targetPath, block ? 'file' : 'directory', readOnly, signal)
         return {}
       })
@@ -204,9 +205,23 @@ function ephemeralSize(text: string | undefined, minimum: bigint): bigint {
   return size > minimum ? size : minimum
 }
 
+/** WIRE-4: a volume for a single writer is published at one target only; the kernel knows where it is seen. */
+async function checkSingleWriter(
+  { host }: KitDeps,
+  { stagingTargetPath, targetPath, volumeId }: NodePublishVolumeRequest,
+  capability: VolumeCapability,
+  signal: AbortSignal,
+): Promise<void> {
+  if (capability.accessMode?.mode !== Mode.SINGLE_NODE_SINGLE_WRITER) return
+  const seen = await host.mounts.references(stagingTargetPath, signal)
+  const others = seen.filter((path) => path !== stagingTargetPath && path !== targetPath)
+  if (others.length > 0) throw fail('FAILED_PRECONDITION', `volume ${volumeId} is published at ${others.join(', ')}`)
+}
+
 const modesOf = ({ settings }: KitDeps) => (settings.multiNode ? allModes : singleNodeModes)
 const readsOnly = (capability: VolumeCapability) =>
-  capability.accessMode?.mode === 2 || capability.accessMode?.mode === 3
+  capability.accessMode?.mode === Mode.SINGLE_NODE_READER_ONLY ||
+  capability.accessMode?.mode === Mode.MULTI_NODE_READER_ONLY
 
 function accessOf(capability: VolumeCapability): StageInput['access'] {
   const { accessType } = capability

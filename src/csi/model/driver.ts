@@ -89,7 +89,7 @@ function modelNode(host: ModelNodeHost, dataDirectory: string): NodeBackend {
     async unstage(_volume, path, signal) {
       if (await mounted(path, signal)) await host.mounts.unmount(path, {}, signal)
     },
-    async device(volume, signal) {
+    async device(volume, _readOnly, signal) {
       const file = `${backing(volume)}.device`
       if (!(await host.files.exists(file, signal))) await host.files.writeFile(file, '', { mode: 0o600 }, signal)
       return file

@@ -1,0 +1,122 @@
+// How does an image become a mounted filesystem or a device? Through a loop device, formatted on first use, checked on
+// every later one. What is attached and mounted is asked of the kernel each time.
+import { join } from 'node:path/posix'
+import type { NodeBackend, StageInput, VolumeRecord } from '../../csi/kit/backend.ts'
+import { fail } from '../../csi/kit/checks.ts'
+import type { Host } from '../../host/host.ts'
+import { hasCode } from '../../host/host-error.ts'
+import { imageName } from './images.ts'
+import type { DiskLayout } from './records.ts'
+import type { Stages } from './stages.ts'
+
+const defaultFilesystem = 'ext4'
+const packages: Readonly<Record<string, string>> = {
+  ext4: 'e2fsprogs',
+  ext3: 'e2fsprogs',
+  xfs: 'xfsprogs',
+  btrfs: 'btrfs-progs',
+}
+
+export function createLoopNode(host: Host, layout: DiskLayout, stages: Stages): NodeBackend {
+  const imageOf = (volume: VolumeRecord) => join(layout.volume(volume.id), imageName)
+  const loopFor = async (volume: VolumeRecord, readOnly: boolean, signal: AbortSignal): Promise<string> => {
+    const image = imageOf(volume)
+    for (const loop of await host.devices.loopsOf(image, signal)) {
+      if ((await host.devices.isReadOnly(loop, signal)) === readOnly) return loop
+    }
+    return host.devices.attachLoop({ file: image, readOnly }, signal)
+  }
+  return {
+    async stage(input, signal) {
+      const { volume, path, access } = input
+      if (access.kind === 'mount' && (await isMounted(host, path, signal))) return
+      await stages.add(volume.id, path, signal)
+      const device = await loopFor(volume, false, signal)
+      if (access.kind === 'block') return
+      await host.files.mkdirAll(path, 0o750, signal)
+      await mountFilesystem(host, input, access, device, signal)
+    },
+    async unstage(volume, path, signal) {
+      await host.mounts.unmount(path, {}, signal)
+      await stages.remove(volume.id, path, signal)
+      if ((await stages.of(volume.id, signal)).length > 0) return
+      for (const loop of await host.devices.loopsOf(imageOf(volume), signal))
+        await host.devices.detachLoop(loop, signal)
+    },
+    device: (volume, readOnly, signal) => loopFor(volume, readOnly, signal),
+    async grow(volume, path, signal) {
+      const loops = await host.devices.loopsOf(imageOf(volume), signal)
+      for (const loop of loops) await host.devices.refreshLoop(loop, signal)
+      const device = loops[0]
+      if (device === undefined) throw fail('FAILED_PRECONDITION', `volume ${volume.id} is not staged on this node`)
+      const { kind } = await host.files.stat(path, signal)
+      if (kind === 'directory') await host.filesystems.grow({ device, mountPath: path }, signal)
+    },
+  }
+}
+
+async function mountFilesystem(
+  host: Host,
+  { volume, path, readOnly }: StageInput,
+  access: Extract<StageInput['access'], { kind: 'mount' }>,
+  device: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const content = await host.filesystems.detect(device, signal)
+  const wanted = access.fsType || (content.kind === 'filesystem' ? content.type : defaultFilesystem)
+  switch (content.kind) {
+    case 'blank':
+      if (readOnly)
+        throw fail(
+          'FAILED_PRECONDITION',
+          `volume ${volume.id} is empty and must be written once before it is read only`,
+        )
+      await makeFilesystem(host, device, wanted, signal)
+      break
+    case 'unknown':
+      throw fail('FAILED_PRECONDITION', `volume ${volume.id} holds ${content.description}, no filesystem`)
+    case 'filesystem':
+      if (content.type !== wanted) {
+        throw fail('FAILED_PRECONDITION', `volume ${volume.id} holds ${content.type}, not ${wanted}`)
+      }
+      await checkFilesystem(host, device, signal)
+      break
+    default:
+      content satisfies never
+  }
+  const options = [...access.options, ...(readOnly ? ['ro'] : []), ...(wanted === 'xfs' ? ['nouuid'] : [])]
+  await host.mounts.mount({ source: device, target: path, type: wanted, options }, signal)
+  // A clone or restored snapshot may have been given more room than its filesystem knows of.
+  if (volume.source && content.kind === 'filesystem' && !readOnly) {
+    await host.filesystems.grow({ device, mountPath: path }, signal)
+  }
+}
+
+async function makeFilesystem(host: Host, device: string, type: string, signal: AbortSignal): Promise<void> {
+  try {
+    // A fresh image has nothing to discard.
+    const options = type === 'ext4' ? ['-q', '-E', 'nodiscard'] : []
+    await host.filesystems.make({ device, type, options }, signal)
+  } catch (error) {
+    if (!hasCode(error, 'NOPROGRAM')) throw error
+    const hint = packages[type] ? ` (package ${packages[type]})` : ''
+    throw fail('FAILED_PRECONDITION', `cannot make ${type}: mkfs.${type} is not installed on this node${hint}`)
+  }
+}
+
+async function checkFilesystem(host: Host, device: string, signal: AbortSignal): Promise<void> {
+  // Another stage of the same volume may have it mounted already: then it was checked.
+  if (await host.devices.isInUse(device, signal)) return
+  const result = await host.filesystems.check(device, signal)
+  if (result.kind === 'errorsLeft')
+    throw fail('INTERNAL', `fsck found errors on ${device} it could not correct: ${result.output}`)
+}
+
+async function isMounted(host: Host, path: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    return await host.mounts.isMountPoint(path, signal)
+  } catch (error) {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return false
+    throw error
+  }
+}
