@@ -62,7 +62,7 @@ export function createHttpTransport(config: HttpConfig): RestTransport & Disposa
         agent,
         signal,
         headers: {
-          accept: 'application/json',
+          accept: request.accept ?? 'application/json',
           'user-agent': config.userAgent ?? 'hawser',
           ...(config.token === undefined ? {} : { authorization: `Bearer ${config.token}` }),
           ...(body === undefined

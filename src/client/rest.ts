@@ -22,6 +22,8 @@ export interface RestRequest {
   readonly path: string
   readonly body?: string
   readonly contentType?: string
+  /** Another form of the answer, such as a Table. */
+  readonly accept?: string
 }
 
 export interface RestTransport {

@@ -1,0 +1,54 @@
+// Which server do we speak to? The one whose kubeconfig was named, by flag, by environment, or by the data directory.
+import { join } from 'node:path'
+import { createHttpTransport } from '../client/http.ts'
+import { createRestClient } from '../client/rest.ts'
+import type { RestTransport } from '../client/rest.ts'
+import type { Client } from '../client/client.ts'
+import { loadKubeconfig } from '../main/kubeconfig.ts'
+import type { Context } from './context.ts'
+import { defaultDataDirectory } from './defaults.ts'
+
+export interface ConnectFlags {
+  readonly kubeconfig?: string
+  readonly namespace?: string
+}
+
+export interface Connection extends Disposable {
+  readonly client: Client
+  readonly transport: RestTransport
+  readonly namespace: string
+  readonly url: string
+}
+
+/** The flags of every command that talks to a server. */
+export const connectFlags = {
+  kubeconfig: {
+    kind: 'parsed',
+    parse: String,
+    optional: true,
+    placeholder: 'FILE',
+    brief: 'Where the server is (default: $KUBECONFIG, then <data-dir>/kubeconfig)',
+  },
+  namespace: {
+    kind: 'parsed',
+    parse: String,
+    optional: true,
+    placeholder: 'NAME',
+    brief: 'Namespace (default: that of the kubeconfig)',
+  },
+} as const
+
+export function connect(context: Context, flags: ConnectFlags): Connection {
+  const { env } = context.process
+  const path =
+    flags.kubeconfig ?? env['HAWSER_KUBECONFIG'] ?? env['KUBECONFIG'] ?? join(defaultDataDirectory(env), 'kubeconfig')
+  const config = loadKubeconfig(path)
+  const transport = createHttpTransport({ ...config, userAgent: 'hawser-cli' })
+  return {
+    transport,
+    client: createRestClient(transport),
+    namespace: flags.namespace ?? config.namespace,
+    url: config.url,
+    [Symbol.dispose]: () => transport[Symbol.dispose](),
+  }
+}

@@ -1,0 +1,69 @@
+// Which kind and which object does the user mean? `pvc/data`, `pvc data`, `pods,pvc`, `storageclasses.storage.k8s.io`.
+import type { KindInfo, KindName } from '../api/kinds.ts'
+import { kinds } from '../api/kinds.ts'
+import { UsageError } from '../main/config.ts'
+
+export interface ResourceName {
+  readonly kind: KindName
+  readonly name: string
+}
+
+/** A plural, a singular, a short name or a kind, in any case, with or without its group. */
+export function kindFrom(text: string): KindName {
+  const [word = '', ...group] = text.toLowerCase().split('.')
+  for (const [name, info] of entries()) {
+    if (name === 'EventsEvent' && group.length === 0) continue
+    if (group.length > 0 && !`${info.group}`.startsWith(group.join('.'))) continue
+    if (names(info).includes(word)) return name
+  }
+  throw new UsageError(`there is no resource type "${text}"`, suggestion(word))
+}
+
+/** `kind/name` words, or one kind (or a comma list of kinds) followed by names. */
+export function resourcesFrom(words: readonly string[]): {
+  readonly kinds: readonly KindName[]
+  readonly names: readonly ResourceName[]
+} {
+  const [first, ...rest] = words
+  if (first === undefined) throw new UsageError('name a resource type, for example: pvc', 'hawser get pvc')
+  if (first.includes('/')) return { kinds: [], names: words.map(slashed) }
+  const wanted = first.split(',').map(kindFrom)
+  const [only] = wanted
+  if (rest.length > 0 && (wanted.length > 1 || only === undefined))
+    throw new UsageError('names go with a single resource type')
+  return { kinds: wanted, names: rest.map((name) => ({ kind: only!, name })) }
+}
+
+export function slashed(word: string): ResourceName {
+  const [kind, name, ...rest] = word.split('/')
+  if (!kind || !name || rest.length > 0) throw new UsageError(`"${word}" is not of the form TYPE/NAME`, 'pvc/data')
+  return { kind: kindFrom(kind), name }
+}
+
+function entries(): readonly (readonly [KindName, KindInfo])[] {
+  return Object.entries(kinds) as [KindName, KindInfo][]
+}
+
+function names(info: KindInfo): readonly string[] {
+  return [info.plural, info.singular, info.kind.toLowerCase(), ...info.shortNames]
+}
+
+function suggestion(word: string): string {
+  const all = entries().flatMap(([, info]) => names(info))
+  const near = all.filter((name) => name.startsWith(word.slice(0, 3)) || distance(name, word) <= 2)
+  return near.length > 0
+    ? `did you mean ${[...new Set(near)].slice(0, 3).join(', ')}?`
+    : 'kubectl api-resources lists them'
+}
+
+function distance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)))
+    }
+    row = next
+  }
+  return row[b.length]!
+}
