@@ -3,14 +3,19 @@ import { buildApplication, buildRouteMap, text_en } from '@stricli/core'
 import type { Application } from '@stricli/core'
 import { StatusError } from '../api/status-error.ts'
 import { UsageError } from '../main/config.ts'
+import { apply } from './commands/apply.ts'
+import { events } from './commands/events.ts'
+import { get } from './commands/get.ts'
+import { remove } from './commands/delete.ts'
 import { up } from './commands/up.ts'
+import { version as versionCommand } from './commands/version.ts'
 import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
 import { version } from './version.ts'
 
 export function createApplication(): Application<Context> {
   const root = buildRouteMap<string, Context>({
-    routes: { up },
+    routes: { up, get, apply, delete: remove, events, version: versionCommand },
     docs: {
       brief: 'Kubernetes volumes without the cluster',
       fullDescription: [

@@ -1,0 +1,63 @@
+// `hawser apply`: makes objects be as the files say (server-side apply), for machines without kubectl.
+import { buildCommand } from '@stricli/core'
+import { kinds } from '../../api/kinds.ts'
+import { isNotFound } from '../../api/status-error.ts'
+import type { ConnectFlags } from '../connect.ts'
+import { connect, connectFlags } from '../connect.ts'
+import type { Context } from '../context.ts'
+import { readManifests } from '../manifests.ts'
+
+interface Flags extends ConnectFlags {
+  readonly file: readonly string[]
+  readonly force: boolean
+  readonly dryRun: boolean
+}
+
+export const apply = buildCommand<Flags, [], Context>({
+  docs: {
+    brief: 'Create or change objects from files',
+    fullDescription: [
+      'Server-side apply under the field manager "hawser".',
+      '',
+      'Examples:',
+      '  hawser apply -f claim.yaml',
+      '  hawser apply -f manifests/ --dry-run',
+      '  echo \'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}\' | hawser apply -f -',
+    ].join('\n'),
+  },
+  parameters: {
+    flags: {
+      ...connectFlags,
+      file: {
+        kind: 'parsed',
+        parse: String,
+        variadic: true,
+        placeholder: 'FILE',
+        brief: 'A file, a directory, or - for standard input',
+      },
+      force: { kind: 'boolean', default: false, brief: 'Take fields over from other managers' },
+      dryRun: { kind: 'boolean', default: false, brief: 'Let the server check everything and store nothing' },
+    },
+    aliases: { f: 'file', n: 'namespace' },
+  },
+  async func(flags) {
+    const manifests = readManifests(flags.file)
+    using connection = connect(this, flags)
+    for (const { kind, object } of manifests) {
+      const namespace = object.metadata?.namespace ?? connection.namespace
+      const ref = { name: object.metadata?.name ?? '', ...(kinds[kind].namespaced ? { namespace } : {}) }
+      const before = await connection.client.get(kind, ref).catch((error: unknown) => {
+        if (isNotFound(error)) return undefined
+        throw error
+      })
+      const options = { fieldManager: 'hawser', force: flags.force, dryRun: flags.dryRun }
+      const after = await connection.client.patch(kind, ref, { type: 'apply', body: object }, options)
+      const verb = !before
+        ? 'created'
+        : before.metadata.resourceVersion === after.metadata.resourceVersion
+          ? 'unchanged'
+          : 'configured'
+      this.print(`${kinds[kind].singular}/${ref.name} ${verb}${flags.dryRun ? ' (dry run)' : ''}`)
+    }
+  },
+})

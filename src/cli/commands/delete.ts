@@ -1,0 +1,138 @@
+// `hawser delete`: asks the server to delete objects and waits until they are gone, saying what holds them.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { buildCommand } from '@stricli/core'
+import type { KindName } from '../../api/kinds.ts'
+import { kinds } from '../../api/kinds.ts'
+import type { ObjectRef } from '../../api/meta.ts'
+import { isNotFound } from '../../api/status-error.ts'
+import type { Client } from '../../client/client.ts'
+import { UsageError } from '../../main/config.ts'
+import { confirm, yesFlag } from '../confirm.ts'
+import type { ConnectFlags } from '../connect.ts'
+import { connect, connectFlags } from '../connect.ts'
+import type { Context } from '../context.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { readManifests } from '../manifests.ts'
+import { resourcesFrom } from '../resources.ts'
+
+interface Flags extends ConnectFlags {
+  readonly file?: readonly string[]
+  readonly all: boolean
+  readonly wait: boolean
+  readonly timeout: number
+  readonly yes: boolean
+}
+
+interface Target {
+  readonly kind: KindName
+  readonly ref: ObjectRef
+}
+
+export const remove = buildCommand<Flags, string[], Context>({
+  docs: {
+    brief: 'Delete objects',
+    fullDescription: [
+      'Deletes objects and waits until they are gone. Claims that pods use stay until the pods are gone.',
+      'Volumes with the reclaim policy Delete lose their data together with their claim: the plan says so.',
+      '',
+      'Examples:',
+      '  hawser delete pod/web',
+      '  hawser delete pvc/data --yes',
+      '  hawser delete -f manifests/',
+    ].join('\n'),
+  },
+  parameters: {
+    flags: {
+      ...connectFlags,
+      file: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        variadic: true,
+        placeholder: 'FILE',
+        brief: 'Delete what these files name',
+      },
+      all: { kind: 'boolean', default: false, brief: 'All objects of the type in the namespace' },
+      wait: { kind: 'boolean', default: true, brief: 'Wait until they are gone' },
+      timeout: { kind: 'parsed', parse: Number, default: '120', placeholder: 'SECONDS', brief: 'How long to wait' },
+      yes: yesFlag,
+    },
+    aliases: { f: 'file', n: 'namespace', y: 'yes' },
+    positional: { kind: 'array', parameter: { parse: String, placeholder: 'TYPE/NAME', brief: 'What to delete' } },
+  },
+  async func(flags, ...words) {
+    using connection = connect(this, flags)
+    const targets = await targetsOf(connection.client, connection.namespace, flags, words)
+    const warnings = await dataLost(connection.client, targets)
+    if (warnings.length > 0) await confirm(this, warnings, flags.yes)
+    for (const { kind, ref } of targets) {
+      await connection.client.remove(kind, ref, { propagation: 'Background' })
+      this.print(`${kinds[kind].singular}/${ref.name} deleted`)
+    }
+    if (!flags.wait) return
+    for (const target of targets) await untilGone(this, connection.client, target, flags.timeout * 1_000)
+  },
+})
+
+async function targetsOf(client: Client, namespace: string, flags: Flags, words: readonly string[]): Promise<Target[]> {
+  const scope = (kind: KindName, own?: string) => (kinds[kind].namespaced ? { namespace: own ?? namespace } : {})
+  if (flags.file) {
+    return readManifests(flags.file).map(({ kind, object }) => ({
+      kind,
+      ref: { name: object.metadata.name ?? '', ...scope(kind, object.metadata.namespace) },
+    }))
+  }
+  const wanted = resourcesFrom(words)
+  if (wanted.names.length > 0) return wanted.names.map(({ kind, name }) => ({ kind, ref: { name, ...scope(kind) } }))
+  if (!flags.all) throw new UsageError('name the objects, or say --all')
+  const lists = await Promise.all(
+    wanted.kinds.map(async (kind) => ({ kind, list: await client.list(kind, scope(kind)) })),
+  )
+  return lists.flatMap(({ kind, list }) =>
+    list.items.map(({ metadata }) => ({ kind, ref: { name: metadata.name ?? '', ...scope(kind) } })),
+  )
+}
+
+/** What a person would want to know before: claims and volumes whose data goes with them. */
+async function dataLost(client: Client, targets: readonly Target[]): Promise<string[]> {
+  const lines = await Promise.all(
+    targets.map(async ({ kind, ref }) => {
+      if (kind !== 'PersistentVolumeClaim') return []
+      const claim = await client.get(kind, ref)
+      const volumeName = claim.spec?.volumeName
+      if (!volumeName) return []
+      const volume = await client.get('PersistentVolume', { name: volumeName }).catch(() => undefined)
+      const policy = volume?.spec?.persistentVolumeReclaimPolicy
+      return policy === 'Delete'
+        ? [`claim ${ref.name}: its volume ${volumeName} has the reclaim policy Delete, so its data will be deleted`]
+        : []
+    }),
+  )
+  return lines.flat()
+}
+
+async function untilGone(context: Context, client: Client, { kind, ref }: Target, timeoutMs: number): Promise<void> {
+  const start = performance.now()
+  let told = false
+  for (;;) {
+    const object = await client.get(kind, ref).catch((error: unknown) => {
+      if (isNotFound(error)) return undefined
+      throw error
+    })
+    if (!object) return
+    const waited = performance.now() - start
+    if (waited > 1_000 && !told) {
+      told = true
+      context.note(
+        `waiting for ${kinds[kind].singular}/${ref.name}: held by ${object.metadata.finalizers?.join(', ') ?? 'its grace period'}`,
+      )
+    }
+    if (waited > timeoutMs) {
+      context.note(
+        `${kinds[kind].singular}/${ref.name} is still there; ask: hawser why ${kinds[kind].singular}/${ref.name}`,
+      )
+      return context.fail(exitCodes.waiting)
+    }
+    await sleep(100)
+  }
+}
