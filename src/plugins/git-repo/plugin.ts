@@ -1,0 +1,33 @@
+// The plugin `kubernetes.io/git-repo`: known, so that users get an answer, and always refused (GIT-1, CVE-2024-10220).
+
+import { pluginName } from '../../api/names.ts'
+import type { NodePlugin } from '../../volume/plugin.ts'
+import { definePlugin } from '../../volume/plugin.ts'
+import { tearDownScratch } from '../scratch.ts'
+import type { NodePluginDeps } from '../deps.ts'
+import { refuse, translated } from '../errors.ts'
+
+export default definePlugin({
+  name: pluginName('kubernetes.io/git-repo'),
+  source: 'gitRepo',
+  traits: { mountOptions: false, remountOnPodUpdate: false },
+  volumeName: (spec) => spec.name,
+  node: (deps: Pick<NodePluginDeps, 'host' | 'root'>): NodePlugin => ({
+    mount: async () => {
+      throw refuse(
+        'NotSupported',
+        'git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate `GitRepoVolumeDriver`',
+      )
+    },
+    // An older agent may have left one behind.
+    unmount: ({ volumeName, pod, target }, signal) =>
+      translated(() => tearDownScratch(deps, { podUid: pod, name: `wrapped_${volumeName}`, target }, signal)),
+    restore: async ({ volumeName }) => ({
+      name: volumeName,
+      from: 'pod',
+      mode: 'Filesystem',
+      readOnly: false,
+      source: { kind: 'gitRepo', value: { repository: '' } },
+    }),
+  }),
+})
