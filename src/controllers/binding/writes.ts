@@ -13,10 +13,7 @@ export type ClaimPhase = 'Pending' | 'Bound' | 'Lost'
 export function volumeTaken(volume: PersistentVolume, claim: PersistentVolumeClaim): PersistentVolume {
   const { namespace, name, uid, resourceVersion } = claim.metadata
   const reserved = belongsTo(volume, claim)
-  const ref = volume.spec.claimRef
-  const complete = reserved && ref?.uid === uid && ref?.kind === 'PersistentVolumeClaim' && ref?.apiVersion === 'v1'
-  const marked = annotation(volume, annotations.boundByController) !== undefined
-  if (complete || (reserved && ref?.uid === uid && marked)) return volume
+  if (reserved && volume.spec.claimRef?.uid === uid) return volume
   const claimRef = {
     kind: 'PersistentVolumeClaim',
     apiVersion: 'v1',
