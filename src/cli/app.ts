@@ -4,9 +4,12 @@ import type { Application } from '@stricli/core'
 import { StatusError } from '../api/status-error.ts'
 import { UsageError } from '../main/config.ts'
 import { apply } from './commands/apply.ts'
+import { complete, completion } from './commands/completion.ts'
+import { describe } from './commands/describe.ts'
 import { events } from './commands/events.ts'
 import { get } from './commands/get.ts'
 import { remove } from './commands/delete.ts'
+import { token } from './commands/token.ts'
 import { up } from './commands/up.ts'
 import { version as versionCommand } from './commands/version.ts'
 import type { Context } from './context.ts'
@@ -15,8 +18,20 @@ import { version } from './version.ts'
 
 export function createApplication(): Application<Context> {
   const root = buildRouteMap<string, Context>({
-    routes: { up, get, apply, delete: remove, events, version: versionCommand },
+    routes: {
+      up,
+      get,
+      describe,
+      apply,
+      delete: remove,
+      events,
+      token,
+      completion,
+      version: versionCommand,
+      __complete: complete,
+    },
     docs: {
+      hideRoute: { __complete: true },
       brief: 'Kubernetes volumes without the cluster',
       fullDescription: [
         'Kubernetes volumes without the cluster: claims, classes, attach, mount, expand, snapshots and CSI in one program.',

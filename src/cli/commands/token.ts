@@ -1,0 +1,75 @@
+// `hawser token`: a bearer token (or a whole kubeconfig) for somebody with a role.
+import { join } from 'node:path'
+import { buildCommand } from '@stricli/core'
+import { isAlreadyExists } from '../../api/status-error.ts'
+import { kubeconfigText, loadKubeconfig } from '../../main/kubeconfig.ts'
+import { UsageError } from '../../main/config.ts'
+import type { ConnectFlags } from '../connect.ts'
+import { connect, connectFlags } from '../connect.ts'
+import type { Context } from '../context.ts'
+import { defaultDataDirectory } from '../defaults.ts'
+
+interface Flags extends ConnectFlags {
+  readonly role: 'admin' | 'read-only' | 'controller'
+  readonly hours: number
+  readonly asKubeconfig: boolean
+}
+
+const namespace = 'kube-system'
+
+export const token = buildCommand<Flags, [string], Context>({
+  docs: {
+    brief: 'Make a token for somebody',
+    fullDescription: [
+      'Makes a service account with the role in kube-system and prints a token for it. Deleting the account ends all its tokens.',
+      '',
+      'Examples:',
+      '  hawser token alice                              # may read everything but secrets',
+      '  hawser token ci --role admin --hours 8 --as-kubeconfig > ci.kubeconfig',
+      '  hawser delete serviceaccount/alice -n kube-system',
+    ].join('\n'),
+  },
+  parameters: {
+    flags: {
+      ...connectFlags,
+      role: {
+        kind: 'enum',
+        values: ['admin', 'read-only', 'controller'],
+        default: 'read-only',
+        brief: 'What the holder may do',
+      },
+      hours: { kind: 'parsed', parse: Number, default: '24', placeholder: 'N', brief: 'How long the token is good' },
+      asKubeconfig: { kind: 'boolean', default: false, brief: 'Print a kubeconfig with the token in it' },
+    },
+    aliases: { n: 'namespace' },
+    positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'NAME', brief: 'Who gets it' }] },
+  },
+  async func(flags, name) {
+    if (!(flags.hours > 0)) throw new UsageError('--hours takes a number above 0')
+    using connection = connect(this, flags)
+    const account = { metadata: { name, namespace, annotations: { 'hawser.dev/role': flags.role } } }
+    await connection.client.create('ServiceAccount', account).catch((error: unknown) => {
+      if (!isAlreadyExists(error)) throw error
+      return connection.client.patch('ServiceAccount', { name, namespace }, { type: 'merge', body: account })
+    })
+    const request = {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: { expirationSeconds: Math.round(flags.hours * 3_600) },
+    }
+    const answer = await connection.client.post('ServiceAccount', { name, namespace }, 'token', request)
+    const made = (answer as { status: { token: string } }).status.token
+    if (!flags.asKubeconfig) return this.print(made)
+    const path =
+      flags.kubeconfig ?? this.process.env['KUBECONFIG'] ?? join(defaultDataDirectory(this.process.env), 'kubeconfig')
+    const { ca } = loadKubeconfig(path)
+    this.print(
+      kubeconfigText({
+        server: connection.url,
+        token: made,
+        user: name,
+        ...(ca === undefined ? {} : { certificateAuthority: ca }),
+      }),
+    )
+  },
+})
