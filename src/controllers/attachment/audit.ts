@@ -37,7 +37,8 @@ export interface AuditDeps {
 export function createAudit(deps: AuditDeps & { attachedTo(node: NodeName): Iterable<UniqueVolumeName> }): Audit {
   const { actual, registry, clock, log, metrics, periodMs, signal } = deps
   const running = createPending(clock)
-  const runner = createRunner({ clock, pending: running, log, metrics })
+  // That all is as it was is no news: the regular look speaks only when asked for details.
+  const runner = createRunner({ clock, pending: running, log: { ...log, info: log.debug }, metrics })
   const onNode = (volume: UniqueVolumeName, node: NodeName) => actual.items.get(volume)?.nodes.get(node)
 
   const verify = async (node: NodeName): Promise<boolean> => {

@@ -1,0 +1,268 @@
+// What does a simulated cluster consist of? The real API server and controllers, model machines, agents, attacher and
+// storage, each in a life of its own that may end at any moment.
+import type { Client } from '../client/client.ts'
+import { createInformers } from '../client/informer.ts'
+import { createRecorder } from '../client/recorder.ts'
+import type { Random } from '../clock/random.ts'
+import { createRandom } from '../clock/random.ts'
+import { createVirtualClock } from '../clock/virtual-clock.ts'
+import type { VirtualClock } from '../clock/virtual-clock.ts'
+import type { AttachmentController, AttachmentOptions } from '../controllers/attachment/controller.ts'
+import { createAttachmentController } from '../controllers/attachment/controller.ts'
+import { managedAnnotation } from '../controllers/attachment/nodes.ts'
+import { createMemoryStore } from '../store/memory-store.ts'
+import { createLog, silentLog } from '../telemetry/log.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { createRegistry } from '../volume/registry.ts'
+import type { Faults, FaultRates, Life } from './faults.ts'
+import { createFaultyClient, createLife, roughWeather } from './faults.ts'
+import { watchAttachments } from './invariants/attachment.ts'
+import type { AttachmentWatch } from './invariants/attachment.ts'
+import { createModelAttacher } from './model/attacher.ts'
+import { createMachine, createModelNode } from './model/node.ts'
+import type { Machine } from './model/node.ts'
+import { createModelApi } from './model/api.ts'
+import { csiRegistered, modelDriver } from './model/plugin.ts'
+import { createModelStorage } from './model/storage.ts'
+import type { ModelStorage } from './model/storage.ts'
+import { createTrace } from './trace.ts'
+import type { Trace } from './trace.ts'
+
+export interface ClusterOptions {
+  readonly seed: string | number
+  readonly nodes: number
+  readonly rates?: FaultRates
+  readonly attachment?: AttachmentOptions
+}
+
+export interface Cluster extends AsyncDisposable {
+  readonly clock: VirtualClock
+  readonly random: Random
+  readonly trace: Trace
+  readonly faults: Faults
+  /** A client without faults, for the simulation's own hands. */
+  readonly admin: Client
+  readonly storage: ModelStorage
+  readonly metrics: Metrics
+  readonly nodeNames: readonly string[]
+  readonly machines: ReadonlyMap<string, Machine>
+  readonly violations: readonly string[]
+  /** Which volumes are exclusive, by handle; the workload says so. */
+  readonly exclusive: Set<string>
+  /** The time of a node's last trouble, by name. */
+  readonly trouble: Map<string, number>
+  controller(): AttachmentController
+  /** Starts all parts; resolves when the server knows the nodes. */
+  start(): Promise<void>
+  crashController(): void
+  crashAttacher(): void
+  crashAgent(node: string): void
+  /** Power failure: mounts and containers are gone, then the agent starts anew. */
+  powerCycle(node: string): void
+  cutOff(node: string, cut: boolean): void
+}
+
+interface Parts {
+  controller: { life: Life; running: AttachmentController & AsyncDisposable; rest: AsyncDisposable } | undefined
+  attacher: { life: Life; running: AsyncDisposable } | undefined
+  readonly agents: Map<string, { life: Life; running: AsyncDisposable }>
+}
+
+/** A lost node counts as troubled for this long after it came back: caches lag, timers run. */
+const troubleLastsMs = 120_000
+
+export async function createCluster(options: ClusterOptions): Promise<Cluster> {
+  const clock = createVirtualClock()
+  const random = createRandom(options.seed)
+  const trace = createTrace(clock)
+  const faults: Faults = { calm: false, rates: options.rates ?? roughWeather }
+  const admin = await createModelApi(createMemoryStore(), clock, random.fork())
+  const nodeNames = Array.from({ length: options.nodes }, (_, index) => `n${index + 1}`)
+  const machines = new Map(nodeNames.map((name) => [name, createMachine()]))
+  const violations: string[] = []
+  const exclusive = new Set<string>()
+  const trouble = new Map<string, number>()
+  const watch = watchAttachments({
+    volumeOf: (handle) => `kubernetes.io/csi/${modelDriver}^${handle}`,
+    isExclusive: (handle) => exclusive.has(handle),
+    holders: (handle) => storage.holders(handle),
+    isMounted: (node, volume) => machines.get(node)?.mounted.has(volume) === true,
+    wasTroubled: (node) => clock.now() - (trouble.get(node) ?? -Infinity) < troubleLastsMs,
+    violated(rule, details) {
+      trace.line('VIOLATION', { rule, details })
+      violations.push(`${rule}: ${details}`)
+    },
+  })
+  const storage = createModelStorage({
+    onPublish: (handle, node) => (trace.line('publish', { handle, node }), watch.onPublish(handle, node)),
+    onUnpublish: (handle, node) => (trace.line('unpublish', { handle, node }), watch.onUnpublish(handle, node)),
+  })
+  const metrics = createMetrics()
+  const parts: Parts = { controller: undefined, attacher: undefined, agents: new Map() }
+  const shared = { clock, random, trace, faults, admin, storage, machines, watch, metrics, parts, options }
+  const lives = createLives(shared)
+
+  return {
+    ...{ clock, random, trace, faults, admin, storage, metrics, nodeNames, machines, violations, exclusive, trouble },
+    controller: () => parts.controller!.running,
+    async start() {
+      await setUpCluster(admin, nodeNames)
+      lives.startController()
+      lives.startAttacher()
+      for (const name of nodeNames) lives.startAgent(name)
+    },
+    crashController() {
+      trace.line('crash', { part: 'controller' })
+      end(parts.controller?.life, parts.controller?.running, parts.controller?.rest)
+      lives.startController()
+    },
+    crashAttacher() {
+      trace.line('crash', { part: 'attacher' })
+      end(parts.attacher?.life, parts.attacher?.running)
+      lives.startAttacher()
+    },
+    crashAgent(node) {
+      trace.line('crash', { part: 'agent', node })
+      lives.restartAgent(node)
+    },
+    powerCycle(node) {
+      trace.line('power cycle', { node })
+      machines.get(node)?.mounted.clear()
+      machines.get(node)?.running.clear()
+      lives.restartAgent(node)
+    },
+    cutOff(node, cut) {
+      trace.line(cut ? 'cut off' : 'reconnect', { node })
+      const agent = parts.agents.get(node)
+      if (agent) agent.life.cutOff = cut
+    },
+    async [Symbol.asyncDispose]() {
+      faults.calm = true
+      const lifeless = [parts.controller, parts.attacher, ...parts.agents.values()]
+      for (const part of lifeless) if (part) part.life.alive = false
+      const stopped = lifeless.flatMap((part) => (part ? [part.running[Symbol.asyncDispose]()] : []))
+      if (parts.controller) stopped.push(parts.controller.rest[Symbol.asyncDispose]())
+      void Promise.allSettled(stopped)
+      await clock.advance(200_000) // what still waits for an answer or a deadline ends
+    },
+  }
+}
+
+interface Shared {
+  readonly clock: VirtualClock
+  readonly random: Random
+  readonly trace: Trace
+  readonly faults: Faults
+  readonly admin: Client
+  readonly storage: ModelStorage
+  readonly machines: ReadonlyMap<string, Machine>
+  readonly watch: AttachmentWatch
+  readonly metrics: Metrics
+  readonly parts: Parts
+  readonly options: ClusterOptions
+}
+
+/** A crash: from this moment no call of the part gets through, and its farewell is not waited for. */
+function end(life: Life | undefined, ...parts: (AsyncDisposable | undefined)[]): void {
+  if (life) life.alive = false
+  for (const part of parts) void part?.[Symbol.asyncDispose]()
+}
+
+function createLives(shared: Shared) {
+  const { clock, random, trace, faults, admin, storage, machines, watch, metrics, parts, options } = shared
+  const clientFor = (life: Life) => createFaultyClient(admin, { clock, random: random.fork(), faults }, life)
+  const startAgent = (name: string) => {
+    const life = createLife()
+    life.cutOff = parts.agents.get(name)?.life.cutOff ?? false
+    const observer = {
+      onMount: (node: string, volume: string) => (trace.line('mount', { node, volume }), watch.onMount(node, volume)),
+      onUnmount: (node: string, volume: string) => trace.line('unmount', { node, volume }),
+    }
+    const deps = {
+      name,
+      machine: machines.get(name)!,
+      client: clientFor(life),
+      clock,
+      random: random.fork(),
+      log: silentLog,
+      observer,
+    }
+    parts.agents.set(name, { life, running: createModelNode(deps) })
+  }
+  return {
+    startAgent,
+    restartAgent(name: string) {
+      const agent = parts.agents.get(name)
+      end(agent?.life, agent?.running)
+      startAgent(name)
+    },
+    startAttacher() {
+      const life = createLife()
+      const running = createModelAttacher({
+        ...{ client: clientFor(life), clock, random: random.fork(), log: silentLog, storage, driver: modelDriver },
+        weather: () =>
+          faults.calm || !random.chance(faults.rates.storage) ? 'fine' : random.chance(0.5) ? 'fail' : 'lose',
+        async beforeUnpublish(attachment, handle) {
+          const node = attachment.spec.nodeName
+          const live = await admin.get('Node', { name: node }).catch(() => undefined)
+          if (life.alive) watch.beforeUnpublish(handle, node, live)
+        },
+      })
+      parts.attacher = { life, running }
+    },
+    startController() {
+      const life = createLife()
+      const client = clientFor(life)
+      const log = createLog((level, message, fields) => {
+        if (!life.alive) return
+        if (level !== 'debug')
+          trace.line(`controller: ${message}`, {
+            volume: text(fields['volume']),
+            node: text(fields['node']),
+            operation: text(fields['operation']),
+          })
+        if (message === 'volume taken by force') watch.onForce(text(fields['volume'])!, text(fields['node'])!)
+      })
+      const common = { client, clock, random: random.fork(), log }
+      const informers = createInformers(common)
+      const recorder = createRecorder({ ...common, component: 'attachdetach-controller' })
+      const registry = createRegistry([csiRegistered({ client, informers, clock })])
+      const running = createAttachmentController({
+        ...{ client, informers, registry, recorder, clock, log, metrics },
+        ...(options.attachment ? { options: options.attachment } : {}),
+      })
+      const rest = {
+        [Symbol.asyncDispose]: async () =>
+          void (await Promise.all([informers[Symbol.asyncDispose](), recorder[Symbol.asyncDispose]()])),
+      }
+      parts.controller = { life, running, rest }
+    },
+  }
+}
+
+function text(value: unknown): string | undefined {
+  return value === undefined ? undefined : String(value)
+}
+
+async function setUpCluster(admin: Client, nodeNames: readonly string[]): Promise<void> {
+  await admin.create('CSIDriver', {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'CSIDriver',
+    metadata: { name: modelDriver },
+    spec: { attachRequired: true },
+  })
+  for (const name of nodeNames) await addNode(admin, name)
+}
+
+/** A Node object as its agent would register it. */
+export async function addNode(admin: Client, name: string): Promise<void> {
+  const annotations = { [managedAnnotation]: 'true' }
+  await admin.create('Node', { apiVersion: 'v1', kind: 'Node', metadata: { name, annotations }, spec: {} })
+  await setReady(admin, name, true)
+}
+
+export async function setReady(admin: Client, name: string, ready: boolean): Promise<void> {
+  const status = { conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }] }
+  await admin.patch('Node', { name }, { type: 'merge', body: { status } }, { subresource: 'status' })
+}
