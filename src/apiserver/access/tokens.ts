@@ -1,0 +1,148 @@
+// Whose token is this? Static tokens from the data directory, and tokens of service accounts that we signed ourselves.
+import { createHash, createHmac } from 'node:crypto'
+import { kinds } from '../../api/kinds.ts'
+import type { ServiceAccount } from '../../api/types.ts'
+import type { User } from '../api.ts'
+import type { ServerContext } from '../context.ts'
+import { findObject } from '../context.ts'
+import { groupsOfRoles } from './roles.ts'
+
+export interface StaticToken {
+  readonly token: string
+  readonly user: User
+}
+
+export interface TokenClaims {
+  readonly namespace: string
+  readonly serviceAccount: { readonly name: string; readonly uid: string }
+  /** The token is good only while this pod (or secret) exists. */
+  readonly boundTo?: { readonly kind: 'Pod' | 'Secret'; readonly name: string; readonly uid: string }
+  readonly audiences: readonly string[]
+  readonly issuedAt: number
+  readonly expiresAt: number
+}
+
+export interface Authenticated {
+  readonly user: User
+  readonly audiences: readonly string[]
+}
+
+export interface Tokens {
+  authenticate(token: string, audiences?: readonly string[]): Promise<Authenticated | undefined>
+  sign(claims: TokenClaims): string
+}
+
+export const defaultAudience = 'https://kubernetes.default.svc'
+/** An account with this annotation has the role it names; others may only ask about themselves. */
+export const roleAnnotation = 'hawser.dev/role'
+
+/** `key` signs service account tokens; it belongs to this cluster alone. */
+export function createTokens(context: ServerContext, statics: readonly StaticToken[], key: Uint8Array): Tokens {
+  // Looking up a hash takes the same time whatever the token shares with a real one.
+  const users = new Map(statics.map(({ token, user }) => [digest(token), user]))
+  return {
+    async authenticate(token, audiences = [defaultAudience]) {
+      const user = users.get(digest(token))
+      if (user !== undefined) return { user, audiences }
+      const claims = verify(token, key)
+      if (claims === undefined || claims.expiresAt <= context.clock.now()) return undefined
+      const shared = claims.audiences.filter((audience) => audiences.includes(audience))
+      if (shared.length === 0) return undefined
+      const account = await userOfClaims(context, claims)
+      return account === undefined ? undefined : { user: account, audiences: shared }
+    },
+    sign: (claims) => signed(claims, key),
+  }
+}
+
+async function userOfClaims(context: ServerContext, claims: TokenClaims): Promise<User | undefined> {
+  const { namespace, serviceAccount, boundTo } = claims
+  const account = (await findObject(context, kinds.ServiceAccount, { namespace, name: serviceAccount.name })) as
+    | ServiceAccount
+    | undefined
+  if (account?.metadata.uid !== serviceAccount.uid) return undefined
+  if (boundTo !== undefined) {
+    const info = boundTo.kind === 'Pod' ? kinds.Pod : kinds.Secret
+    const bound = await findObject(context, info, { namespace, name: boundTo.name })
+    if (bound?.metadata.uid !== boundTo.uid) return undefined
+  }
+  const role = account.metadata.annotations?.[roleAnnotation]
+  const granted = role === 'admin' || role === 'read-only' || role === 'controller' ? [groupsOfRoles[role]] : []
+  return {
+    name: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
+    uid: serviceAccount.uid,
+    groups: ['system:serviceaccounts', `system:serviceaccounts:${namespace}`, 'system:authenticated', ...granted],
+    ...(boundTo?.kind === 'Pod'
+      ? {
+          extra: {
+            'authentication.kubernetes.io/pod-name': [boundTo.name],
+            'authentication.kubernetes.io/pod-uid': [boundTo.uid],
+          },
+        }
+      : {}),
+  }
+}
+
+function signed(claims: TokenClaims, key: Uint8Array): string {
+  const { namespace, serviceAccount, boundTo } = claims
+  const payload = {
+    iss: defaultAudience,
+    sub: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
+    aud: claims.audiences,
+    iat: Math.floor(claims.issuedAt / 1000),
+    nbf: Math.floor(claims.issuedAt / 1000),
+    exp: Math.floor(claims.expiresAt / 1000),
+    'kubernetes.io': {
+      namespace,
+      serviceaccount: serviceAccount,
+      ...(boundTo === undefined ? {} : { [boundTo.kind.toLowerCase()]: { name: boundTo.name, uid: boundTo.uid } }),
+    },
+  }
+  const text = `${base64url(JSON.stringify({ alg: 'HS256', typ: 'JWT' }))}.${base64url(JSON.stringify(payload))}`
+  return `${text}.${signature(text, key)}`
+}
+
+function verify(token: string, key: Uint8Array): TokenClaims | undefined {
+  const [header = '', payload = '', mark = '', ...more] = token.split('.')
+  if (more.length > 0 || mark === '') return undefined
+  if (digest(signature(`${header}.${payload}`, key)) !== digest(mark)) return undefined
+  // Signed with our key, so it is what `signed` made.
+  const body = JSON.parse(Buffer.from(payload, 'base64url').toString()) as {
+    aud: string[]
+    iat: number
+    exp: number
+    'kubernetes.io': {
+      namespace: string
+      serviceaccount: { name: string; uid: string }
+      pod?: { name: string; uid: string }
+      secret?: { name: string; uid: string }
+    }
+  }
+  const own = body['kubernetes.io']
+  const bound =
+    own.pod !== undefined
+      ? { kind: 'Pod' as const, ...own.pod }
+      : own.secret !== undefined
+        ? { kind: 'Secret' as const, ...own.secret }
+        : undefined
+  return {
+    namespace: own.namespace,
+    serviceAccount: own.serviceaccount,
+    ...(bound === undefined ? {} : { boundTo: bound }),
+    audiences: body.aud,
+    issuedAt: body.iat * 1000,
+    expiresAt: body.exp * 1000,
+  }
+}
+
+function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+function signature(text: string, key: Uint8Array): string {
+  return createHmac('sha256', key).update(text).digest('base64url')
+}
+
+function base64url(text: string): string {
+  return Buffer.from(text).toString('base64url')
+}

@@ -1,0 +1,58 @@
+// Which of the server's own policies does a write meet? One list per moment; each may change the object or refuse it.
+import type { KindInfo } from '../../api/kinds.ts'
+import type { KubeObject } from '../../api/meta.ts'
+import type { Call } from '../api.ts'
+import type { ServerContext } from '../context.ts'
+import { claimResize } from './claim-resize.ts'
+import { defaultClass } from './default-class.ts'
+import { inUseFinalizer } from './in-use-finalizer.ts'
+import { namespaceExists, namespaceMayGo } from './namespaces.ts'
+import { podDefaults } from './pod-defaults.ts'
+
+export interface CreateAttempt {
+  readonly context: ServerContext
+  readonly info: KindInfo
+  readonly object: KubeObject
+}
+
+export interface UpdateAttempt extends CreateAttempt {
+  readonly current: KubeObject
+  readonly subresource: string | undefined
+}
+
+/** In order: refuse early, then fill in. */
+const onCreate: readonly ((attempt: CreateAttempt) => Promise<KubeObject>)[] = [
+  namespaceExists,
+  defaultClass,
+  inUseFinalizer,
+  podDefaults,
+]
+
+const onUpdate: readonly ((attempt: UpdateAttempt) => Promise<void>)[] = [claimResize]
+
+export async function admitCreate(
+  context: ServerContext,
+  info: KindInfo,
+  object: KubeObject,
+  _call: Call,
+): Promise<KubeObject> {
+  let admitted = object
+  for (const plugin of onCreate) admitted = await plugin({ context, info, object: admitted })
+  return admitted
+}
+
+export async function admitUpdate(
+  context: ServerContext,
+  info: KindInfo,
+  object: KubeObject,
+  current: KubeObject,
+  subresource: string | undefined,
+  _call: Call,
+): Promise<KubeObject> {
+  for (const plugin of onUpdate) await plugin({ context, info, object, current, subresource })
+  return object
+}
+
+export function admitDelete(info: KindInfo, object: KubeObject): void {
+  namespaceMayGo(info, object)
+}

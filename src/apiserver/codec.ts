@@ -1,0 +1,100 @@
+// What did the client send? JSON, YAML or protobuf bytes become one JSON value, within limits of size and depth.
+import { parse as parseYaml } from 'yaml'
+import { badRequest, requestEntityTooLarge, StatusError, unsupportedMediaType } from '../api/status-error.ts'
+import { decodeProtobuf, protobufContentType } from './protobuf/decode.ts'
+
+export const bodyLimit = 3 * 1024 * 1024
+const depthLimit = 200
+const acceptedTypes = ['application/json', 'application/yaml', protobufContentType]
+
+/** The parsed value of a body whose text was not what it claimed to be carries what the text was. */
+export function decodeBody(contentType: string | undefined, bytes: Uint8Array): unknown {
+  checkSize(bytes)
+  const type = mediaType(contentType)
+  switch (type) {
+    case '':
+    case 'application/json':
+      return parseJson(bytes)
+    case 'application/yaml':
+      return parseJsonOrYaml(bytes)
+    case protobufContentType:
+      return decodeProtobuf(bytes).object
+    default:
+      throw unsupportedMediaType(acceptedTypes)
+  }
+}
+
+export function mediaType(contentType: string | undefined): string {
+  return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? ''
+}
+
+/** `apply` bodies are YAML by name and JSON in practice. */
+export function parseJsonOrYaml(bytes: Uint8Array): unknown {
+  checkSize(bytes)
+  const text = textOf(bytes)
+  checkDepth(text)
+  try {
+    return JSON.parse(text)
+  } catch {
+    // Not JSON, then YAML.
+  }
+  try {
+    const value: unknown = parseYaml(text, { version: '1.1', merge: true, maxAliasCount: 100, logLevel: 'silent' })
+    // Round trip: dates, binaries and shared nodes become what JSON can say, and depth is checked again.
+    const json = JSON.stringify(value) ?? 'null'
+    checkDepth(json)
+    return JSON.parse(json)
+  } catch (error) {
+    if (error instanceof StatusError) throw error
+    throw badRequest(`error converting YAML to JSON: ${firstLine(error)}`)
+  }
+}
+
+export class MalformedJson extends Error {
+  readonly text: string
+
+  constructor(message: string, text: string) {
+    super(message)
+    this.name = 'MalformedJson'
+    this.text = text
+  }
+}
+
+export function parseJson(bytes: Uint8Array): unknown {
+  const text = textOf(bytes)
+  checkDepth(text)
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new MalformedJson(firstLine(error), text.length > 1000 ? `${text.slice(0, 1000)}…` : text)
+  }
+}
+
+function checkSize(bytes: Uint8Array): void {
+  if (bytes.length > bodyLimit) throw requestEntityTooLarge(`limit is ${bodyLimit}`)
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+}
+
+/** Deep nesting would exhaust the stack of everything that walks the value. */
+function checkDepth(text: string): void {
+  let depth = 0
+  let inString = false
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index)
+    if (inString) {
+      if (code === 92) index++
+      else if (code === 34) inString = false
+    } else if (code === 34) inString = true
+    else if (code === 123 || code === 91) {
+      if (++depth > depthLimit)
+        throw badRequest(`the body of the request is nested more than ${depthLimit} levels deep`)
+    } else if (code === 125 || code === 93) depth--
+  }
+}
+
+function firstLine(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).split('\n', 1)[0] ?? ''
+}

@@ -1,0 +1,316 @@
+// How do HTTP requests become verbs? Parameters and bodies are read here, outcomes become answers; no decisions.
+import type { KindInfo } from '../api/kinds.ts'
+import { kinds } from '../api/kinds.ts'
+import type { ObjectRef } from '../api/meta.ts'
+import { badRequest, methodNotAllowed, StatusError, unknownResource } from '../api/status-error.ts'
+import type { Tokens } from './access/tokens.ts'
+import type { Call, ListOptions, Patch, RemoveOptions } from './api.ts'
+import { decodeBody, MalformedJson, mediaType, parseJson, parseJsonOrYaml } from './codec.ts'
+import type { ServerContext } from './context.ts'
+import { readStored } from './context.ts'
+import type { Form } from './negotiate.ts'
+import { negotiate } from './negotiate.ts'
+import { decodeObject } from './objects.ts'
+import type { FieldValidation, OptionKind } from './options.ts'
+import { parseDryRun, parseFieldManager, parseFieldValidation, parseFlag, parseWhole } from './options.ts'
+import { deleteOptions } from './delete-options.ts'
+import type { ApiResponse, TableRequest } from './respond.ts'
+import { jsonResponse, listResponse, objectResponse, textResponse } from './respond.ts'
+import type { ResourceRoute } from './router.ts'
+import { readObject } from './rules.ts'
+import { postSubresource } from './subresources.ts'
+import type { IncludeObject } from './table.ts'
+import { createObject } from './verbs/create.ts'
+import { deleteObject } from './verbs/delete.ts'
+import { listEntries } from './verbs/list.ts'
+import { patchObject } from './verbs/patch.ts'
+import { replaceObject } from './verbs/update.ts'
+import type { WatchRequest } from './verbs/watch.ts'
+import { wantsInitialEvents, watchEntries } from './verbs/watch.ts'
+import type { WatchLines } from './watch-stream.ts'
+import { watchStream } from './watch-stream.ts'
+
+export interface HttpCall extends Call {
+  readonly method: string
+  readonly query: URLSearchParams
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly body: Uint8Array
+}
+
+/** Text of a pod's containers; absent when nobody on this server keeps logs. */
+export type PodLogs = (
+  ref: ObjectRef,
+  query: URLSearchParams,
+  signal: AbortSignal,
+) => Promise<AsyncIterable<Buffer> | Buffer>
+
+export interface VerbDeps {
+  readonly context: ServerContext
+  readonly tokens: Tokens
+  readonly lines: WatchLines
+  readonly podLogs: PodLogs | undefined
+}
+
+export async function collectionVerb(deps: VerbDeps, route: ResourceRoute, call: HttpCall): Promise<ApiResponse> {
+  switch (call.method) {
+    case 'GET':
+      return isWatch(route, call) ? watch(deps, route, call) : list(deps, route, call)
+    case 'POST':
+      return create(deps, route, call)
+    case 'DELETE':
+      return deleteCollection(deps, route, call)
+    default:
+      throw methodNotAllowed()
+  }
+}
+
+export async function objectVerb(
+  deps: VerbDeps,
+  route: ResourceRoute,
+  name: string,
+  call: HttpCall,
+): Promise<ApiResponse> {
+  const { info, subresource } = route
+  const ref = refOf(route, name)
+  const sub = subresource === undefined ? undefined : info.subresources.find((each) => each.name === subresource)
+  if (subresource !== undefined && sub === undefined) throw unknownResource()
+  switch (call.method) {
+    case 'GET':
+      if (subresource === 'log') return logs(deps, ref, call)
+      if (sub !== undefined && !sub.verbs.includes('get')) throw methodNotAllowed()
+      if (subresource === undefined && isWatch(route, call)) return watch(deps, { ...route, name }, call)
+      return get(deps, info, ref, call)
+    case 'PUT':
+      if (sub !== undefined && !sub.verbs.includes('update')) throw methodNotAllowed()
+      return replace(deps, info, ref, subresource, call)
+    case 'PATCH':
+      if (sub !== undefined && !sub.verbs.includes('patch')) throw methodNotAllowed()
+      return patch(deps, info, ref, subresource, call)
+    case 'POST':
+      if (sub === undefined || !sub.verbs.includes('create')) throw methodNotAllowed()
+      return post(deps, info, ref, sub.name, call)
+    case 'DELETE':
+      if (subresource !== undefined) throw methodNotAllowed()
+      return remove(deps, info, ref, call)
+    default:
+      throw methodNotAllowed()
+  }
+}
+
+export function isWatch(route: ResourceRoute, call: Pick<HttpCall, 'query'>): boolean {
+  return route.watch || parseFlag(call.query.get('watch'))
+}
+
+async function get({ context }: VerbDeps, info: KindInfo, ref: ObjectRef, call: HttpCall): Promise<ApiResponse> {
+  const form = formOf(call)
+  return objectResponse(200, info, await readStored(context, info, ref), form, tableRequest(context, call))
+}
+
+async function list({ context }: VerbDeps, route: ResourceRoute, call: HttpCall): Promise<ApiResponse> {
+  const form = formOf(call)
+  const found = await listEntries(context, { info: route.info, ...listOptions(route, call) })
+  return listResponse(route.info, found, form, tableRequest(context, call))
+}
+
+function listOptions({ namespace }: ResourceRoute, { query }: HttpCall): ListOptions {
+  const limit = parseWhole(query.get('limit'))
+  const options: Record<string, string> = {}
+  for (const name of ['labelSelector', 'fieldSelector', 'continue', 'resourceVersion', 'resourceVersionMatch']) {
+    const value = query.get(name)
+    if (value !== null && value !== '') options[name] = value
+  }
+  return { ...options, ...(namespace === undefined ? {} : { namespace }), ...(limit === undefined ? {} : { limit }) }
+}
+
+/** Kubernetes ends watches after 30 to 60 minutes, so that clients spread over servers. */
+const watchMinimumMs = 30 * 60_000
+
+async function watch(deps: VerbDeps, route: ResourceRoute, call: HttpCall): Promise<ApiResponse> {
+  const { context } = deps
+  const form = formOf(call)
+  const { query } = call
+  const named = route.name === undefined ? undefined : `metadata.name=${route.name}`
+  const { limit: _limit, continue: _continue, ...options } = listOptions(route, call)
+  const seconds = parseWhole(query.get('timeoutSeconds'))
+  const sendInitial = query.get('sendInitialEvents')
+  const request: WatchRequest = {
+    info: route.info,
+    ...options,
+    ...(named === undefined ? {} : { fieldSelector: named }),
+    allowBookmarks: parseFlag(query.get('allowWatchBookmarks')),
+    ...(sendInitial === null ? {} : { sendInitialEvents: parseFlag(sendInitial) }),
+    timeoutMs: seconds ? seconds * 1000 : watchMinimumMs + context.random.below(watchMinimumMs),
+  }
+  // What is wrong with the request itself is answered before the stream begins.
+  wantsInitialEvents(request)
+  const events = watchEntries(context, request, call.signal)
+  const body = watchStream(route.info, events, deps.lines, form, () => tableRequest(context, call))
+  const type = form.as === 'object' ? 'application/json' : 'application/json;stream=watch'
+  return { status: 200, headers: { 'content-type': type, 'cache-control': 'no-cache, private' }, body }
+}
+
+async function create({ context }: VerbDeps, route: ResourceRoute, call: HttpCall): Promise<ApiResponse> {
+  const { info, namespace } = route
+  const form = formOf(call)
+  const options = writeOptions('CreateOptions', call)
+  const object = readObject(info, bodyOf(info, call), options.validation, call.warn)
+  const written = await createObject(context, { info, namespace, object, ...options }, call)
+  return objectResponse(201, info, written, form, tableRequest(context, call))
+}
+
+async function replace(
+  { context }: VerbDeps,
+  info: KindInfo,
+  ref: ObjectRef,
+  subresource: string | undefined,
+  call: HttpCall,
+): Promise<ApiResponse> {
+  const form = formOf(call)
+  const options = writeOptions('UpdateOptions', call)
+  const object = readObject(info, bodyOf(info, call), options.validation, call.warn)
+  const written = await replaceObject(context, { info, ref, subresource, object, ...options }, call)
+  return objectResponse(200, info, written, form, tableRequest(context, call))
+}
+
+async function patch(
+  { context }: VerbDeps,
+  info: KindInfo,
+  ref: ObjectRef,
+  subresource: string | undefined,
+  call: HttpCall,
+): Promise<ApiResponse> {
+  const form = formOf(call)
+  const options = writeOptions('PatchOptions', call)
+  const sent = patchOf(call)
+  const forced = call.query.get('force')
+  if (sent.type === 'apply' && !call.query.get('fieldManager')) {
+    throw badRequest(
+      'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
+    )
+  }
+  const written = await patchObject(
+    context,
+    {
+      info,
+      ref,
+      subresource,
+      patch: sent,
+      force: parseFlag(forced),
+      read: (value) => readObject(info, value, options.validation, call.warn),
+      ...options,
+    },
+    call,
+  )
+  return objectResponse(written.created ? 201 : 200, info, written, form, tableRequest(context, call))
+}
+
+function patchOf({ headers, body }: HttpCall): Patch {
+  switch (mediaType(headers['content-type'])) {
+    case 'application/json-patch+json': {
+      const operations = readJson(body)
+      return { type: 'json', body: operations as readonly unknown[] } // applyJsonPatch checks that it is a list
+    }
+    case 'application/merge-patch+json':
+      return { type: 'merge', body: readJson(body) }
+    case 'application/strategic-merge-patch+json':
+      return { type: 'strategic', body: readJson(body) }
+    case 'application/apply-patch+yaml':
+      return { type: 'apply', body: parseJsonOrYaml(body) }
+    default:
+      throw new StatusError(415, 'UnsupportedMediaType', '415: Unsupported Media Type')
+  }
+}
+
+function readJson(body: Uint8Array): unknown {
+  try {
+    return parseJson(body)
+  } catch (error) {
+    if (error instanceof MalformedJson) throw badRequest(`error decoding patch: ${error.message}`)
+    throw error
+  }
+}
+
+async function post(
+  deps: VerbDeps,
+  info: KindInfo,
+  ref: ObjectRef,
+  subresource: string,
+  call: HttpCall,
+): Promise<ApiResponse> {
+  const { dryRun } = writeOptions('CreateOptions', call)
+  const body = bodyOf(info, call)
+  const answer = await postSubresource(
+    deps.context,
+    deps.tokens,
+    { kind: info.name, ref, subresource, body, dryRun },
+    call,
+  )
+  return jsonResponse(201, answer)
+}
+
+async function remove({ context }: VerbDeps, info: KindInfo, ref: ObjectRef, call: HttpCall): Promise<ApiResponse> {
+  const form = formOf(call)
+  const outcome = await deleteObject(context, info, ref, deleteOptions(call))
+  if (outcome.kind === 'held') return objectResponse(200, info, outcome, form, tableRequest(context, call))
+  const { uid } = outcome.object.metadata
+  const details = { name: ref.name, ...(info.group === '' ? {} : { group: info.group }), kind: info.plural, uid }
+  return jsonResponse(200, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details })
+}
+
+async function deleteCollection({ context }: VerbDeps, route: ResourceRoute, call: HttpCall): Promise<ApiResponse> {
+  const { info } = route
+  if (!info.verbs.includes('deletecollection')) throw methodNotAllowed()
+  const form = formOf(call)
+  const options: RemoveOptions = deleteOptions(call)
+  const found = await listEntries(context, { info, ...listOptions(route, call) })
+  for (const entry of found.entries) {
+    const { namespace, name } = decodeObject(info, entry).metadata
+    try {
+      await deleteObject(context, info, namespace ? { namespace, name } : { name }, options)
+    } catch (error) {
+      if (!(error instanceof StatusError && error.code === 404)) throw error
+    }
+  }
+  return listResponse(info, found, form, tableRequest(context, call))
+}
+
+async function logs({ podLogs, context }: VerbDeps, ref: ObjectRef, call: HttpCall): Promise<ApiResponse> {
+  await readStored(context, kinds.Pod, ref)
+  if (podLogs === undefined) return textResponse(200, '')
+  const body = await podLogs(ref, call.query, call.signal)
+  return { status: 200, headers: { 'content-type': 'text/plain' }, body }
+}
+
+function writeOptions(kind: OptionKind, { query, headers, user }: HttpCall) {
+  const manager = parseFieldManager(kind, query.get('fieldManager'))
+  return {
+    dryRun: parseDryRun(kind, query.getAll('dryRun')),
+    validation: parseFieldValidation(kind, query.get('fieldValidation')) satisfies FieldValidation,
+    // Without a name of its own a client is called like its user agent.
+    fieldManager: manager ?? ((headers['user-agent'] ?? '').split('/', 1)[0] || user.name || 'unknown').slice(0, 128),
+  }
+}
+
+function bodyOf(info: KindInfo, { headers, body }: HttpCall): unknown {
+  try {
+    return decodeBody(headers['content-type'], body)
+  } catch (error) {
+    if (!(error instanceof MalformedJson)) throw error
+    const why = `couldn't get version/kind; json parse error: ${error.message} (${error.text})`
+    throw badRequest(`the object provided is unrecognized (must be of type ${info.kind}): ${why}`)
+  }
+}
+
+function refOf({ info, namespace }: ResourceRoute, name: string): ObjectRef {
+  return info.namespaced && namespace ? { namespace, name } : { name }
+}
+
+function formOf({ headers }: HttpCall): Form {
+  return negotiate(headers['accept'])
+}
+
+function tableRequest(context: ServerContext, { query }: HttpCall): TableRequest {
+  const asked = query.get('includeObject')
+  const includeObject: IncludeObject = asked === 'None' || asked === 'Object' ? asked : 'Metadata'
+  return { now: context.clock.now(), includeObject }
+}

@@ -1,0 +1,145 @@
+// How does a namespace come and go? Each gets its default service account; a terminating one is emptied, kind by kind,
+// and goes when nothing is left in it.
+import type { KindInfo } from '../../api/kinds.ts'
+import { kindNames, kinds } from '../../api/kinds.ts'
+import type { KubeObject } from '../../api/meta.ts'
+import { isAlreadyExists, isConflict, isForbidden, isNotFound } from '../../api/status-error.ts'
+import type { Namespace } from '../../api/types.ts'
+import type { Change } from '../../store/store.ts'
+import { isStoreError } from '../../store/store.ts'
+import type { Call } from '../api.ts'
+import type { ServerContext } from '../context.ts'
+import { findObject } from '../context.ts'
+import { decodeObject, prefixOf } from '../objects.ts'
+import { createObject } from '../verbs/create.ts'
+import { deleteObject } from '../verbs/delete.ts'
+import { changeObject } from '../verbs/update.ts'
+import type { LifecycleDeps } from './garbage.ts'
+import { kindOfKey } from './owners.ts'
+
+/** The namespaces every cluster has. */
+const standing = ['default', 'kube-node-lease', 'kube-public', 'kube-system']
+const retryMs = 1_000
+
+const namespaced: readonly KindInfo[] = kindNames
+  .map((name) => kinds[name])
+  .filter((info) => info.namespaced && info.name !== 'EventsEvent')
+
+const keeper: Call = {
+  user: { name: 'system:serviceaccount:kube-system:namespace-controller', groups: ['system:masters'] },
+  signal: new AbortController().signal,
+  warn: () => {},
+}
+
+/** Must be done before the first request: objects need their namespace. */
+export async function ensureNamespaces(context: ServerContext): Promise<void> {
+  for (const name of standing) {
+    const object = { metadata: { name } }
+    await unless(isAlreadyExists, () => create(context, kinds.Namespace, undefined, object))
+  }
+}
+
+/** Runs until the signal aborts. */
+export async function keepNamespaces(deps: LifecycleDeps, signal: AbortSignal): Promise<void> {
+  const { context, log } = deps
+  while (!signal.aborted) {
+    try {
+      const { entries, revision } = await context.store.list(prefixOf(kinds.Namespace, undefined), {})
+      for (const entry of entries) await attend(deps, entry.key, signal)
+      for await (const change of context.store.watch('/', revision, signal)) {
+        const key = namespaceKeyOf(change)
+        if (key !== undefined) await attend(deps, key, signal)
+      }
+    } catch (error) {
+      if (signal.aborted || isStoreError(error, 'unavailable')) return
+      if (!isStoreError(error, 'tooOld')) log.warn('the care for namespaces starts over', { error })
+    }
+  }
+}
+
+/** The namespace to look at after a change: itself, or the one that lost an object or its default account. */
+function namespaceKeyOf({ type, entry }: Change): string | undefined {
+  const info = kindOfKey(entry.key)
+  if (info === undefined) return undefined
+  if (info.name === 'Namespace') return type === 'removed' ? undefined : entry.key
+  if (!info.namespaced || type !== 'removed') return undefined
+  const namespace = entry.key.slice(prefixOf(info, undefined).length).split('/', 1)[0] ?? ''
+  return prefixOf(kinds.Namespace, undefined) + namespace
+}
+
+async function attend(deps: LifecycleDeps, key: string, signal: AbortSignal): Promise<void> {
+  const { context, log } = deps
+  try {
+    const entry = await context.store.get(key)
+    if (entry === undefined) return
+    const namespace = decodeObject(kinds.Namespace, entry) as Namespace
+    if (namespace.metadata.deletionTimestamp === undefined) await ensureAccount(context, namespace.metadata.name)
+    else await empty(context, namespace)
+  } catch (error) {
+    log.warn('the care for a namespace failed, will retry', { key, error })
+    const again = (): void => {
+      if (!signal.aborted) void attend(deps, key, signal)
+    }
+    context.clock.at(context.clock.now() + retryMs, again)
+  }
+}
+
+async function ensureAccount(context: ServerContext, namespace: string): Promise<void> {
+  if ((await findObject(context, kinds.ServiceAccount, { namespace, name: 'default' })) !== undefined) return
+  const object = { metadata: { name: 'default' } }
+  await unless(
+    (error) => isAlreadyExists(error) || isNotFound(error) || isForbidden(error),
+    () => create(context, kinds.ServiceAccount, namespace, object),
+  )
+}
+
+/** Deletes what is there; what waits (finalizers, running pods) wakes us again when it is gone. */
+async function empty(context: ServerContext, namespace: Namespace): Promise<void> {
+  const { name } = namespace.metadata
+  let left = 0
+  for (const info of namespaced) {
+    const { entries } = await context.store.list(prefixOf(info, name), {})
+    for (const entry of entries) {
+      const object = decodeObject(info, entry)
+      if (object.metadata.deletionTimestamp !== undefined) {
+        left++
+        continue
+      }
+      await unless(isNotFound, async () => {
+        const outcome = await deleteObject(context, info, { namespace: name, name: object.metadata.name }, {})
+        if (outcome.kind === 'held') left++
+      })
+    }
+  }
+  if (left > 0 || (namespace.spec?.finalizers ?? []).length === 0) return
+  const change = (current: KubeObject): KubeObject => ({ ...current, spec: { finalizers: [] } }) as KubeObject
+  const request = {
+    info: kinds.Namespace,
+    ref: { name },
+    subresource: 'finalize',
+    fieldManager: 'namespace-controller',
+    dryRun: false,
+    change,
+  }
+  await unless(
+    (error) => isNotFound(error) || isConflict(error),
+    () => changeObject(context, request, keeper),
+  )
+}
+
+function create(
+  context: ServerContext,
+  info: KindInfo,
+  namespace: string | undefined,
+  object: KubeObject,
+): Promise<unknown> {
+  return createObject(context, { info, namespace, object, fieldManager: 'namespace-controller', dryRun: false }, keeper)
+}
+
+async function unless(expected: (error: unknown) => boolean, act: () => Promise<unknown>): Promise<void> {
+  try {
+    await act()
+  } catch (error) {
+    if (!expected(error)) throw error
+  }
+}

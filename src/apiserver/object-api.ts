@@ -1,0 +1,116 @@
+// How do parts in the same process use the API? The same verbs as HTTP, on parsed objects, without text in between.
+import type { KindMap, KindName } from '../api/kinds.ts'
+import { kinds } from '../api/kinds.ts'
+import type { KubeObject, ObjectRef } from '../api/meta.ts'
+import type { Tokens } from './access/tokens.ts'
+import type { Call, ListOptions, ObjectApi, ObjectEvent, User, WatchOptions } from './api.ts'
+import type { ServerContext } from './context.ts'
+import { readStored } from './context.ts'
+import { decodeObject } from './objects.ts'
+import { readObject } from './rules.ts'
+import { postSubresource } from './subresources.ts'
+import { createObject } from './verbs/create.ts'
+import { deleteObject } from './verbs/delete.ts'
+import { listEntries } from './verbs/list.ts'
+import { patchObject } from './verbs/patch.ts'
+import { replaceObject } from './verbs/update.ts'
+import { watchEntries } from './verbs/watch.ts'
+
+export interface ObjectApiDeps {
+  readonly context: ServerContext
+  readonly tokens: Tokens
+}
+
+/** Trusted: whoever holds this object acts as the user, without asking the roles. */
+export function createObjectApi(deps: ObjectApiDeps, user: User): ObjectApi {
+  const { context } = deps
+  const call = (signal: AbortSignal | undefined): Call => ({ user, signal: signal ?? never, warn: () => {} })
+  const writer = (options: { readonly fieldManager?: string; readonly dryRun?: boolean } | undefined) => ({
+    fieldManager: options?.fieldManager ?? user.name,
+    dryRun: options?.dryRun ?? false,
+  })
+
+  return {
+    async get(kind, ref) {
+      const { info, entry } = await readStored(context, kinds[kind], ref)
+      return typed(kind, decodeObject(info, entry))
+    },
+    async list<K extends KindName>(kind: K, options: ListOptions = {}) {
+      const found = await listEntries(context, { info: kinds[kind], ...options })
+      return {
+        items: found.entries.map((entry) => typed(kind, decodeObject(kinds[kind], entry))),
+        resourceVersion: String(found.revision),
+        ...(found.continue === undefined ? {} : { continue: found.continue }),
+      }
+    },
+    async create(kind, object, options, signal) {
+      const info = kinds[kind]
+      const copy = readObject(info, object, 'Ignore', () => {})
+      const namespace = info.namespaced ? object.metadata.namespace : undefined
+      const request = { info, namespace, object: copy, ...writer(options) }
+      return typed(kind, (await createObject(context, request, call(signal))).object)
+    },
+    async update(kind, object, options, signal) {
+      const info = kinds[kind]
+      const copy = readObject(info, object, 'Ignore', () => {})
+      const request = {
+        info,
+        ref: refFor(kind, object),
+        subresource: options?.subresource,
+        object: copy,
+        ...writer(options),
+      }
+      return typed(kind, (await replaceObject(context, request, call(signal))).object)
+    },
+    async patch(kind, ref, patch, options, signal) {
+      const info = kinds[kind]
+      const written = await patchObject(
+        context,
+        {
+          info,
+          ref,
+          patch,
+          subresource: options?.subresource,
+          force: options?.force ?? false,
+          read: (value) => readObject(info, value, 'Ignore', () => {}),
+          ...writer(options),
+        },
+        call(signal),
+      )
+      return typed(kind, written.object)
+    },
+    async remove(kind, ref, options = {}) {
+      const outcome = await deleteObject(context, kinds[kind], ref, options)
+      return outcome.kind === 'gone' ? undefined : typed(kind, outcome.object)
+    },
+    post: (kind, ref, subresource, body, signal) =>
+      postSubresource(context, deps.tokens, { kind, ref, subresource, body, dryRun: false }, call(signal)),
+    watch: (kind, options, signal) => objectEvents(context, kind, options, signal),
+  }
+}
+
+const never = new AbortController().signal
+
+const eventTypes = { ADDED: 'added', MODIFIED: 'modified', DELETED: 'deleted' } as const
+
+async function* objectEvents<K extends KindName>(
+  context: ServerContext,
+  kind: K,
+  options: WatchOptions,
+  signal: AbortSignal,
+): AsyncGenerator<ObjectEvent<KindMap[K]>, void, undefined> {
+  for await (const event of watchEntries(context, { info: kinds[kind], ...options }, signal)) {
+    if (event.type === 'BOOKMARK') yield { type: 'bookmark', resourceVersion: String(event.revision) }
+    else yield { type: eventTypes[event.type], object: typed(kind, decodeObject(kinds[kind], event.entry)) }
+  }
+}
+
+/** The store under a kind's prefix holds objects of that kind only. */
+function typed<K extends KindName>(_kind: K, object: KubeObject): KindMap[K] {
+  return object as KindMap[K]
+}
+
+function refFor(kind: KindName, object: KubeObject): ObjectRef {
+  const { namespace, name } = object.metadata
+  return kinds[kind].namespaced && namespace ? { namespace, name } : { name }
+}

@@ -1,0 +1,115 @@
+// How does an outcome become an answer? Status code, headers and bytes; objects are spliced from stored bytes.
+import { stringify as stringifyYaml } from 'yaml'
+import type { KindInfo, KindMap, KindName } from '../api/kinds.ts'
+import type { KubeObject } from '../api/meta.ts'
+import { internalError, StatusError } from '../api/status-error.ts'
+import type { Entry } from '../store/store.ts'
+import type { Form } from './negotiate.ts'
+import { decodeObject, objectBytes, pushItem } from './objects.ts'
+import type { IncludeObject } from './table.ts'
+import { toPartialObjectMetadata, toTable } from './table.ts'
+import type { EntryList } from './verbs/list.ts'
+
+export interface ApiResponse {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer | AsyncIterable<Buffer>
+}
+
+export interface TableRequest {
+  readonly now: number
+  readonly includeObject: IncludeObject
+}
+
+const jsonHeaders = { 'content-type': 'application/json' } as const
+
+export function jsonResponse(status: number, value: unknown, form?: Form): ApiResponse {
+  if (form?.media === 'yaml') {
+    return { status, headers: { 'content-type': 'application/yaml' }, body: Buffer.from(stringifyYaml(value)) }
+  }
+  return { status, headers: jsonHeaders, body: Buffer.from(`${JSON.stringify(value)}\n`) }
+}
+
+export function textResponse(status: number, text: string, type = 'text/plain; charset=utf-8'): ApiResponse {
+  return { status, headers: { 'content-type': type }, body: Buffer.from(text) }
+}
+
+export function errorResponse(error: unknown): ApiResponse {
+  const known = error instanceof StatusError ? error : internalError('unexpected failure', error)
+  const { continueToken } = known as { continueToken?: string } // set on expired lists only
+  const status = {
+    ...known.toStatus(),
+    ...(continueToken === undefined ? {} : { metadata: { continue: continueToken } }),
+  }
+  const retry = known.details?.retryAfterSeconds
+  const response = jsonResponse(known.code, status)
+  return retry ? { ...response, headers: { ...response.headers, 'retry-after': String(retry) } } : response
+}
+
+/** One object that was just read or written; without an entry (dry run) the object itself is shown. */
+export function objectResponse(
+  status: number,
+  info: KindInfo,
+  shown: { readonly entry: Entry | undefined; readonly object?: KubeObject },
+  form: Form,
+  table: TableRequest,
+): ApiResponse {
+  const { entry } = shown
+  if (form.as === 'object' && form.media === 'json' && entry !== undefined) {
+    return { status, headers: jsonHeaders, body: objectBytes(info, entry) }
+  }
+  const object = shown.object ?? (entry === undefined ? undefined : decodeObject(info, entry))
+  if (object === undefined) throw internalError('nothing to show')
+  if (form.as === 'metadata') return jsonResponse(status, toPartialObjectMetadata(object, form.metaVersion), form)
+  if (form.as === 'table') {
+    return jsonResponse(status, tableOf(info, [object], form, table), form)
+  }
+  return jsonResponse(status, object, form)
+}
+
+export function listResponse(info: KindInfo, list: EntryList, form: Form, table: TableRequest): ApiResponse {
+  const metadata = {
+    resourceVersion: String(list.revision),
+    ...(list.continue === undefined ? {} : { continue: list.continue }),
+    ...(list.remaining === undefined ? {} : { remainingItemCount: list.remaining }),
+  }
+  if (form.as === 'object' && form.media === 'json') return splicedList(info, list, metadata)
+  const objects = list.entries.map((entry) => decodeObject(info, entry))
+  if (form.as === 'table') {
+    return jsonResponse(200, { ...tableOf(info, objects, form, table), metadata }, form)
+  }
+  if (form.as === 'metadata') {
+    const items = objects.map((object) => toPartialObjectMetadata(object, form.metaVersion))
+    return jsonResponse(200, { kind: 'PartialObjectMetadataList', apiVersion: form.metaVersion, metadata, items }, form)
+  }
+  return jsonResponse(200, { kind: `${info.kind}List`, apiVersion: info.apiVersion, metadata, items: objects }, form)
+}
+
+export function tableOf(
+  info: KindInfo,
+  objects: readonly KubeObject[],
+  form: Form,
+  table: TableRequest & { readonly noHeaders?: boolean },
+): object {
+  const kind: KindName = info.name
+  // The objects are of the kind that `info` names: they were decoded with it.
+  return toTable(kind, objects as readonly KindMap[typeof kind][], {
+    now: table.now,
+    includeObject: table.includeObject,
+    apiVersion: form.metaVersion,
+    ...(table.noHeaders ? { noHeaders: true } : {}),
+  })
+}
+
+const comma = Buffer.from(',')
+
+function splicedList(info: KindInfo, list: EntryList, metadata: object): ApiResponse {
+  const head = `{"kind":"${info.kind}List","apiVersion":"${info.apiVersion}","metadata":${JSON.stringify(metadata)},"items":[`
+  const pieces: Buffer[] = [Buffer.from(head)]
+  list.entries.forEach((entry, index) => {
+    if (index > 0) pieces.push(comma)
+    pushItem(pieces, info, entry)
+  })
+  pieces.push(Buffer.from(']}\n'))
+  return { status: 200, headers: jsonHeaders, body: Buffer.concat(pieces) }
+}

@@ -1,0 +1,130 @@
+// Who am I, and may I? The review kinds: questions that are posted, answered and never stored.
+import type { Verb } from '../api/kinds.ts'
+import { badRequest, invalid } from '../api/status-error.ts'
+import type { NodeAccess } from './access/node-access.ts'
+import type { Attributes, Decision } from './access/roles.ts'
+import { authorize, rulesOf } from './access/roles.ts'
+import type { Tokens } from './access/tokens.ts'
+import type { User } from './api.ts'
+import type { Loose } from './objects.ts'
+import type { ReviewName } from './router.ts'
+
+export interface ReviewDeps {
+  readonly tokens: Tokens
+  readonly nodes: NodeAccess
+}
+
+const kindOfReview: Readonly<Record<ReviewName, string>> = {
+  tokenreviews: 'TokenReview',
+  selfsubjectreviews: 'SelfSubjectReview',
+  subjectaccessreviews: 'SubjectAccessReview',
+  localsubjectaccessreviews: 'LocalSubjectAccessReview',
+  selfsubjectaccessreviews: 'SelfSubjectAccessReview',
+  selfsubjectrulesreviews: 'SelfSubjectRulesReview',
+}
+
+export async function review(deps: ReviewDeps, name: ReviewName, body: unknown, user: User): Promise<object> {
+  const group = name === 'tokenreviews' || name === 'selfsubjectreviews' ? 'authentication' : 'authorization'
+  const type = { kind: kindOfReview[name], apiVersion: `${group}.k8s.io/v1` }
+  const sent = asMap(body)
+  if (sent['kind'] !== undefined && sent['kind'] !== type.kind) {
+    throw badRequest(`${String(sent['kind'])} cannot be handled as a ${type.kind}`)
+  }
+  const spec = asMap(sent['spec'])
+  const answer = (status: object): object => ({ ...type, metadata: {}, spec, status })
+  switch (name) {
+    case 'tokenreviews':
+      return answer(await tokenReview(deps, spec))
+    case 'selfsubjectreviews':
+      return { ...type, metadata: {}, status: { userInfo: userInfo(user) } }
+    case 'selfsubjectrulesreviews':
+      return answer(rulesOf(user))
+    case 'selfsubjectaccessreviews':
+      return answer(await accessReview(deps, user, spec, type))
+    case 'subjectaccessreviews':
+    case 'localsubjectaccessreviews':
+      return answer(await accessReview(deps, subjectOf(spec), spec, type))
+    default:
+      return name satisfies never
+  }
+}
+
+async function tokenReview(deps: ReviewDeps, spec: Loose): Promise<object> {
+  const { token, audiences } = spec
+  if (typeof token !== 'string' || token === '') return { user: {}, authenticated: false, error: 'no token provided' }
+  const wanted = Array.isArray(audiences) ? audiences.filter((each) => typeof each === 'string') : undefined
+  const found = await deps.tokens.authenticate(token, wanted?.length ? wanted : undefined)
+  if (found === undefined) return { user: {}, authenticated: false, error: 'invalid bearer token' }
+  return { authenticated: true, user: userInfo(found.user), audiences: found.audiences }
+}
+
+async function accessReview(
+  deps: ReviewDeps,
+  user: User,
+  spec: Loose,
+  type: { readonly kind: string },
+): Promise<object> {
+  const { resourceAttributes, nonResourceAttributes } = spec
+  if ((resourceAttributes === undefined) === (nonResourceAttributes === undefined)) {
+    const message = 'Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified'
+    const cause = { reason: 'FieldValueInvalid', message, field: 'spec.resourceAttributes' }
+    throw invalid(
+      { group: 'authorization.k8s.io', kind: type.kind },
+      '',
+      [cause],
+      `spec.resourceAttributes: ${message}`,
+    )
+  }
+  if (resourceAttributes === undefined) {
+    const get = text(asMap(nonResourceAttributes), 'verb') === 'get'
+    const everything = rulesOf(user).nonResourceRules.some((rule) => (rule as { verbs: string[] }).verbs.includes('*'))
+    return statusOf({ allowed: get || everything, reason: '' })
+  }
+  return statusOf(await authorize(user, attributesOf(asMap(resourceAttributes)), deps.nodes))
+}
+
+/** `*` asks for all of something: allowed only when nothing narrower could be refused. */
+function attributesOf(sent: Loose): Attributes {
+  const verb = text(sent, 'verb')
+  return {
+    // Any verb a client makes up is compared like the known ones, and refused by every role but admin.
+    verb: verb as Verb,
+    group: text(sent, 'group'),
+    resource: text(sent, 'resource'),
+    subresource: text(sent, 'subresource') || undefined,
+    namespace: text(sent, 'namespace') || undefined,
+    name: text(sent, 'name') || undefined,
+    fieldSelector: undefined,
+  }
+}
+
+function statusOf({ allowed, reason }: Decision): object {
+  return { allowed, ...(reason === '' ? {} : { reason }) }
+}
+
+function subjectOf(spec: Loose): User {
+  const { user, groups, uid } = spec
+  return {
+    name: typeof user === 'string' ? user : '',
+    groups: Array.isArray(groups) ? groups.filter((group) => typeof group === 'string') : [],
+    ...(typeof uid === 'string' ? { uid } : {}),
+  }
+}
+
+function userInfo(user: User): object {
+  return {
+    username: user.name,
+    ...(user.uid === undefined ? {} : { uid: user.uid }),
+    groups: user.groups,
+    ...(user.extra === undefined ? {} : { extra: user.extra }),
+  }
+}
+
+function asMap(value: unknown): Loose {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Loose) : {}
+}
+
+function text(map: Loose, name: string): string {
+  const value = map[name]
+  return typeof value === 'string' ? value : ''
+}

@@ -1,0 +1,289 @@
+// How do requests arrive? HTTP/1.1 and HTTP/2 over TLS, or plain HTTP on a socket of our own; bodies are bounded,
+// answers wait for slow readers and give up on dead ones.
+import { createServer as createPlainServer } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { createSecureServer } from 'node:http2'
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
+import type { AddressInfo, Server, Socket } from 'node:net'
+import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import { badRequest, requestEntityTooLarge } from '../api/status-error.ts'
+import type { Tokens } from './access/tokens.ts'
+import type { User } from './api.ts'
+import { bodyLimit } from './codec.ts'
+import type { ApiHandler } from './handle.ts'
+import type { ApiResponse } from './respond.ts'
+import { errorResponse } from './respond.ts'
+
+export interface ListenOptions {
+  readonly host: string
+  /** 0 picks a free one. */
+  readonly port: number
+  /** PEM texts; without them the server speaks plain HTTP. */
+  readonly tls?: { readonly certificate: string; readonly key: string; readonly authority: string }
+}
+
+export interface HttpServer {
+  readonly url: string
+  readonly port: number
+  /** Ends watches, lets running requests finish for a moment, then closes every connection. */
+  close(): Promise<void>
+}
+
+export interface HttpServerDeps {
+  readonly handle: ApiHandler
+  readonly tokens: Tokens
+  readonly onError: (error: unknown) => void
+}
+
+type Incoming = IncomingMessage | Http2ServerRequest
+type Outgoing = ServerResponse | Http2ServerResponse
+
+const gzipAbove = 128 * 1024
+const drainTimeoutMs = 30_000
+const closeTimeoutMs = 2_000
+const compress = promisify(gzip)
+
+/** Rejects with the system's error when the address is in use. */
+export async function listen(deps: HttpServerDeps, options: ListenOptions): Promise<HttpServer> {
+  const stopping = new AbortController()
+  const serve = (incoming: Incoming, outgoing: Outgoing): void => {
+    serveRequest(deps, incoming, outgoing, stopping.signal).catch((error: unknown) => {
+      deps.onError(error)
+      abandon(outgoing)
+    })
+  }
+  const server: Server = options.tls ? secureServer(options.tls, serve) : plainServer(serve)
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+    // A peer that vanishes in the middle of a request is no failure of ours.
+    socket.on('error', () => {})
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(options.port, options.host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  server.on('error', deps.onError)
+  const { port } = server.address() as AddressInfo // listening on TCP
+  const host = options.host.includes(':') ? `[${options.host}]` : options.host
+  return {
+    url: `${options.tls ? 'https' : 'http'}://${host}:${port}`,
+    port,
+    async close() {
+      stopping.abort()
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      const timer = setTimeout(() => sockets.forEach((socket) => socket.destroy()), closeTimeoutMs)
+      // Idle connections would keep the server open; they have nothing left to say.
+      setTimeout(() => sockets.forEach((socket) => socket.end()), 50)
+      await closed
+      clearTimeout(timer)
+    },
+  }
+}
+
+function plainServer(serve: (incoming: Incoming, outgoing: Outgoing) => void): Server {
+  return createPlainServer(
+    {
+      maxHeaderSize: 32 * 1024,
+      requestTimeout: 60_000,
+      headersTimeout: 20_000,
+      keepAliveTimeout: 75_000,
+      noDelay: true,
+    },
+    serve,
+  )
+}
+
+function secureServer(
+  tls: NonNullable<ListenOptions['tls']>,
+  serve: (incoming: Incoming, outgoing: Outgoing) => void,
+): Server {
+  const server = createSecureServer({
+    allowHTTP1: true,
+    key: tls.key,
+    cert: tls.certificate,
+    ca: tls.authority,
+    requestCert: true,
+    // Clients without a certificate may still bring a token; one with a foreign certificate is nobody.
+    rejectUnauthorized: false,
+    minVersion: 'TLSv1.2',
+    maxSessionMemory: 100,
+    settings: { maxConcurrentStreams: 1000, maxHeaderListSize: 32 * 1024, initialWindowSize: 1024 * 1024 },
+  })
+  server.on('request', serve)
+  server.on('sessionError', () => {})
+  server.on('tlsClientError', () => {})
+  return server as unknown as Server // a net.Server by another declaration
+}
+
+async function serveRequest(
+  deps: HttpServerDeps,
+  incoming: Incoming,
+  outgoing: Outgoing,
+  stopping: AbortSignal,
+): Promise<void> {
+  const gone = new AbortController()
+  const leave = (): void => gone.abort()
+  outgoing.on('close', leave)
+  outgoing.on('error', leave)
+  stopping.addEventListener('abort', leave, { once: true })
+  try {
+    const response = await answer(deps, incoming, gone.signal)
+    await send(incoming, outgoing, response, gone.signal)
+  } finally {
+    stopping.removeEventListener('abort', leave)
+    gone.abort()
+  }
+}
+
+async function answer(deps: HttpServerDeps, incoming: Incoming, signal: AbortSignal): Promise<ApiResponse> {
+  let url: URL
+  try {
+    url = new URL(`http://server${incoming.url ?? '/'}`)
+  } catch {
+    return errorResponse(badRequest('the path of the request cannot be read'))
+  }
+  const body = await readBody(incoming)
+  if (body === undefined) return errorResponse(requestEntityTooLarge(`limit is ${bodyLimit}`))
+  const headers = headersOf(incoming)
+  return deps.handle({
+    method: incoming.method ?? 'GET',
+    path: rawPath(incoming.url ?? '/'),
+    query: url.searchParams,
+    headers,
+    body,
+    user: await userOf(deps.tokens, incoming, headers),
+    signal,
+  })
+}
+
+/** The path as sent: a URL object would resolve `..` before the router can refuse it. */
+function rawPath(url: string): string {
+  const end = url.search(/[?#]/)
+  return end < 0 ? url : url.slice(0, end)
+}
+
+async function readBody(incoming: Incoming): Promise<Buffer | undefined> {
+  if (incoming.method === 'GET' || incoming.method === 'HEAD') return Buffer.alloc(0)
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of incoming as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > bodyLimit) return undefined
+    chunks.push(chunk)
+  }
+  return chunks.length === 1 ? (chunks[0] ?? Buffer.alloc(0)) : Buffer.concat(chunks)
+}
+
+function headersOf(incoming: Incoming): Readonly<Record<string, string | undefined>> {
+  const headers: Record<string, string | undefined> = {}
+  for (const [name, value] of Object.entries(incoming.headers)) {
+    headers[name] = Array.isArray(value) ? value.join(', ') : value
+  }
+  return headers
+}
+
+/** A bearer token first: whoever brings one wants to be that user. */
+async function userOf(
+  tokens: Tokens,
+  incoming: Incoming,
+  headers: Readonly<Record<string, string | undefined>>,
+): Promise<User | undefined> {
+  const authorization = headers['authorization']
+  if (authorization !== undefined) {
+    const [scheme = '', token = ''] = authorization.trim().split(/\s+/, 2)
+    if (scheme.toLowerCase() !== 'bearer' || token === '') return undefined
+    const found = await tokens.authenticate(token)
+    return found && withAuthenticated(found.user)
+  }
+  return certificateUser(incoming)
+}
+
+function certificateUser(incoming: Incoming): User | undefined {
+  // In HTTP/2 the request's own socket is a proxy; the session has the real one.
+  const session = 'stream' in incoming ? incoming.stream.session : undefined
+  const socket = (session?.socket ?? incoming.socket) as Partial<TLSSocket>
+  if (socket.authorized !== true || socket.getPeerCertificate === undefined) return undefined
+  const { subject } = socket.getPeerCertificate() as Partial<DetailedPeerCertificate>
+  const name = Array.isArray(subject?.CN) ? subject.CN[0] : subject?.CN
+  if (!name) return undefined
+  const groups = subject?.O === undefined ? [] : [subject.O].flat()
+  return withAuthenticated({ name, groups })
+}
+
+function withAuthenticated(user: User): User {
+  return user.groups.includes('system:authenticated')
+    ? user
+    : { ...user, groups: [...user.groups, 'system:authenticated'] }
+}
+
+async function send(incoming: Incoming, outgoing: Outgoing, response: ApiResponse, signal: AbortSignal): Promise<void> {
+  const { body, headers, status } = response
+  if (!(body instanceof Uint8Array)) {
+    writeHead(outgoing, status, headers)
+    // Clients wait for the headers of a quiet watch; HTTP/2 sends them with the first write, so write nothing.
+    if (isHttp2(outgoing)) outgoing.write('')
+    else outgoing.flushHeaders()
+    await sendStream(outgoing, body, signal)
+    return
+  }
+  const accepts = incoming.headers['accept-encoding'] ?? ''
+  const zip = body.length > gzipAbove && String(accepts).includes('gzip')
+  const bytes = zip ? await compress(body, { level: 1 }) : body
+  if (signal.aborted) return
+  writeHead(outgoing, status, {
+    ...headers,
+    ...(zip ? { 'content-encoding': 'gzip', vary: 'Accept-Encoding' } : {}),
+    'content-length': String(bytes.length),
+  })
+  if (incoming.method === 'HEAD') outgoing.end()
+  else outgoing.end(bytes)
+}
+
+function writeHead(outgoing: Outgoing, status: number, headers: OutgoingHttpHeaders): void {
+  outgoing.statusCode = status
+  for (const [name, value] of Object.entries(headers)) if (value !== undefined) outgoing.setHeader(name, value)
+}
+
+function isHttp2(outgoing: Outgoing): outgoing is Http2ServerResponse {
+  return 'stream' in outgoing
+}
+
+function abandon(outgoing: Outgoing): void {
+  if (isHttp2(outgoing)) outgoing.stream.destroy()
+  else outgoing.destroy()
+}
+
+/** One piece at a time: while a reader is slow, its watch falls behind in the log instead of filling memory here. */
+async function sendStream(outgoing: Outgoing, body: AsyncIterable<Buffer>, signal: AbortSignal): Promise<void> {
+  for await (const piece of body) {
+    if (signal.aborted) break
+    const room = (outgoing.write as (bytes: Buffer) => boolean).call(outgoing, piece)
+    if (!room && !(await drained(outgoing, signal))) break
+  }
+  if (!outgoing.writableEnded) outgoing.end()
+}
+
+/** False when the reader took nothing for too long, or left. */
+function drained(outgoing: Outgoing, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const finish = (room: boolean): void => {
+      clearTimeout(timer)
+      outgoing.off('drain', onDrain)
+      signal.removeEventListener('abort', onAbort)
+      if (!room && !signal.aborted) abandon(outgoing)
+      resolve(room)
+    }
+    const onDrain = (): void => finish(true)
+    const onAbort = (): void => finish(false)
+    const timer = setTimeout(() => finish(false), drainTimeoutMs)
+    outgoing.on('drain', onDrain)
+    signal.addEventListener('abort', onAbort, { once: true })
+  })
+}

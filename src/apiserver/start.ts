@@ -1,0 +1,95 @@
+// How does an API server come to life? Assembles store, tokens, handler, caretakers and, if wanted, a listener.
+import type { KindName } from '../api/kinds.ts'
+import type { Clock } from '../clock/clock.ts'
+import type { Random } from '../clock/random.ts'
+import type { Store } from '../store/store.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { createNodeAccess } from './access/node-access.ts'
+import type { StaticToken, Tokens } from './access/tokens.ts'
+import { createTokens } from './access/tokens.ts'
+import type { ObjectApi, User } from './api.ts'
+import type { ServerContext } from './context.ts'
+import type { ApiHandler } from './handle.ts'
+import { createApiHandler } from './handle.ts'
+import type { PodLogs } from './http-verbs.ts'
+import { expireEvents } from './lifecycle/expiry.ts'
+import { collectGarbage } from './lifecycle/garbage.ts'
+import { ensureNamespaces, keepNamespaces } from './lifecycle/namespaces.ts'
+import { createObjectApi } from './object-api.ts'
+
+export interface ApiServerOptions {
+  readonly store: Store
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  /** Bearer tokens with the users they stand for. */
+  readonly tokens: readonly StaticToken[]
+  /** Signs service account tokens; at least 32 secret bytes, the same after every start. */
+  readonly signingKey: Uint8Array
+  readonly metrics?: Metrics
+  readonly podLogs?: PodLogs
+  /** Requests other than watches served at the same time (default 400). */
+  readonly concurrency?: number
+}
+
+export interface ApiServer {
+  /** In-process access as this user; `system:masters` unless told otherwise. Not subject to roles. */
+  api(user?: User): ObjectApi
+  readonly handle: ApiHandler
+  readonly tokens: Tokens
+  /** Ends the caretakers. Does not close the store. */
+  close(): Promise<void>
+}
+
+export const adminUser: User = { name: 'admin', groups: ['system:masters'] }
+
+/** Namespaces exist and the caretakers (garbage, namespaces, event expiry) run when this resolves. */
+export async function createApiServer(options: ApiServerOptions): Promise<ApiServer> {
+  const { store, clock, random, log } = options
+  const context: ServerContext = { store, clock, random }
+  await ensureNamespaces(context)
+  const tokens = createTokens(context, options.tokens, options.signingKey)
+  const stop = new AbortController()
+  let stopped = false
+  const handle = createApiHandler({
+    context,
+    tokens,
+    nodes: createNodeAccess(context),
+    log,
+    podLogs: options.podLogs,
+    concurrency: options.concurrency ?? 400,
+    metrics: options.metrics && (() => options.metrics?.text() ?? Promise.resolve('')),
+    notReady: () => (stopped ? ['shutdown'] : []),
+    ...(options.metrics === undefined ? {} : { observe: observer(options.metrics) }),
+  })
+  const caretakers = [collectGarbage, keepNamespaces, expireEvents].map((care) => care({ context, log }, stop.signal))
+  return {
+    api: (user = adminUser) => createObjectApi({ context, tokens }, user),
+    handle,
+    tokens,
+    async close() {
+      stopped = true
+      stop.abort()
+      await Promise.allSettled(caretakers)
+    },
+  }
+}
+
+function observer(metrics: Metrics) {
+  const requests = metrics.counter('apiserver_request_total', 'Requests by verb, resource and code', [
+    'verb',
+    'resource',
+    'code',
+  ])
+  const durations = metrics.histogram(
+    'apiserver_request_duration_seconds',
+    'How long requests took, without watches',
+    ['verb', 'resource'],
+    [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30],
+  )
+  return (verb: string, resource: KindName | string, code: number, seconds: number): void => {
+    requests.inc({ verb, resource, code: String(code) })
+    durations.observe({ verb, resource }, seconds)
+  }
+}

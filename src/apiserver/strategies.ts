@@ -1,0 +1,198 @@
+// What may a create or an update touch? Per kind: what the server sets itself, and how the main object
+// and its status are kept apart (API-1 to API-3). Pure: objects in, object out.
+import type { KindInfo, KindName } from '../api/kinds.ts'
+import type { KubeObject } from '../api/meta.ts'
+import type { ObjectMeta } from '../api/types.ts'
+import type { Loose } from './objects.ts'
+import { sameJson } from './objects.ts'
+
+export interface Stamp {
+  /** RFC 3339. */
+  readonly now: string
+  readonly uid: string
+}
+
+/** Kinds whose creator may bring a status: kubelets register nodes with theirs, operation records are one write. */
+const statusOfCreator: ReadonlySet<KindName> = new Set<KindName>(['Node', 'Operation'])
+/** Kinds whose main resource writes the status too. */
+const statusWithMain: ReadonlySet<KindName> = new Set<KindName>(['Operation'])
+/** Kinds that count changes of their spec in metadata.generation. */
+const countsGenerations: ReadonlySet<KindName> = new Set<KindName>([
+  'Pod',
+  'CSIDriver',
+  'VolumeSnapshot',
+  'VolumeSnapshotContent',
+  'VolumeSnapshotClass',
+  'Operation',
+])
+/** Kinds whose status writes leave the metadata alone. */
+const statusKeepsMetadata: ReadonlySet<KindName> = new Set<KindName>([
+  'VolumeAttachment',
+  'VolumeSnapshot',
+  'VolumeSnapshotContent',
+])
+
+export function hasStatus(info: KindInfo): boolean {
+  return info.subresources.some(({ name }) => name === 'status')
+}
+
+/** The object as it will be stored: system metadata set, foreign claims about the status dropped. */
+export function prepareForCreate(info: KindInfo, object: KubeObject, stamp: Stamp): KubeObject {
+  const metadata: Record<string, unknown> = { ...object.metadata }
+  for (const name of ['deletionTimestamp', 'deletionGracePeriodSeconds', 'resourceVersion', 'selfLink', 'generation']) {
+    delete metadata[name]
+  }
+  metadata['uid'] = stamp.uid
+  metadata['creationTimestamp'] = stamp.now
+  if (countsGenerations.has(info.name)) metadata['generation'] = 1
+  const next: Loose = { ...object, metadata }
+  if (hasStatus(info) && !statusOfCreator.has(info.name)) {
+    const status = initialStatus(info.name, object, stamp.now)
+    if (status === undefined) delete next['status']
+    else next['status'] = status
+  }
+  return next as unknown as KubeObject // metadata keeps its members
+}
+
+function initialStatus(kind: KindName, object: KubeObject, now: string): Loose | undefined {
+  switch (kind) {
+    case 'PersistentVolume':
+      return { phase: 'Pending', lastPhaseTransitionTime: now }
+    case 'PersistentVolumeClaim':
+      return { phase: 'Pending' }
+    case 'Pod':
+      return { phase: 'Pending', qosClass: qosClass(object) }
+    case 'Namespace':
+      return { phase: 'Active' }
+    case 'VolumeAttachment':
+      return { attached: false }
+    default:
+      return undefined
+  }
+}
+
+/** The wanted object with everything that this write may not change taken from the current one. */
+export function prepareForUpdate(
+  info: KindInfo,
+  wanted: KubeObject,
+  current: KubeObject,
+  subresource: string | undefined,
+  now: string,
+): KubeObject {
+  const next: Loose = writeOf(info, wanted, current, subresource, now)
+  next['metadata'] = carriedMetadata(info, wanted, current, subresource, next)
+  return next as unknown as KubeObject // metadata was just set
+}
+
+function writeOf(
+  info: KindInfo,
+  wanted: KubeObject,
+  current: KubeObject,
+  subresource: string | undefined,
+  now: string,
+): Loose {
+  switch (subresource) {
+    case undefined:
+      return mainWrite(info, wanted, current)
+    case 'status':
+      return statusWrite(info, wanted, current, now)
+    case 'finalize':
+      return { ...current, spec: { finalizers: [], ...((wanted as KubeObject & Loose)['spec'] as Loose | undefined) } }
+    default:
+      // The server's own subresources (a pod's binding) touch exactly what they mean to.
+      return { ...wanted }
+  }
+}
+
+function mainWrite(info: KindInfo, wanted: KubeObject, current: KubeObject): Loose {
+  const next: Loose = { ...wanted }
+  if (hasStatus(info) && !statusWithMain.has(info.name)) {
+    const { status } = current as KubeObject & Loose
+    if (status === undefined) delete next['status']
+    else next['status'] = status
+  }
+  // Only /finalize may change what holds a namespace.
+  if (info.name === 'Namespace') next['spec'] = (current as KubeObject & Loose)['spec']
+  return next
+}
+
+function statusWrite(info: KindInfo, wanted: KubeObject, current: KubeObject, now: string): Loose {
+  const next: Loose = { ...current }
+  const { status } = wanted as KubeObject & Loose
+  if (status === undefined) delete next['status']
+  else next['status'] = status
+  if (info.name === 'PersistentVolume') {
+    next['status'] = transitionTime(status as Loose | undefined, (current as KubeObject & Loose)['status'], now)
+  }
+  return next
+}
+
+/** API-3: a new phase is stamped unless the client brought a time of its own; an old phase keeps its time. */
+function transitionTime(status: Loose | undefined, before: unknown, now: string): Loose | undefined {
+  if (status === undefined) return undefined
+  const old = (before ?? {}) as Loose // our own stored status
+  const time = status['lastPhaseTransitionTime']
+  const changed = status['phase'] !== old['phase']
+  if (changed && (time === undefined || time === old['lastPhaseTransitionTime'])) {
+    return { ...status, lastPhaseTransitionTime: now }
+  }
+  if (!changed && time === undefined && old['lastPhaseTransitionTime'] !== undefined) {
+    return { ...status, lastPhaseTransitionTime: old['lastPhaseTransitionTime'] }
+  }
+  return status
+}
+
+const systemMetadata = ['uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds'] as const
+
+function carriedMetadata(
+  info: KindInfo,
+  wanted: KubeObject,
+  current: KubeObject,
+  subresource: string | undefined,
+  next: Loose,
+): ObjectMeta {
+  const keeps = subresource === 'status' && statusKeepsMetadata.has(info.name)
+  const base: Record<string, unknown> = keeps
+    ? {
+        ...current.metadata,
+        ...(wanted.metadata.managedFields ? { managedFields: wanted.metadata.managedFields } : {}),
+      }
+    : { ...wanted.metadata }
+  if (subresource === 'status' && info.name === 'Pod') restore(base, current, 'ownerReferences')
+  for (const name of systemMetadata) restore(base, current, name)
+  restore(base, current, 'generation')
+  restore(base, current, 'generateName')
+  delete base['resourceVersion']
+  delete base['selfLink']
+  if (countsGenerations.has(info.name) && subresource !== 'status') {
+    const { spec } = current as KubeObject & Loose
+    if (!sameJson(spec, next['spec'])) base['generation'] = (current.metadata.generation ?? 0) + 1
+  }
+  return base as unknown as ObjectMeta // the name comes from wanted, which was checked against the path
+}
+
+function restore(metadata: Record<string, unknown>, current: KubeObject, name: keyof ObjectMeta): void {
+  const value = current.metadata[name]
+  if (value === undefined) delete metadata[name]
+  else metadata[name] = value
+}
+
+interface ResourceLists {
+  readonly requests?: Readonly<Record<string, string>>
+  readonly limits?: Readonly<Record<string, string>>
+}
+
+/** Guaranteed: every container limits cpu and memory to what it requests; BestEffort: nobody asks for anything. */
+function qosClass(pod: KubeObject): 'Guaranteed' | 'Burstable' | 'BestEffort' {
+  const { spec } = pod as { spec?: { containers?: unknown; initContainers?: unknown } } // Pod
+  const containers = [spec?.containers, spec?.initContainers]
+    .flatMap((list) => (Array.isArray(list) ? list : []))
+    .map((container: { resources?: ResourceLists } | null) => container?.resources ?? {})
+  const names = ['cpu', 'memory'] as const
+  const any = containers.some(({ requests, limits }) => names.some((name) => requests?.[name] ?? limits?.[name]))
+  if (!any) return 'BestEffort'
+  const guaranteed = containers.every(({ requests, limits }) =>
+    names.every((name) => limits?.[name] !== undefined && (requests?.[name] ?? limits[name]) === limits[name]),
+  )
+  return guaranteed ? 'Guaranteed' : 'Burstable'
+}

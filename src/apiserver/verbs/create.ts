@@ -1,0 +1,101 @@
+// How does an object come into being? Name, defaults, admission, server-set fields, validation, field owners, store.
+import type { KindInfo } from '../../api/kinds.ts'
+import type { KubeObject } from '../../api/meta.ts'
+import { alreadyExists, badRequest, generateNameConflict } from '../../api/status-error.ts'
+import { timestamp } from '../../clock/clock.ts'
+import type { Entry } from '../../store/store.ts'
+import { isStoreError } from '../../store/store.ts'
+import { admitCreate } from '../admission/chain.ts'
+import type { Call } from '../api.ts'
+import type { ServerContext } from '../context.ts'
+import { requireNamespace, storeFailure } from '../context.ts'
+import { encodeObject, remember, storeKey } from '../objects.ts'
+import { applyDefaults, checkCreate, ownFields, tidyMetadata } from '../rules.ts'
+import { prepareForCreate } from '../strategies.ts'
+
+export interface CreateRequest {
+  readonly info: KindInfo
+  readonly namespace: string | undefined
+  readonly object: KubeObject
+  readonly fieldManager: string
+  readonly dryRun: boolean
+  /** Server-side apply has already said who owns what. */
+  readonly managed?: boolean
+}
+
+/** What a write left behind; a dry run leaves no entry. */
+export interface Written {
+  readonly object: KubeObject
+  readonly entry: Entry | undefined
+}
+
+const nameAttempts = 8
+/** Kubernetes cuts the prefix so that the whole name fits into a label. */
+const generatedPrefixLength = 58
+
+export async function createObject(context: ServerContext, request: CreateRequest, call: Call): Promise<Written> {
+  const { info } = request
+  const placed = place(info, request.object, request.namespace)
+  for (let attempt = 1; ; attempt++) {
+    const object = await prepared(context, request, named(context, placed), call)
+    const generated = object.metadata.name !== placed.metadata.name
+    try {
+      return await stored(context, request, object)
+    } catch (error) {
+      if (!isStoreError(error, 'exists')) throw storeFailure(error)
+      if (!generated) throw alreadyExists(info, object.metadata.name)
+      if (attempt === nameAttempts) throw generateNameConflict(info, object.metadata.name)
+    }
+  }
+}
+
+async function prepared(
+  context: ServerContext,
+  request: CreateRequest,
+  object: KubeObject,
+  call: Call,
+): Promise<KubeObject> {
+  const { info } = request
+  const now = timestamp(context.clock.now())
+  const started = prepareForCreate(info, applyDefaults(info, tidyMetadata(object)), { now, uid: context.random.uid() })
+  const admitted = await admitCreate(context, info, started, call)
+  checkCreate(info, admitted)
+  if (request.managed) return admitted
+  return ownFields(info, undefined, admitted, {
+    manager: request.fieldManager,
+    now: context.clock.now(),
+    subresource: undefined,
+  })
+}
+
+async function stored(context: ServerContext, request: CreateRequest, object: KubeObject): Promise<Written> {
+  const { info } = request
+  const { namespace, name } = object.metadata
+  const key = storeKey(info, namespace ? { namespace, name } : { name })
+  if (request.dryRun) {
+    if ((await context.store.get(key)) !== undefined) throw alreadyExists(info, name)
+    return { object, entry: undefined }
+  }
+  const entry = await context.store.create(key, encodeObject(info, object))
+  return { object: remember(info, entry, object), entry }
+}
+
+/** Path and body must agree on where the object goes. */
+function place(info: KindInfo, object: KubeObject, namespace: string | undefined): KubeObject {
+  requireNamespace(info, namespace)
+  const said = object.metadata.namespace
+  if (info.namespaced && said && said !== namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
+  }
+  if (object.metadata.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created')
+  const { namespace: _namespace, ...rest } = object.metadata
+  const metadata = info.namespaced && namespace ? { ...rest, namespace } : rest
+  return { ...object, metadata }
+}
+
+function named(context: ServerContext, object: KubeObject): KubeObject {
+  const { name, generateName } = object.metadata
+  if (name || !generateName) return object
+  const generated = generateName.slice(0, generatedPrefixLength) + context.random.suffix()
+  return { ...object, metadata: { ...object.metadata, name: generated } }
+}

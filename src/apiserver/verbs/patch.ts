@@ -1,0 +1,90 @@
+// How is an object changed by description? JSON patch, merge patch, strategic merge patch and server-side apply.
+import type { KindInfo } from '../../api/kinds.ts'
+import type { KubeObject, ObjectRef } from '../../api/meta.ts'
+import { badRequest, isAlreadyExists, isNotFound } from '../../api/status-error.ts'
+import type { Call, Patch } from '../api.ts'
+import type { ServerContext } from '../context.ts'
+import { applyServerSide } from '../patch/apply.ts'
+import { applyJsonPatch } from '../patch/json-patch.ts'
+import { applyMergePatch } from '../patch/merge-patch.ts'
+import { applyStrategicMergePatch } from '../patch/strategic-merge.ts'
+import type { Written } from './create.ts'
+import { createObject } from './create.ts'
+import { changeObject } from './update.ts'
+
+export interface PatchRequest {
+  readonly info: KindInfo
+  readonly ref: ObjectRef
+  readonly subresource: string | undefined
+  readonly patch: Patch
+  readonly fieldManager: string
+  readonly force: boolean
+  readonly dryRun: boolean
+  /** Checks what the patch made of the object: unknown fields, wrong types. */
+  read(value: unknown): KubeObject
+}
+
+export interface Patched extends Written {
+  readonly created: boolean
+}
+
+export async function patchObject(context: ServerContext, request: PatchRequest, call: Call): Promise<Patched> {
+  if (request.patch.type === 'apply') return apply(context, request, call)
+  const change = (current: KubeObject): KubeObject => request.read(patched(request, current))
+  const written = await changeObject(context, { ...request, change }, call)
+  return { ...written, created: false }
+}
+
+function patched({ info, patch }: PatchRequest, current: KubeObject): unknown {
+  switch (patch.type) {
+    case 'json':
+      return applyJsonPatch(current, patch.body)
+    case 'merge':
+      return applyMergePatch(info.name, current, patch.body)
+    case 'strategic':
+      return applyStrategicMergePatch(info.name, current, patch.body)
+    case 'apply':
+      throw badRequest('apply is no patch of this kind')
+    default:
+      return patch satisfies never
+  }
+}
+
+/** An object that does not exist is created; two appliers racing to create it meet as an update. */
+async function apply(context: ServerContext, request: PatchRequest, call: Call): Promise<Patched> {
+  const { info, ref, subresource, fieldManager, force } = request
+  const config = request.patch.body
+  const { uid } = checkApplied(config, ref)
+  const owned = (live: KubeObject | undefined): KubeObject => {
+    const now = context.clock.now()
+    return applyServerSide({ kind: info.name, live, config, manager: fieldManager, force, subresource, now }).object
+  }
+  for (;;) {
+    try {
+      const written = await changeObject(context, { ...request, change: owned, managed: true }, call)
+      return { ...written, created: false }
+    } catch (error) {
+      if (!isNotFound(error) || subresource !== undefined || uid) throw error
+    }
+    try {
+      const object = owned(undefined)
+      const { namespace } = ref
+      const written = await createObject(context, { ...request, namespace, object, managed: true }, call)
+      return { ...written, created: true }
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error
+    }
+  }
+}
+
+function checkApplied(config: unknown, ref: ObjectRef): { readonly uid: unknown } {
+  const { metadata } = (config ?? {}) as { metadata?: Record<string, unknown> | null } // looked at, not trusted
+  const { name, namespace, uid } = metadata ?? {}
+  if (name && name !== ref.name) {
+    throw badRequest(`the name of the object (${String(name)}) does not match the name on the URL (${ref.name})`)
+  }
+  if (namespace && ref.namespace && namespace !== ref.namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
+  }
+  return { uid }
+}

@@ -1,0 +1,195 @@
+// What happens from here on? Changes of one kind as Kubernetes tells them: selectors turn changes into entering and
+// leaving, bookmarks say how far everything was seen, history that is gone is a 410.
+import type { KindInfo } from '../../api/kinds.ts'
+import { expired } from '../../api/status-error.ts'
+import type { Change, Entry, Revision, Watch } from '../../store/store.ts'
+import { isStoreError } from '../../store/store.ts'
+import type { WatchOptions } from '../api.ts'
+import type { ServerContext } from '../context.ts'
+import { parseRevision, storeFailure, tooLargeRevision } from '../context.ts'
+import { prefixOf } from '../objects.ts'
+import { invalidOptions } from '../options.ts'
+import type { Selection } from '../selection.ts'
+import { selectionOf } from '../selection.ts'
+import { listEntries, matches } from './list.ts'
+
+export type EntryEvent =
+  | { readonly type: 'ADDED' | 'MODIFIED' | 'DELETED'; readonly entry: Entry }
+  | { readonly type: 'BOOKMARK'; readonly revision: Revision; readonly initialEventsEnd?: true }
+
+export interface WatchRequest extends WatchOptions {
+  readonly info: KindInfo
+  readonly sendInitialEvents?: boolean
+  readonly resourceVersionMatch?: string
+  readonly timeoutMs?: number
+}
+
+const bookmarkEveryMs = 60_000
+/** Kubernetes sends a last bookmark this long before it ends a watch. */
+const lastBookmarkMs = 2_000
+
+/** Subscribes before it returns the first event: nothing after the asked revision is missed. */
+export async function* watchEntries(
+  context: ServerContext,
+  request: WatchRequest,
+  signal: AbortSignal,
+): AsyncGenerator<EntryEvent, void, undefined> {
+  const selection = selectionOf(request.info, request)
+  const initial = wantsInitialEvents(request)
+  let from = parseRevision(request.resourceVersion)
+  if (from !== undefined && from > context.store.revision()) throw tooLargeRevision(from, context.store.revision())
+
+  using deadline = request.timeoutMs === undefined ? undefined : context.clock.deadline(request.timeoutMs, signal)
+  const until = request.timeoutMs === undefined ? undefined : context.clock.now() + request.timeoutMs
+  if (from === undefined || from === 0 || initial) {
+    const { labelSelector, fieldSelector, namespace } = request
+    const list = await listEntries(context, {
+      info: request.info,
+      ...(labelSelector === undefined ? {} : { labelSelector }),
+      ...(fieldSelector === undefined ? {} : { fieldSelector }),
+      ...(namespace === undefined ? {} : { namespace }),
+    })
+    from = list.revision
+    for (const entry of list.entries) yield { type: 'ADDED', entry }
+    if (initial && request.allowBookmarks) yield { type: 'BOOKMARK', revision: from, initialEventsEnd: true }
+  }
+  using stop = ownSignal(deadline?.signal ?? signal)
+  try {
+    const watch = context.store.watch(prefixOf(request.info, request.namespace), from, stop.signal)
+    const bookmarks = request.allowBookmarks ? { until } : undefined
+    yield* follow(context, request.info, selection, watch, bookmarks)
+  } catch (error) {
+    if (isStoreError(error, 'tooOld')) throw expired(error.message)
+    throw storeFailure(error)
+  }
+}
+
+/** A signal that also ends when the reader simply walks away. */
+function ownSignal(outer: AbortSignal): Disposable & { readonly signal: AbortSignal } {
+  const own = new AbortController()
+  const end = (): void => own.abort()
+  if (outer.aborted) end()
+  else outer.addEventListener('abort', end, { once: true })
+  return {
+    signal: own.signal,
+    [Symbol.dispose]() {
+      outer.removeEventListener('abort', end)
+      end()
+    },
+  }
+}
+
+/** `sendInitialEvents` has rules of its own (a streaming list). */
+export function wantsInitialEvents(request: WatchRequest): boolean {
+  const { sendInitialEvents, resourceVersionMatch } = request
+  const forbid = (field: string, why: string): never => {
+    throw invalidOptions('ListOptions', field, 'FieldValueForbidden', `Forbidden: ${why}`)
+  }
+  if (sendInitialEvents === undefined) {
+    if (resourceVersionMatch)
+      forbid('resourceVersionMatch', 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided')
+    return false
+  }
+  if (resourceVersionMatch !== 'NotOlderThan') {
+    forbid('resourceVersionMatch', 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan')
+  }
+  return sendInitialEvents
+}
+
+async function* follow(
+  context: ServerContext,
+  info: KindInfo,
+  selection: Selection,
+  watch: Watch,
+  bookmarks: { readonly until: number | undefined } | undefined,
+): AsyncGenerator<EntryEvent, void, undefined> {
+  if (bookmarks === undefined) {
+    for await (const change of watch) {
+      const event = eventOf(info, change, selection)
+      if (event !== undefined) yield event
+    }
+    return
+  }
+  using ticking = startTicking(context, bookmarks.until)
+  const iterator = watch[Symbol.asyncIterator]()
+  let told: Revision = -1
+  for (;;) {
+    const step = await ticking.next(iterator)
+    if (step === 'tick') {
+      if (watch.seen() > told) yield { type: 'BOOKMARK', revision: (told = watch.seen()) }
+    } else if (step.done === true) {
+      return
+    } else {
+      const event = eventOf(info, step.value, selection)
+      if (event !== undefined) yield event
+    }
+  }
+}
+
+interface Ticking extends Disposable {
+  next(iterator: AsyncIterator<Change>): Promise<IteratorResult<Change> | 'tick'>
+}
+
+/** Waits for a change or the next bookmark. Not Promise.race: racing one long promise again and again leaks. */
+function startTicking(context: ServerContext, until: number | undefined): Ticking {
+  let wake: (() => void) | undefined
+  let due = false
+  let waiting = false
+  let arrived: { readonly result: IteratorResult<Change> } | { readonly error: unknown } | undefined
+  let timer = schedule()
+
+  function schedule(): Disposable {
+    const now = context.clock.now()
+    const last = until === undefined ? Infinity : until - lastBookmarkMs
+    const at = last > now ? Math.min(now + bookmarkEveryMs, last) : now + bookmarkEveryMs
+    return context.clock.at(at, () => {
+      due = true
+      wake?.()
+    })
+  }
+
+  return {
+    async next(iterator) {
+      if (!waiting && arrived === undefined) {
+        waiting = true
+        iterator.next().then(
+          (result) => settle({ result }),
+          (error: unknown) => settle({ error }),
+        )
+      }
+      while (!due && arrived === undefined) await new Promise<void>((resolve) => (wake = resolve))
+      if (arrived === undefined) {
+        due = false
+        timer = schedule()
+        return 'tick'
+      }
+      const outcome = arrived
+      arrived = undefined
+      if ('error' in outcome) throw outcome.error
+      return outcome.result
+    },
+    [Symbol.dispose]: () => timer[Symbol.dispose](),
+  }
+
+  function settle(outcome: NonNullable<typeof arrived>): void {
+    waiting = false
+    arrived = outcome
+    wake?.()
+  }
+}
+
+/** An object that begins to match is added, one that ceases to match is deleted (as it last matched). */
+function eventOf(info: KindInfo, change: Change, selection: Selection): EntryEvent | undefined {
+  const { entry, previous } = change
+  if (!selection.key(entry.key)) return undefined
+  if (selection.everything || selection.keyDecides) {
+    if (change.type === 'removed') return { type: 'DELETED', entry }
+    return { type: change.type === 'created' ? 'ADDED' : 'MODIFIED', entry }
+  }
+  const before = previous !== undefined && matches(info, previous, selection)
+  const now = change.type !== 'removed' && matches(info, entry, selection)
+  if (now) return { type: before ? 'MODIFIED' : 'ADDED', entry }
+  if (!before || previous === undefined) return undefined
+  if (change.type === 'removed') return { type: 'DELETED', entry }
+  return { type: 'DELETED', entry: { ...previous, revision: change.revision } }
+}

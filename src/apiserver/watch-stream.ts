@@ -1,0 +1,98 @@
+// How are changes told over HTTP? One JSON line per event; lines of the same change are made once and shared by all watchers.
+import type { KindInfo } from '../api/kinds.ts'
+import { internalError, StatusError } from '../api/status-error.ts'
+import type { Entry } from '../store/store.ts'
+import type { Form } from './negotiate.ts'
+import { decodeObject, objectBytes } from './objects.ts'
+import type { TableRequest } from './respond.ts'
+import { tableOf } from './respond.ts'
+import { toPartialObjectMetadata } from './table.ts'
+import type { EntryEvent } from './verbs/watch.ts'
+
+/** The newest lines only: older ones would keep a second copy of every object. */
+const sharedLines = 256
+
+export interface WatchLines {
+  line(info: KindInfo, event: EntryEvent): Buffer
+}
+
+/** One per server: what one watcher makes, the others find. */
+export function createWatchLines(): WatchLines {
+  const lines = new Map<string, { readonly entry: Entry; readonly line: Buffer }>()
+  return {
+    line(info, event) {
+      if (event.type === 'BOOKMARK') return jsonLine('BOOKMARK', bookmark(info, event))
+      const name = `${info.name} ${event.type} ${event.entry.revision} ${event.entry.key}`
+      const known = lines.get(name)
+      if (known?.entry === event.entry) return known.line
+      const line = Buffer.concat([head(event.type), objectBytes(info, event.entry), tail])
+      lines.set(name, { entry: event.entry, line })
+      if (lines.size > sharedLines) {
+        const [oldest] = lines.keys()
+        if (oldest !== undefined) lines.delete(oldest)
+      }
+      return line
+    },
+  }
+}
+
+/** A watch that fails has already been answered with 200: the error is its last event. */
+export async function* watchStream(
+  info: KindInfo,
+  events: AsyncIterable<EntryEvent>,
+  lines: WatchLines,
+  form: Form,
+  table: () => TableRequest,
+): AsyncGenerator<Buffer, void, undefined> {
+  let first = true
+  try {
+    for await (const event of events) {
+      if (form.as === 'object') {
+        yield lines.line(info, event)
+      } else if (form.as === 'metadata') {
+        const object = event.type === 'BOOKMARK' ? bookmark(info, event) : decodeObject(info, event.entry)
+        yield jsonLine(event.type, toPartialObjectMetadata(object, form.metaVersion))
+      } else {
+        yield tableLine(info, event, form, { ...table(), noHeaders: !first })
+      }
+      first = false
+    }
+  } catch (error) {
+    const known = error instanceof StatusError ? error : internalError('the watch failed', error)
+    yield jsonLine('ERROR', known.toStatus())
+  }
+}
+
+function tableLine(
+  info: KindInfo,
+  event: EntryEvent,
+  form: Form,
+  table: TableRequest & { readonly noHeaders: boolean },
+): Buffer {
+  if (event.type !== 'BOOKMARK') {
+    return jsonLine(event.type, tableOf(info, [decodeObject(info, event.entry)], form, table))
+  }
+  // A table's bookmark is a table with one row whose object carries the version.
+  const empty = tableOf(info, [], form, table)
+  const rows = [{ cells: [], object: bookmark(info, event) }]
+  return jsonLine('BOOKMARK', { ...empty, metadata: { resourceVersion: String(event.revision) }, rows })
+}
+
+const tail = Buffer.from('}\n')
+
+function head(type: string): Buffer {
+  return Buffer.from(`{"type":"${type}","object":`)
+}
+
+function jsonLine(type: string, object: unknown): Buffer {
+  return Buffer.from(`{"type":"${type}","object":${JSON.stringify(object)}}\n`)
+}
+
+function bookmark(info: KindInfo, event: Extract<EntryEvent, { type: 'BOOKMARK' }>) {
+  const annotations = event.initialEventsEnd ? { annotations: { 'k8s.io/initial-events-end': 'true' } } : {}
+  return {
+    kind: info.kind,
+    apiVersion: info.apiVersion,
+    metadata: { name: '', resourceVersion: String(event.revision), ...annotations },
+  }
+}
