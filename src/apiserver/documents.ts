@@ -10,7 +10,7 @@ import {
   wantedAggregated,
 } from './discovery.ts'
 import type { HttpCall } from './http-verbs.ts'
-import { openapiDocument } from './openapi-route.ts'
+import { answerOpenApi } from './openapi.ts'
 import type { ApiResponse } from './respond.ts'
 import { jsonResponse, textResponse } from './respond.ts'
 
@@ -56,7 +56,7 @@ export async function documentResponse(deps: DocumentDeps, path: string, call: H
       if (deps.metrics === undefined) throw unknownResource()
       return textResponse(200, await deps.metrics(), 'text/plain; version=0.0.4; charset=utf-8')
     case 'openapi':
-      return openapiDocument(path, call)
+      return openapi(path, call)
     case '':
       return jsonResponse(200, {
         paths: [
@@ -75,6 +75,17 @@ export async function documentResponse(deps: DocumentDeps, path: string, call: H
     default:
       throw unknownResource()
   }
+}
+
+function openapi(path: string, call: HttpCall): ApiResponse {
+  const answer = answerOpenApi({
+    path,
+    accept: call.headers['accept'] ?? '',
+    ifNoneMatch: call.headers['if-none-match'],
+    hash: call.query.get('hash') ?? undefined,
+  })
+  if (answer === undefined) throw unknownResource()
+  return answer
 }
 
 function discoveryRoot(root: 'api' | 'apis', call: HttpCall): ApiResponse {
