@@ -77,7 +77,7 @@ test('no reference points nowhere, in either dialect', () => {
 test('schemas say how lists merge, what is required and what is allowed', () => {
   const { schemas } = document('api/v1').components
   const property = (schema: string, name: string) =>
-    (schemas[`io.k8s.api.core.v1.${schema}`]?.['properties'] as Record<string, object>)[name]
+    (schemas[`io.k8s.api.core.v1.${schema}`]?.['properties'] as Record<string, object> | undefined)?.[name]
   assert.deepEqual(property('PodSpec', 'containers'), {
     description: 'The containers; there must be at least one.',
     type: 'array',
