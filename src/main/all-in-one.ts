@@ -1,0 +1,46 @@
+// Everything in one process: `hawser up`, and the library's embedded cluster.
+import { randomBytes } from 'node:crypto'
+import { createRandom } from '../clock/random.ts'
+import { createSystemClock } from '../clock/system-clock.ts'
+import type { Client } from '../client/client.ts'
+import type { Log } from '../telemetry/log.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
+import type { HawserConfig } from './config.ts'
+import { startControlPlane } from './control-plane.ts'
+import { startControllers } from './controllers.ts'
+import { openDataDirectory } from './data-directory.ts'
+
+export interface Hawser extends AsyncDisposable {
+  readonly url: string
+  readonly kubeconfig: string
+  readonly bare: boolean
+  /** In process, as an administrator. */
+  readonly client: Client
+}
+
+export interface HawserDeps {
+  readonly log: Log
+  /** Says something to the person who started us. */
+  readonly note: (text: string) => void
+}
+
+export async function startHawser(config: HawserConfig, { log }: HawserDeps): Promise<Hawser> {
+  const clock = createSystemClock()
+  const random = createRandom(randomBytes(32))
+  const metrics = createMetrics()
+  await using stack = new AsyncDisposableStack()
+  const directory = stack.use(openDataDirectory(config.dataDirectory))
+  const plane = stack.use(await startControlPlane({ config, directory, clock, random, log, metrics }))
+  const client = plane.clientFor('system:kube-controller-manager')
+  stack.use(
+    await startControllers({ client, clock, random, log, metrics, forceDetachOnTimeout: config.forceDetachOnTimeout }),
+  )
+  const kept = stack.move()
+  return {
+    url: plane.url,
+    kubeconfig: directory.kubeconfigFile,
+    bare: config.bare,
+    client: plane.clientFor('admin'),
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  }
+}
