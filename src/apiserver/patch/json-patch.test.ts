@@ -74,6 +74,25 @@ test('a patch may neither hold too many operations nor copy itself to death', ()
   )
 })
 
+test('a patch cannot build a value too deep to walk', () => {
+  const steps = 60
+  const deep = JSON.parse(`${'{"a":'.repeat(100)}{}${'}'.repeat(100)}`) as JsonMap
+  const patch = Array.from({ length: steps }, (_, step) => ({
+    op: 'add',
+    path: '/a'.repeat(100 * step + 1),
+    value: deep,
+  }))
+  assert.equal(
+    failure(() => applyJsonPatch({}, patch)),
+    rejected,
+  )
+  const copies = Array.from({ length: steps }, () => ({ op: 'copy', from: '', path: '/a'.repeat(99) }))
+  assert.equal(
+    failure(() => applyJsonPatch(deep, copies)),
+    rejected,
+  )
+})
+
 test('keys of the language are plain data', () => {
   const added = applyJsonPatch({}, [{ op: 'add', path: '/__proto__', value: { polluted: true } }])
   assert.equal(({} as Record<string, unknown>)['polluted'], undefined)

@@ -7,6 +7,8 @@ import { copyMap, isList, isMap, type Json, jsonEqual, type JsonMap, own, put } 
 /** Kubernetes' own limits: a patch must not be a way to make the server work or grow without bound. */
 export const maxOperations = 10_000
 export const maxCopiedBytes = 3 * 1024 * 1024
+/** Operations can build deeper values than a body may hold; everything that walks objects relies on a bound. */
+const maxDepth = 400
 
 export function applyJsonPatch(current: object, operations: unknown): JsonMap {
   const patch = decodeOperations(operations)
@@ -50,9 +52,9 @@ function applyOperation(document: Json, operation: Operation, budget: { copiedBy
   const path = parsePointer(operation.path)
   switch (operation.op) {
     case 'add':
-      return change(document, path, { kind: 'add', value: valueOf(operation) })
+      return change(document, path, { kind: 'add', value: bounded(path, valueOf(operation)) })
     case 'replace':
-      return change(document, path, { kind: 'replace', value: valueOf(operation) })
+      return change(document, path, { kind: 'replace', value: bounded(path, valueOf(operation)) })
     case 'remove':
       return change(document, path, { kind: 'remove' })
     case 'test':
@@ -62,11 +64,11 @@ function applyOperation(document: Json, operation: Operation, budget: { copiedBy
     case 'move': {
       const from = parsePointer(fromOf(operation))
       if (operation.path.startsWith(`${operation.from}/`)) throw cannotApply('cannot move a value into itself')
-      const value = existing(document, from)
+      const value = bounded(path, existing(document, from))
       return change(change(document, from, { kind: 'remove' }), path, { kind: 'add', value })
     }
     case 'copy': {
-      const value = existing(document, parsePointer(fromOf(operation)))
+      const value = bounded(path, existing(document, parsePointer(fromOf(operation))))
       budget.copiedBytes += JSON.stringify(value).length
       if (budget.copiedBytes > maxCopiedBytes) throw cannotApply('the copies of this patch are too large')
       return change(document, path, { kind: 'add', value })
@@ -133,6 +135,18 @@ function parsePointer(pointer: string): readonly string[] {
 function parseIndex(key: string): number {
   if (!/^(0|[1-9]\d{0,8})$/.test(key)) throw cannotApply(`"${key}" is not an index`)
   return Number(key)
+}
+
+/** The value, if the document does not become too deep when it stands at the path. */
+function bounded(path: readonly string[], value: Json): Json {
+  if (!isShallow(value, maxDepth - path.length)) throw cannotApply('the result is nested too deeply')
+  return value
+}
+
+function isShallow(value: Json, depth: number): boolean {
+  if (depth < 0) return false
+  if (isList(value)) return value.every((item) => isShallow(item, depth - 1))
+  return !isMap(value) || Object.values(value).every((item) => isShallow(item, depth - 1))
 }
 
 function valueOf(operation: Operation): Json {
