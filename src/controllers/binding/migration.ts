@@ -19,18 +19,26 @@ export function migratedTo(provisioner: string): string | undefined {
   return migratedDrivers.get(provisioner)
 }
 
-/** The driver behind an in-tree source of a volume, or undefined when its type was never moved. */
-export function migratedSource(volume: PersistentVolume): string | undefined {
-  const { spec } = volume
-  if (spec.awsElasticBlockStore) return migratedTo('kubernetes.io/aws-ebs')
-  if (spec.gcePersistentDisk) return migratedTo('kubernetes.io/gce-pd')
-  if (spec.azureDisk) return migratedTo('kubernetes.io/azure-disk')
-  if (spec.azureFile) return migratedTo('kubernetes.io/azure-file')
-  if (spec.cinder) return migratedTo('kubernetes.io/cinder')
-  if (spec.vsphereVolume) return migratedTo('kubernetes.io/vsphere-volume')
-  if (spec.portworxVolume) return migratedTo('kubernetes.io/portworx-volume')
+/** The in-tree plugin of a volume's source and the driver that took it over, or undefined when it was never moved. */
+export function migratedPlugin(
+  volume: PersistentVolume,
+): { readonly plugin: string; readonly driver: string } | undefined {
+  for (const [source, plugin] of migratedSources) {
+    const driver = migratedTo(plugin)
+    if (volume.spec[source] !== undefined && driver !== undefined) return { plugin, driver }
+  }
   return undefined
 }
+
+const migratedSources = [
+  ['awsElasticBlockStore', 'kubernetes.io/aws-ebs'],
+  ['gcePersistentDisk', 'kubernetes.io/gce-pd'],
+  ['azureDisk', 'kubernetes.io/azure-disk'],
+  ['azureFile', 'kubernetes.io/azure-file'],
+  ['cinder', 'kubernetes.io/cinder'],
+  ['vsphereVolume', 'kubernetes.io/vsphere-volume'],
+  ['portworxVolume', 'kubernetes.io/portworx-volume'],
+] as const
 
 /** MIG-1 for claims. */
 export function claimMigration(claim: PersistentVolumeClaim): PersistentVolumeClaim {

@@ -1,0 +1,135 @@
+// Must this claim's volume grow, by whom, and to what size (EXP-1 … EXP-7, table 13.4)? Pure.
+import { annotations, resizeConditions } from '../../api/annotations.ts'
+import { annotation, withCondition } from '../../api/meta.ts'
+import { compareQuantities } from '../../api/quantity.ts'
+import type { PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimCondition } from '../../api/types.ts'
+
+export type ResizeStatus =
+  | 'ControllerResizeInProgress'
+  | 'ControllerResizeInfeasible'
+  | 'NodeResizePending'
+  | 'NodeResizeInProgress'
+  | 'NodeResizeInfeasible'
+
+export type ExpansionPlan =
+  | { readonly kind: 'leave'; readonly rule: string }
+  /** The pair does not agree: a retry may find it mended. */
+  | { readonly kind: 'fail'; readonly rule: string; readonly message: string }
+  /** EXP-3: the driver that took the type over resizes; the claim is told its name. */
+  | { readonly kind: 'handOver'; readonly rule: string; readonly plugin: string; readonly driver: string }
+  /** EXP-4 */
+  | { readonly kind: 'external'; readonly rule: string }
+  /** EXP-5: all done, only the volume's annotation is left. */
+  | { readonly kind: 'tidy'; readonly rule: string }
+  /** The node must try again. */
+  | { readonly kind: 'rearmNode'; readonly rule: string }
+  | { readonly kind: 'expand'; readonly rule: string; readonly size: string }
+
+export interface ExpansionFacts {
+  readonly claim: PersistentVolumeClaim
+  readonly volume: PersistentVolume
+  /** The in-tree plugin name and CSI driver, if the source was moved to CSI. */
+  readonly migrated: { readonly plugin: string; readonly driver: string } | undefined
+  /** Can one of our own plugins grow it? */
+  readonly expandable: boolean
+}
+
+export function planExpansion({ claim, volume, migrated, expandable }: ExpansionFacts): ExpansionPlan {
+  if (claim.status?.phase !== 'Bound') return { kind: 'leave', rule: 'EXP-1' }
+  const ref = volume.spec.claimRef
+  if (ref?.namespace !== claim.metadata.namespace || ref?.uid !== claim.metadata.uid) {
+    const message = `persistent Volume is not bound to PVC being updated : ${claim.metadata.namespace}/${claim.metadata.name}`
+    return { kind: 'fail', rule: 'EXP-2', message }
+  }
+  const request = claim.spec.resources?.requests?.['storage']
+  const shown = claim.status.capacity?.['storage']
+  const half = annotation(volume, annotations.preResizeCapacity) !== undefined
+  if (compareQuantities(request, shown) <= 0 && !half) return { kind: 'leave', rule: 'EXP-2' }
+  if (migrated !== undefined) return { kind: 'handOver', rule: 'EXP-3', ...migrated }
+  if (!expandable) {
+    // An expansion that only the node has to finish is announced, too: the resizer tidies up behind it.
+    return { kind: 'external', rule: 'EXP-4' }
+  }
+  const size = volume.spec.capacity?.['storage']
+  if (compareQuantities(shown, request) >= 0 && compareQuantities(shown, size) >= 0)
+    return { kind: 'tidy', rule: 'EXP-5' }
+  return planSize(claim, size, request ?? '0')
+}
+
+/** Table 13.4, the controller's column. */
+function planSize(claim: PersistentVolumeClaim, size: string | undefined, request: string): ExpansionPlan {
+  const allocated = claim.status?.allocatedResources?.['storage']
+  const status = claim.status?.allocatedResourceStatuses?.['storage'] as ResizeStatus | undefined
+  const expand = (to: string): ExpansionPlan => ({ kind: 'expand', rule: 'EXP-5', size: to })
+  const isSmaller = compareQuantities(size, request) < 0
+  switch (status) {
+    case undefined:
+      return expand(isSmaller ? request : (allocated ?? request))
+    case 'ControllerResizeInfeasible':
+      return expand(isSmaller ? request : (allocated ?? request))
+    case 'ControllerResizeInProgress':
+      return expand(allocated ?? request)
+    case 'NodeResizePending':
+    case 'NodeResizeInProgress':
+      return isSmaller ? expand(allocated ?? request) : { kind: 'leave', rule: 'EXP-5' }
+    case 'NodeResizeInfeasible':
+      return isSmaller ? expand(allocated ?? request) : { kind: 'rearmNode', rule: 'EXP-5' }
+    default:
+      return status satisfies never
+  }
+}
+
+/** The claim while the storage grows: size promised, status and condition say so; old conditions are replaced (W-32). */
+export function claimGrowing(claim: PersistentVolumeClaim, size: string, now: string): PersistentVolumeClaim {
+  const same =
+    claim.status?.allocatedResources?.['storage'] === size &&
+    claim.status?.allocatedResourceStatuses?.['storage'] === 'ControllerResizeInProgress'
+  if (same) return claim
+  return {
+    ...claim,
+    status: {
+      ...claim.status,
+      allocatedResources: { ...claim.status?.allocatedResources, storage: size },
+      allocatedResourceStatuses: { ...claim.status?.allocatedResourceStatuses, storage: 'ControllerResizeInProgress' },
+      conditions: withCondition(otherConditions(claim), { type: 'Resizing', status: 'True', lastTransitionTime: now }),
+    },
+  }
+}
+
+/** The node's turn. */
+export function claimHandedToNode(claim: PersistentVolumeClaim, now: string): PersistentVolumeClaim {
+  return {
+    ...claim,
+    status: {
+      ...claim.status,
+      allocatedResourceStatuses: { ...claim.status?.allocatedResourceStatuses, storage: 'NodeResizePending' },
+      conditions: withCondition(claim.status?.conditions, {
+        type: 'FileSystemResizePending',
+        status: 'True',
+        lastTransitionTime: now,
+        message: 'Waiting for user to (re-)start a pod to finish file system resize of volume on node.',
+      }),
+    },
+  }
+}
+
+/** EXP-6: allocatedResources stays; the status entry and the four conditions go. */
+export function claimGrown(claim: PersistentVolumeClaim, size: string): PersistentVolumeClaim {
+  const { storage: _done, ...statuses } = claim.status?.allocatedResourceStatuses ?? {}
+  const { allocatedResourceStatuses: _old, conditions: _before, ...status } = claim.status ?? {}
+  const conditions = otherConditions(claim)
+  return {
+    ...claim,
+    status: {
+      ...status,
+      capacity: { ...claim.status?.capacity, storage: size },
+      ...(Object.keys(statuses).length === 0 ? {} : { allocatedResourceStatuses: statuses }),
+      ...(conditions.length === 0 ? {} : { conditions }),
+    },
+  }
+}
+
+function otherConditions(claim: PersistentVolumeClaim): readonly PersistentVolumeClaimCondition[] {
+  const resizing: readonly string[] = resizeConditions
+  return (claim.status?.conditions ?? []).filter(({ type }) => !resizing.includes(type))
+}
