@@ -1,0 +1,70 @@
+// Which files does a ConfigMap or a Secret become? All its keys, or the keys its items name (CONF-6).
+// Reading the objects is here too: a missing optional object is an empty one.
+
+import { Buffer } from 'node:buffer'
+import type { ConfigMap, KeyToPath, Secret } from '../../api/types.ts'
+import type { Client } from '../../client/client.ts'
+import type { Payload, PayloadFile } from '../../host/atomic-files.ts'
+import { isNotFound, refuse, toVolumeError } from '../errors.ts'
+
+export interface KeyedSource {
+  readonly name: string
+  readonly items?: readonly KeyToPath[] | undefined
+  readonly optional?: boolean | undefined
+}
+
+export interface FetchRequest {
+  readonly source: KeyedSource
+  readonly namespace: string
+  readonly defaultMode: number
+}
+
+export async function configMapPayload(client: Client, request: FetchRequest, signal: AbortSignal): Promise<Payload> {
+  const { source, namespace } = request
+  const found = await optional(source, 'configmap', () =>
+    client.get('ConfigMap', { namespace, name: source.name }, signal),
+  )
+  return pick(bytesOfConfigMap(found), request, (key) => `configmap references non-existent config key: ${key}`)
+}
+
+export async function secretPayload(client: Client, request: FetchRequest, signal: AbortSignal): Promise<Payload> {
+  const { source, namespace } = request
+  const found = await optional(source, 'secret', () => client.get('Secret', { namespace, name: source.name }, signal))
+  return pick(bytesOfSecret(found), request, (key) => `references non-existent secret key: ${key}`)
+}
+
+async function optional<T>(source: KeyedSource, kind: string, fetch: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await fetch()
+  } catch (error) {
+    if (!isNotFound(error)) throw toVolumeError(error)
+    if (source.optional === true) return undefined
+    throw refuse('ObjectMissing', `${kind} "${source.name}" not found`, 'untried', ['notFound'])
+  }
+}
+
+function bytesOfConfigMap(object: ConfigMap | undefined): ReadonlyMap<string, Uint8Array> {
+  const result = new Map<string, Uint8Array>()
+  for (const [key, text] of Object.entries(object?.data ?? {})) result.set(key, Buffer.from(text))
+  for (const [key, text] of Object.entries(object?.binaryData ?? {})) result.set(key, Buffer.from(text, 'base64'))
+  return result
+}
+
+function bytesOfSecret(object: Secret | undefined): ReadonlyMap<string, Uint8Array> {
+  return new Map(Object.entries(object?.data ?? {}).map(([key, text]) => [key, Buffer.from(text, 'base64')]))
+}
+
+function pick(data: ReadonlyMap<string, Uint8Array>, request: FetchRequest, missing: (key: string) => string): Payload {
+  const { source, defaultMode } = request
+  const payload = new Map<string, PayloadFile>()
+  if (source.items === undefined || source.items.length === 0) {
+    for (const [key, bytes] of data) payload.set(key, { bytes, mode: defaultMode })
+    return payload
+  }
+  for (const { key, path, mode } of source.items) {
+    const bytes = data.get(key)
+    if (bytes !== undefined) payload.set(path, { bytes, mode: mode ?? defaultMode })
+    else if (source.optional !== true) throw refuse('KeyMissing', missing(key), 'untried', ['notFound'])
+  }
+  return payload
+}

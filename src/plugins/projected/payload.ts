@@ -1,0 +1,88 @@
+// Which files does a projected volume hold? Its sources merged in order, the later wins; all failures told at once (CONF-8).
+
+import type { VolumeProjection } from '../../api/types.ts'
+import type { Payload, PayloadFile } from '../../host/atomic-files.ts'
+import type { MountRequest } from '../../volume/plugin.ts'
+import type { NodePluginDeps } from '../deps.ts'
+import { messageOf, refuse } from '../errors.ts'
+import { downwardPayload } from './downward-api.ts'
+import { aggregate } from './errors.ts'
+import { configMapPayload, secretPayload } from './keyed-objects.ts'
+import type { Tokens } from './tokens.ts'
+
+export interface ProjectionDeps extends Pick<NodePluginDeps, 'client' | 'allocatable'> {
+  readonly tokens: Tokens
+}
+
+export async function projectedPayload(
+  deps: ProjectionDeps,
+  sources: readonly VolumeProjection[],
+  request: MountRequest,
+  defaultMode: number,
+  signal: AbortSignal,
+): Promise<Payload> {
+  const merged = new Map<string, PayloadFile>()
+  const problems: string[] = []
+  for (const source of sources) {
+    try {
+      for (const [path, file] of await payloadOf(deps, source, request, defaultMode, signal)) merged.set(path, file)
+    } catch (error) {
+      problems.push(messageOf(error))
+    }
+  }
+  if (problems.length > 0) throw refuse('ProjectedSources', aggregate(problems), 'untried')
+  return merged
+}
+
+async function payloadOf(
+  deps: ProjectionDeps,
+  source: VolumeProjection,
+  request: MountRequest,
+  defaultMode: number,
+  signal: AbortSignal,
+): Promise<Payload> {
+  const { client } = deps
+  const { pod } = request
+  const namespace = pod.metadata.namespace ?? ''
+  const { secret, configMap, downwardAPI, serviceAccountToken } = source
+  if (secret !== undefined)
+    return secretPayload(client, { source: { ...secret, name: secret.name ?? '' }, namespace, defaultMode }, signal)
+  if (configMap !== undefined)
+    return configMapPayload(
+      client,
+      { source: { ...configMap, name: configMap.name ?? '' }, namespace, defaultMode },
+      signal,
+    )
+  if (downwardAPI !== undefined)
+    return downwardPayload(downwardAPI.items ?? [], { pod, defaultMode, allocatable: deps.allocatable() })
+  if (serviceAccountToken !== undefined) {
+    const token = await deps.tokens.tokenFor(pod, serviceAccountToken, signal)
+    return new Map([[serviceAccountToken.path, tokenFile(token, request, defaultMode)]])
+  }
+  // CONF-10: both need API kinds that this server does not serve.
+  if (source.clusterTrustBundle !== undefined) return trustBundlePayload(source.clusterTrustBundle)
+  if (source.podCertificate !== undefined)
+    throw refuse(
+      'NotSupported',
+      'podCertificate sources are not supported: there is no PodCertificateRequest API here',
+      'untried',
+    )
+  return new Map()
+}
+
+/** CONF-9: a token is for its user alone; the fsGroup pass later lifts 0600 to 0640. */
+function tokenFile(token: string, { ownership }: MountRequest, defaultMode: number): PayloadFile {
+  const { fsUser, fsGroup } = ownership
+  const bytes = new TextEncoder().encode(token)
+  const mode = fsUser !== undefined || fsGroup !== undefined ? 0o600 : defaultMode
+  return fsUser === undefined ? { bytes, mode } : { bytes, mode, uid: fsUser }
+}
+
+function trustBundlePayload(source: NonNullable<VolumeProjection['clusterTrustBundle']>): Payload {
+  if (source.optional === true) return new Map([[source.path, { bytes: new Uint8Array(0), mode: 0o644 }]])
+  throw refuse(
+    'NotSupported',
+    'clusterTrustBundle sources are not supported: there is no ClusterTrustBundle API here',
+    'untried',
+  )
+}

@@ -1,0 +1,32 @@
+// The plugin `kubernetes.io/projected`: several API sources in one read-only directory in memory.
+
+import { pluginName } from '../../api/names.ts'
+import { definePlugin } from '../../volume/plugin.ts'
+import { hasSource } from '../../volume/spec.ts'
+import { refuse } from '../errors.ts'
+import type { ApiVolumeDeps } from './api-volume.ts'
+import { createApiVolume } from './api-volume.ts'
+import { defaultModeOf } from './modes.ts'
+import { projectedPayload } from './payload.ts'
+import { createTokens } from './tokens.ts'
+
+export default definePlugin({
+  name: pluginName('kubernetes.io/projected'),
+  source: 'projected',
+  traits: { mountOptions: false, remountOnPodUpdate: true },
+  volumeName: (spec) => spec.name,
+  node: (deps: ApiVolumeDeps) => {
+    const tokens = createTokens(deps)
+    return createApiVolume(deps, {
+      medium: 'Memory',
+      async payload(request, signal) {
+        if (!hasSource(request.spec, 'projected'))
+          throw refuse('WrongSource', `volume ${request.spec.name} is not projected`, 'untried')
+        const { sources = [], defaultMode } = request.spec.source.value
+        return projectedPayload({ ...deps, tokens }, sources, request, defaultModeOf(defaultMode), signal)
+      },
+      restored: () => ({ kind: 'projected', value: {} }),
+      unmounted: ({ pod }) => tokens.forget(pod),
+    })
+  },
+})
