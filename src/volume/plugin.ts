@@ -75,6 +75,8 @@ export interface Usage {
 }
 
 export interface NodePlugin {
+  /** NewMounter: refuses what cannot be mounted here at all, before anything is waited for or touched. */
+  prepare?(spec: VolumeSpec, signal: AbortSignal): Promise<void>
   mount(request: MountRequest, signal: AbortSignal): Promise<void>
   unmount(request: UnmountRequest, signal: AbortSignal): Promise<void>
   /** Where containers find the volume; the target itself unless the plugin says otherwise (hostPath, csi). */

@@ -1,0 +1,166 @@
+// The plugin `kubernetes.io/local-volume`: a directory or a disk of this very node (LOCAL-1 … LOCAL-9).
+
+import { join, normalize } from 'node:path/posix'
+import { pluginName } from '../../api/names.ts'
+import type { PluginName } from '../../api/names.ts'
+import { cleanMountPoint, isMounted } from '../../host/clean-mount-point.ts'
+import { hasCode } from '../../host/host-error.ts'
+import { applyOwnership } from '../../host/ownership.ts'
+import { VolumeError } from '../../volume/effect.ts'
+import { eventReasons } from '../../volume/messages.ts'
+import { escapePlugin, globalDevicePath, globalPluginPath, podsDirectory } from '../../volume/paths.ts'
+import type {
+  BlockMapper,
+  DeviceMounter,
+  ExpandRequest,
+  MountRequest,
+  NodePlugin,
+  RestoreRequest,
+} from '../../volume/plugin.ts'
+import { definePlugin } from '../../volume/plugin.ts'
+import { hasSource } from '../../volume/spec.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+import type { NodePluginDeps } from '../deps.ts'
+import { bindForPod, mountDisk } from '../disk/device-mount.ts'
+import { messageOf, refuse, translated } from '../errors.ts'
+import { createKeyedLock } from '../keyed-lock.ts'
+import { mountOptionsOf } from '../mount-options.ts'
+import { restoredVolume } from '../restored.ts'
+import { filesystemUsage } from '../usage.ts'
+
+const name = pluginName('kubernetes.io/local-volume')
+type Deps = Pick<NodePluginDeps, 'host' | 'root' | 'clock'>
+
+export default definePlugin({
+  name,
+  source: 'local',
+  traits: { mountOptions: true, remountOnPodUpdate: false, accessModes: ['ReadWriteOnce'] },
+  volumeName: (spec) => spec.name,
+  supports: (spec) => spec.from === 'persistentVolume',
+  node: createLocalPlugin,
+})
+
+function createLocalPlugin(deps: Deps): NodePlugin {
+  const { host, root } = deps
+  const lock = createKeyedLock()
+  const device: DeviceMounter = {
+    path: (spec) => devicePath(root, spec),
+    mount: ({ spec, path }, signal) =>
+      translated(async () => {
+        if ((await sourceKind(deps, spec, signal)) === 'directory') return
+        const options = mountOptionsOf(spec, spec.readOnly ? ['ro'] : [])
+        await mountDisk(
+          host,
+          { device: sourceOf(spec).path, target: path, fsType: sourceOf(spec).fsType ?? '', options },
+          signal,
+        )
+      }),
+    unmount: ({ path }, signal) =>
+      translated(async () => {
+        // LOCAL-6: directory sources were never mounted by us; nothing outside our own place is ever unmounted.
+        if (path.startsWith(`${mountsDirectory(root)}/`)) await cleanMountPoint(host, path, {}, signal)
+      }),
+  }
+  const block: BlockMapper = {
+    // LAYOUT-6: here, and only here, the plugin's name is escaped.
+    globalMapPath: (spec) => globalDevicePath(root, escapePlugin(name) as PluginName, spec.name),
+    devicePath: (spec) => join('/', normalize(sourceOf(spec).path)),
+  }
+  return {
+    prepare: (spec, signal) => translated(async () => void (await sourceKind(deps, spec, signal))),
+    mount: (request, signal) => translated(() => lock.run(request.spec.name, () => mount(deps, request, signal))),
+    unmount: ({ target }, signal) => translated(() => cleanMountPoint(host, target, {}, signal)),
+    readOnly: (spec) => spec.readOnly,
+    device: (spec) => (spec.mode === 'Filesystem' ? device : undefined),
+    block: (spec) => (spec.mode === 'Block' ? block : undefined),
+    restore: (request, signal) => translated(() => restore(deps, request, signal)),
+    expand: (request, signal) => translated(() => expand(deps, request, signal)),
+    requiresResize: () => true,
+    usage: ({ path }, signal) => translated(() => filesystemUsage(deps, path, signal)),
+  }
+}
+
+async function mount(deps: Deps, request: MountRequest, signal: AbortSignal): Promise<void> {
+  const { host, root } = deps
+  const { spec, target, ownership, notify } = request
+  const source = (await sourceKind(deps, spec, signal)) === 'directory' ? sourceOf(spec).path : devicePath(root, spec)
+  if (await isMounted(host, target, signal)) return
+  const { fsGroup } = ownership
+  const shared = fsGroup !== undefined && (await hasOtherPods(deps, source, target, signal))
+  if (shared) {
+    const { gid } = await host.files.stat(source, signal)
+    const message = `The requested fsGroup is ${fsGroup}, but the volume ${spec.name} has GID ${gid}. The volume may not be shareable.`
+    if (gid !== fsGroup) notify({ type: 'Warning', reason: eventReasons.alreadyMounted, message })
+  }
+  await bindForPod(host, { source, target, options: mountOptionsOf(spec), readOnly: spec.readOnly }, signal)
+  // LOCAL-5: only the first pod sets the group, for others may be at work in there.
+  if (spec.readOnly || shared) return
+  try {
+    await applyOwnership(
+      host.files,
+      { root: target, gid: fsGroup, policy: ownership.changePolicy, readOnly: false },
+      signal,
+    )
+  } catch (error) {
+    throw new VolumeError('OwnershipFailed', messageOf(error), { effect: 'unknown', cause: error })
+  }
+}
+
+async function hasOtherPods(
+  { host, root }: Deps,
+  source: string,
+  target: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const references = await host.mounts.references(source, signal)
+  return references.some((path) => path !== target && path.startsWith(`${podsDirectory(root)}/`))
+}
+
+/** LOCAL-2 */
+async function sourceKind(
+  { host }: Pick<Deps, 'host'>,
+  spec: VolumeSpec,
+  signal: AbortSignal,
+): Promise<'directory' | 'blockDevice'> {
+  const { path } = sourceOf(spec)
+  if (path === '' || path.split('/').includes('..'))
+    throw refuse('InvalidPath', `invalid path: ${path} for local volume ${spec.name}`)
+  try {
+    const { kind } = await host.files.stat(path, signal)
+    if (kind === 'directory' || kind === 'blockDevice') return kind
+  } catch (error) {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR'))
+      throw refuse('PathMissing', `path "${path}" does not exist`, 'none', ['notFound'])
+    throw error
+  }
+  throw refuse('WrongType', 'only directory and block device are supported')
+}
+
+/** LOCAL-7: the device behind the mount if there is one; an empty path is good enough for cleaning up. */
+async function restore({ host, root }: Deps, request: RestoreRequest, signal: AbortSignal): Promise<VolumeSpec> {
+  let path = ''
+  if (request.mode === 'Filesystem' && (await isMounted(host, request.path, signal))) {
+    const references = await host.mounts.references(request.path, signal)
+    const ours = references.some((one) => one.startsWith(`${mountsDirectory(root)}/`))
+    if (ours) path = (await host.mounts.info(request.path, signal)).source
+  }
+  return restoredVolume(request, { kind: 'local', value: { path } })
+}
+
+/** LOCAL-9 */
+async function expand(deps: Deps, request: ExpandRequest, signal: AbortSignal): Promise<bigint> {
+  const { spec, newBytes } = request
+  if (spec.mode === 'Block' || (await sourceKind(deps, spec, signal)) === 'directory') return newBytes
+  const { filesystems } = deps.host
+  const [device, mountPath] = [sourceOf(spec).path, request.stagingPath ?? devicePath(deps.root, spec)]
+  if (await filesystems.mayGrow(device, mountPath, signal)) await filesystems.grow({ device, mountPath }, signal)
+  return newBytes
+}
+
+const mountsDirectory = (root: string): string => globalPluginPath(root, name, 'mounts')
+const devicePath = (root: string, spec: VolumeSpec): string => join(mountsDirectory(root), spec.name)
+
+function sourceOf(spec: VolumeSpec) {
+  if (!hasSource(spec, 'local')) throw refuse('WrongSource', `volume ${spec.name} is no local volume`, 'untried')
+  return spec.source.value
+}
