@@ -1,0 +1,68 @@
+// May this object be stored? The entry to validation: per kind, on create and on update. Errors come in Kubernetes'
+// words; field-errors.ts turns them into the 422 answer.
+import type { FieldError } from '../field-errors.ts'
+import { kinds } from '../kinds.ts'
+import type { KindMap, KindName } from '../kinds.ts'
+import { validateClaim, validateClaimStatusUpdate, validateClaimUpdate } from './claim.ts'
+import { coreKinds } from './core-kinds.ts'
+import { isLabel, isSubdomain } from './formats.ts'
+import { validateMetadata, validateMetadataUpdate } from './metadata.ts'
+import { validateVolume, validateVolumeUpdate } from './persistent-volume.ts'
+import { validatePod, validatePodUpdate } from './pod.ts'
+import { snapshotKinds } from './snapshots.ts'
+import { storageKinds } from './storage-kinds.ts'
+
+/** What a kind demands beyond its metadata. */
+export interface KindRules<T> {
+  /** The object by itself: checked on create and again on every update of the main resource. */
+  whole?(object: T): readonly FieldError[]
+  /** What may not change. */
+  change?(next: T, previous: T): readonly FieldError[]
+  /** A write through /status. */
+  status?(next: T, previous: T): readonly FieldError[]
+}
+
+export type RulesByKind = { readonly [Name in KindName]?: KindRules<KindMap[Name]> }
+
+const rules: RulesByKind = {
+  ...storageKinds,
+  ...snapshotKinds,
+  ...coreKinds,
+  PersistentVolume: { whole: validateVolume, change: validateVolumeUpdate },
+  PersistentVolumeClaim: {
+    whole: validateClaim,
+    change: validateClaimUpdate,
+    status: validateClaimStatusUpdate,
+  },
+  Pod: { whole: validatePod, change: validatePodUpdate },
+}
+
+export function validateCreate<K extends KindName>(kind: K, object: KindMap[K]): readonly FieldError[] {
+  return [...validateMetadata(object.metadata, metadataRules(kind)), ...(rulesOf(kind).whole?.(object) ?? [])]
+}
+
+/**
+ * `subresource` is undefined for the main resource. Subresources other than status (binding, eviction, token) are
+ * checked for their metadata only: who offers them knows what they change.
+ */
+export function validateUpdate<K extends KindName>(
+  kind: K,
+  next: KindMap[K],
+  previous: KindMap[K],
+  subresource?: string,
+): readonly FieldError[] {
+  const errors = validateMetadataUpdate(next.metadata, previous.metadata)
+  const { whole, change, status } = rulesOf(kind)
+  if (subresource === 'status') return [...errors, ...(status?.(next, previous) ?? [])]
+  if (subresource !== undefined) return errors
+  return [...errors, ...(whole?.(next) ?? []), ...(change?.(next, previous) ?? [])]
+}
+
+function rulesOf<K extends KindName>(kind: K): KindRules<KindMap[K]> {
+  const table: { readonly [Name in KindName]?: KindRules<KindMap[Name]> } = rules
+  return table[kind] ?? {}
+}
+
+function metadataRules(kind: KindName) {
+  return { namespaced: kinds[kind].namespaced, name: kind === 'Namespace' ? isLabel : isSubdomain }
+}
