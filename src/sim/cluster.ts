@@ -255,14 +255,14 @@ async function setUpCluster(admin: Client, nodeNames: readonly string[]): Promis
   for (const name of nodeNames) await addNode(admin, name)
 }
 
-/** A Node object as its agent would register it. */
+/** A Node object as it is registered; that it is ready, its agent says. */
 export async function addNode(admin: Client, name: string): Promise<void> {
   const annotations = { [managedAnnotation]: 'true' }
   await admin.create('Node', { apiVersion: 'v1', kind: 'Node', metadata: { name, annotations }, spec: {} })
-  await setReady(admin, name, true)
 }
 
-export async function setReady(admin: Client, name: string, ready: boolean): Promise<void> {
-  const status = { conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }] }
+/** Nobody has heard from the node for a while. */
+export async function setNotReady(admin: Client, name: string): Promise<void> {
+  const status = { conditions: [{ type: 'Ready', status: 'Unknown' }] }
   await admin.patch('Node', { name }, { type: 'merge', body: { status } }, { subresource: 'status' })
 }

@@ -4,7 +4,7 @@ import { isNotFound } from '../api/status-error.ts'
 import type { PersistentVolume, Pod } from '../api/types.ts'
 import { outOfServiceTaint } from '../controllers/attachment/nodes.ts'
 import type { Cluster } from './cluster.ts'
-import { addNode, setReady } from './cluster.ts'
+import { addNode, setNotReady } from './cluster.ts'
 import { modelDriver } from './model/plugin.ts'
 
 export interface Workload {
@@ -199,7 +199,7 @@ async function continueOutages(cluster: Cluster, outages: Map<string, Outage>): 
       outage.notReadyAt = undefined
       cluster.trace.line('node lost', { node, kind: outage.kind })
       if (outage.kind === 'deleted') await cluster.admin.remove('Node', { name: node })
-      else await setReady(cluster.admin, node, false)
+      else await setNotReady(cluster.admin, node)
     }
     if (outage.evictAt !== undefined && now >= outage.evictAt && outage.notReadyAt === undefined) {
       outage.evictAt = undefined
@@ -231,7 +231,6 @@ async function endOutage(cluster: Cluster, outages: Map<string, Outage>, node: s
   if (outage?.kind === 'deleted' && outage.notReadyAt === undefined) await addNode(cluster.admin, node)
   cluster.trouble.set(node, cluster.clock.now())
   cluster.cutOff(node, false)
-  await setReady(cluster.admin, node, true)
 }
 
 async function setTaint({ admin, trace }: Cluster, node: string, present: boolean): Promise<void> {

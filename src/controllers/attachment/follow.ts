@@ -63,11 +63,11 @@ export async function followCluster(deps: FollowDeps): Promise<void> {
   const followNode = nodeFollower(deps, (node) => {
     for (const pod of podsByNode.get(node)) pods.seen(pod)
   })
-  const subscriptions = [caches.nodes.subscribe(followNode)]
   for (const attachment of caches.attachments.items.values()) {
     recoverAttachment(actual, attachment, lookups.volume, registry)
   }
-  subscriptions.push(
+  const subscriptions = [
+    caches.nodes.subscribe(followNode),
     caches.pods.subscribe((change) => (change.object ? pods.seen(change.object) : pods.gone(change.previous))),
     caches.claims.subscribe(({ key, object }) => {
       if (object?.status?.phase === 'Bound') podsOf(key)
@@ -85,7 +85,7 @@ export async function followCluster(deps: FollowDeps): Promise<void> {
       // What became attachable is wanted now; only a driver that appears or changes can do that.
       if (change.kind !== 'added') for (const pod of caches.pods.items.values()) pods.seen(pod)
     }),
-  )
+  ]
   for (const volume of actual.items.keys()) wake(volume)
   signal.addEventListener('abort', () => subscriptions.forEach((each) => each[Symbol.dispose]()), { once: true })
 }
@@ -99,7 +99,9 @@ function nodeFollower(deps: FollowDeps, becameManaged: (node: NodeName) => void)
     const before = nodes.items.get(name)
     if (change.object) {
       versions.set(name, change.object.metadata.resourceVersion)
-      nodes.apply({ kind: 'nodeSeen', name, node: change.object })
+      // A node we never heard of, to which something was attached before we started.
+      const fresh = before === undefined && [...index.attachedTo(name)].length > 0
+      nodes.apply({ kind: 'nodeSeen', name, node: change.object, fresh })
       if (change.kind === 'added') nodeStatus.nodeAppeared(name, change.object)
       if (!before?.managed && nodes.items.get(name)?.managed) becameManaged(name)
     } else {

@@ -18,12 +18,15 @@ export interface NodeRecord {
   readonly inUse: ReadonlySet<string>
   /** The object vanished without telling its last state: it may use anything that is attached. */
   readonly inUseUnknown: boolean
+  /** What it uses is what an earlier object of this name said; this one has not spoken yet. */
+  readonly carried: boolean
   /** Counts what we heard of this node. */
   readonly version: number
 }
 
 export type NodeEvent =
-  | { readonly kind: 'nodeSeen'; readonly name: NodeName; readonly node: Node }
+  /** `fresh`: we have just started and know nothing of the time before. */
+  | { readonly kind: 'nodeSeen'; readonly name: NodeName; readonly node: Node; readonly fresh?: boolean }
   /** `last` is the final state, if the deletion told it. */
   | { readonly kind: 'nodeGone'; readonly name: NodeName; readonly last: Node | undefined }
   | { readonly kind: 'nodeForgotten'; readonly name: NodeName }
@@ -40,9 +43,9 @@ export const outOfServiceTaint = 'node.kubernetes.io/out-of-service'
 export function reduceNode(item: NodeRecord | undefined, event: NodeEvent): NodeRecord | undefined {
   switch (event.kind) {
     case 'nodeSeen':
-      return seen(item, event.node, true)
+      return seen(item, event.node, true, event.fresh === true)
     case 'nodeGone':
-      if (event.last) return seen(item, event.last, false)
+      if (event.last) return seen(item, event.last, false, false)
       if (!item) return undefined
       return {
         ...item,
@@ -76,18 +79,24 @@ export function factsOf(
   return { exists, ready, outOfService, inUse: inUse.has(volume) || inUseUnknown || silent }
 }
 
-function seen(item: NodeRecord | undefined, node: Node, exists: boolean): NodeRecord {
+function seen(item: NodeRecord | undefined, node: Node, exists: boolean, fresh: boolean): NodeRecord {
   const { annotations, uid } = node.metadata
-  const ready = node.status?.conditions?.find((condition) => condition.type === 'Ready')?.status === 'True'
+  const condition = node.status?.conditions?.find(({ type }) => type === 'Ready')
+  // A Node object that was made anew says nothing of what its machine still has mounted, until the machine itself has
+  // spoken: its first status brings the Ready condition and what it uses in one write. Until then the old words count.
+  const silent = condition === undefined
+  const remade = silent && item !== undefined && (item.uid !== uid || item.carried)
+  const listed = node.status?.volumesInUse ?? []
   return {
     exists,
     uid: uid ?? '',
     managed: (item?.managed ?? false) || annotations?.[managedAnnotation] !== undefined,
     // A missing object or a missing condition counts as unhealthy (ADR-2 step 5); any effect and value of the taint counts.
-    ready: exists && ready,
+    ready: exists && condition?.status === 'True',
     outOfService: exists && (node.spec?.taints ?? []).some((taint) => taint.key === outOfServiceTaint),
-    inUse: sameOrNew(item?.inUse, node.status?.volumesInUse ?? []),
-    inUseUnknown: false,
+    inUse: sameOrNew(item?.inUse, remade ? [...item.inUse.union(new Set(listed))] : listed),
+    inUseUnknown: silent && (fresh || (remade && item.inUseUnknown)),
+    carried: silent && (fresh || remade),
     version: (item?.version ?? 0) + 1,
   }
 }

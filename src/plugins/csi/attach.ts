@@ -3,12 +3,14 @@
 //
 // 1. The object's name follows from volume, driver and node, so that a restart repeats the same request (decision A.8).
 // 2. Only the attacher's word ends the wait: attached, an error, the object's removal, or two minutes.
-// 3. A detach is over when the cache has seen the object go: the next attach must not find its ghost.
+// 3. The cache may lag behind: an object found in it is read live once, and its absence counts only from there on. (Without
+//    this the simulator let a pod mount a volume whose attachment was being removed.)
 import { createHash } from 'node:crypto'
 import { isAlreadyExists, isNotFound, StatusError } from '../../api/status-error.ts'
 import type { CSIPersistentVolumeSource, VolumeAttachment } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { Informer, Informers } from '../../client/informer.ts'
+import { versionOf } from '../../client/versions.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { DeadlineExceeded } from '../../clock/clock.ts'
 import { VolumeError } from '../../volume/effect.ts'
@@ -68,18 +70,26 @@ function createAttacher(
       throw new VolumeError('AttacherSilent', late, { effect: 'unknown', cause: error })
     })
   }
+  const caughtUp = (object: VolumeAttachment, signal: AbortSignal) => attachments.reached(versionOf(object), signal)
+
+  /** The object exists, and the cache is not older than that: an object on its way out must not pass for one that stays. */
+  const present = async (name: string, object: VolumeAttachment, signal: AbortSignal): Promise<void> => {
+    const known = attachments.get(name) && (await getOrNothing(client, name, signal))
+    if (known) return caughtUp(known, signal)
+    // Not under the caller's signal: who gives up waiting will remove the object next, and a creation still under way
+    // could then arrive after its own removal.
+    using deadline = clock.deadline(createTimeoutMs, never)
+    const made = (await createOnce(client, object, deadline.signal)) ?? (await getOrNothing(client, name, signal))
+    if (made) return caughtUp(made, signal)
+    throw new VolumeError('AttachmentRemoved', 'volume attachment has just been deleted', { effect: 'unknown' })
+  }
   return {
     async attach({ spec, node }, signal) {
       const source = persistentSource(spec)
       if (!source) throw new VolumeError('NotAttachable', 'an inline CSI volume is not attached', { effect: 'untried' })
       const { driver, volumeHandle } = source
       const name = attachmentName(volumeHandle, driver, node)
-      if (!attachments.get(name)) {
-        // Not under the caller's signal: who gives up waiting will remove the object next, and a creation still under way
-        // could then arrive after its own removal.
-        using deadline = clock.deadline(createTimeoutMs, never)
-        await createOnce(client, attachment(name, spec, driver, node), deadline.signal)
-      }
+      await present(name, attachment(name, spec, driver, node), signal)
       const late = `timed out waiting for external-attacher of ${driver} CSI driver to attach volume ${volumeHandle}`
       await wait(name, late, signal, attachVerdict)
       return ''
@@ -91,7 +101,9 @@ function createAttacher(
         throw new VolumeError('NotAVolumeName', message, { effect: 'untried' })
       }
       const name = attachmentName(volumeHandle, driver, node)
-      await removeOnce(client, name, signal)
+      const held = await removeOnce(client, name, signal)
+      if (!held) return
+      await caughtUp(held, signal)
       const late = `timed out waiting for external-attacher of ${driver} CSI driver to detach volume ${volumeHandle}`
       await wait(name, late, signal, detachVerdict)
     },
@@ -188,20 +200,26 @@ function attachment(name: string, spec: VolumeSpec, driver: string, node: string
   }
 }
 
-async function createOnce(client: Client, object: VolumeAttachment, signal: AbortSignal): Promise<void> {
+/** What was made, undefined if it was there already. */
+async function createOnce(
+  client: Client,
+  object: VolumeAttachment,
+  signal: AbortSignal,
+): Promise<VolumeAttachment | undefined> {
   try {
-    await client.create('VolumeAttachment', object, {}, signal)
+    return await client.create('VolumeAttachment', object, {}, signal)
   } catch (error) {
-    if (isAlreadyExists(error)) return
+    if (isAlreadyExists(error)) return undefined
     throw asked(error)
   }
 }
 
-async function removeOnce(client: Client, name: string, signal: AbortSignal): Promise<void> {
+/** The object as long as somebody holds it, undefined when it is gone. */
+async function removeOnce(client: Client, name: string, signal: AbortSignal): Promise<VolumeAttachment | undefined> {
   try {
-    await client.remove('VolumeAttachment', { name }, {}, signal)
+    return await client.remove('VolumeAttachment', { name }, {}, signal)
   } catch (error) {
-    if (isNotFound(error)) return
+    if (isNotFound(error)) return undefined
     throw asked(error)
   }
 }

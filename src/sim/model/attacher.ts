@@ -75,7 +75,7 @@ export function createModelAttacher(deps: ModelAttacherDeps): AsyncDisposable {
     const status =
       answer === 'fine'
         ? { attached: true, attachError: null }
-        : { attached: false, attachError: { message: `simulated: the storage said no`, time: timestamp(clock.now()) } }
+        : { attachError: { message: `simulated: the storage said no`, time: timestamp(clock.now()) } }
     await client.patch(
       'VolumeAttachment',
       { name },

@@ -1,5 +1,6 @@
 // What does a node do with volumes? The node's half of the safety protocol in miniature (rules NSP-2, NSP-3, NSP-8, DES-6):
 // report in use, read what is attached, mount, run; stop, unmount, report again. The machine outlives its agent.
+import { conditionIsTrue } from '../../api/meta.ts'
 import { isNotFound } from '../../api/status-error.ts'
 import type { Pod } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
@@ -71,16 +72,21 @@ export function createModelNode(deps: ModelNodeDeps): AsyncDisposable {
       const mounted = await mountWanted(signal)
       const unmounted = await unmountUnwanted(signal)
       const started = await startReady(deps, pods.items.values(), volumesOf, signal)
-      await finishLeaving(deps, pods.items.values(), volumesOf, signal)
+      await finishLeaving(deps, pods.items.values(), volumesOf, wantedNow(), signal)
       return stopped || mounted || unmounted || started ? { again: clock.now() } : undefined
     },
   })
   const report = async (signal: AbortSignal) => {
     const volumesInUse = [...wantedNow().union(machine.mounted)].toSorted()
     const text = volumesInUse.join(' ')
-    if (text === reported) return
+    const known = self.get(name)
+    if (!known) return
+    const ready = conditionIsTrue(known.status?.conditions, 'Ready')
+    if (text === reported && ready) return
     reported = undefined
-    const patch = { type: 'merge', body: { status: { volumesInUse } } } as const
+    // Whether it is well and what it uses are told in one breath: who hears the one has heard the other.
+    const conditions = [{ type: 'Ready', status: 'True' }]
+    const patch = { type: 'merge', body: { status: { conditions, volumesInUse } } } as const
     await deps.client.patch('Node', { name }, patch, { subresource: 'status' }, signal)
     reported = text
   }
@@ -178,13 +184,13 @@ async function finishLeaving(
   { client, clock, machine }: ModelNodeDeps,
   pods: Iterable<Pod>,
   volumesOf: Map<string, readonly string[]>,
+  wanted: ReadonlySet<string>,
   signal: AbortSignal,
 ): Promise<void> {
-  const used = new Set([...machine.running.values()].flat())
   for (const pod of [...pods]) {
     const uid = pod.metadata.uid ?? ''
     if (!pod.metadata.deletionTimestamp || machine.running.has(uid)) continue
-    const own = (volumesOf.get(uid) ?? []).filter((volume) => !used.has(volume))
+    const own = (volumesOf.get(uid) ?? []).filter((volume) => !wanted.has(volume))
     if (own.some((volume) => machine.mounted.has(volume))) continue
     const finishedAt = timestamp(clock.now())
     const state = { terminated: { exitCode: 0, reason: 'Completed', startedAt: finishedAt, finishedAt } }
