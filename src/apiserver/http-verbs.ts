@@ -138,6 +138,7 @@ async function watch(deps: VerbDeps, route: ResourceRoute, call: HttpCall): Prom
     ...options,
     ...(named === undefined ? {} : { fieldSelector: named }),
     allowBookmarks: parseFlag(query.get('allowWatchBookmarks')),
+    fromNow: parseFlag(query.get('allowWatchBookmarks')),
     ...(sendInitial === null ? {} : { sendInitialEvents: parseFlag(sendInitial) }),
     timeoutMs: seconds ? seconds * 1000 : watchMinimumMs + context.random.below(watchMinimumMs),
   }

@@ -1,10 +1,12 @@
 // What do the kinds themselves demand of an object? Reading, defaults, validation and field owners, as the verbs need them:
 // errors become StatusErrors, unknown fields become errors or warnings.
 import { applyDefaults as defaultsOf } from '../api/defaults/defaults.ts'
+import { invalidObject } from '../api/field-errors.ts'
 import type { KindInfo, KindMap, KindName } from '../api/kinds.ts'
 import type { KubeObject } from '../api/meta.ts'
 import { ReadError, readObject as readTyped, readPartial } from '../api/schema/check.ts'
 import { badRequest } from '../api/status-error.ts'
+import { validateCreate, validateUpdate } from '../api/validation/validate.ts'
 import type { Loose } from './objects.ts'
 import type { FieldValidation } from './options.ts'
 import { updateManagedFields } from './patch/managed-fields.ts'
@@ -78,14 +80,26 @@ export function applyDefaults(info: KindInfo, object: KubeObject): KubeObject {
   return defaultsOf(kind, object as KindMap[typeof kind]) // it was read as this kind
 }
 
-export function checkCreate(_info: KindInfo, _object: KubeObject): void {}
+export function checkCreate(info: KindInfo, object: KubeObject): void {
+  const kind: KindName = info.name
+  const errors = validateCreate(kind, object as KindMap[typeof kind]) // it was read as this kind
+  if (errors.length > 0) throw invalidObject(info, object.metadata.name ?? '', errors)
+}
 
 export function checkUpdate(
-  _info: KindInfo,
-  _next: KubeObject,
-  _current: KubeObject,
-  _subresource: string | undefined,
-): void {}
+  info: KindInfo,
+  next: KubeObject,
+  current: KubeObject,
+  subresource: string | undefined,
+): void {
+  const kind: KindName = info.name
+  type Known = KindMap[typeof kind] // both were read as this kind
+  // The version was compared before; by now the write is about the current one.
+  const { resourceVersion = '' } = current.metadata
+  const versioned = { ...next, metadata: { ...next.metadata, resourceVersion } }
+  const errors = validateUpdate(kind, versioned as Known, current as Known, subresource)
+  if (errors.length > 0) throw invalidObject(info, current.metadata.name, errors)
+}
 
 /** Empty labels, annotations, finalizers and owners are the same as none. */
 export function tidyMetadata(object: KubeObject): KubeObject {

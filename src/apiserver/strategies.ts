@@ -36,6 +36,13 @@ export function hasStatus(info: KindInfo): boolean {
   return info.subresources.some(({ name }) => name === 'status')
 }
 
+/** What a creator says about the status of a kind that has one of its own is not listened to. */
+export function withoutForeignStatus(info: KindInfo, object: KubeObject): KubeObject {
+  if (!hasStatus(info) || statusOfCreator.has(info.name)) return object
+  const { status: _status, ...rest } = object as KubeObject & Loose
+  return rest
+}
+
 /** The object as it will be stored: system metadata set, foreign claims about the status dropped. */
 export function prepareForCreate(info: KindInfo, object: KubeObject, stamp: Stamp): KubeObject {
   const metadata: Record<string, unknown> = { ...object.metadata }

@@ -16,17 +16,18 @@ import { deleteObject, foregroundFinalizer, orphanFinalizer } from '../verbs/del
 import { changeObject } from '../verbs/update.ts'
 import type { Dependent, OwnerGraph } from './owners.ts'
 import { createOwnerGraph, kindOfKey } from './owners.ts'
+import type { Retries } from './retries.ts'
+import { createRetries } from './retries.ts'
 
 export interface LifecycleDeps {
   readonly context: ServerContext
   readonly log: Log
 }
 
-const retryMs = 1_000
-
 /** Runs until the signal aborts. A change is looked at once; what fails is tried again a little later. */
 export async function collectGarbage(deps: LifecycleDeps, signal: AbortSignal): Promise<void> {
   const { context, log } = deps
+  const retries = createRetries(context.clock, signal)
   while (!signal.aborted) {
     try {
       const graph = createOwnerGraph()
@@ -38,10 +39,10 @@ export async function collectGarbage(deps: LifecycleDeps, signal: AbortSignal): 
         previous: undefined,
       }))
       for (const change of start) note(graph, change)
-      for (const change of start) await attend(deps, graph, change, signal)
+      for (const change of start) await attend(deps, graph, change, retries)
       for await (const change of context.store.watch('/', revision, signal)) {
         note(graph, change)
-        await attend(deps, graph, change, signal)
+        await attend(deps, graph, change, retries)
       }
     } catch (error) {
       if (signal.aborted || isStoreError(error, 'unavailable')) return
@@ -61,15 +62,14 @@ function note(graph: OwnerGraph, { type, entry }: Change): void {
   else graph.drop(entry.key)
 }
 
-async function attend(deps: LifecycleDeps, graph: OwnerGraph, change: Change, signal: AbortSignal): Promise<void> {
+async function attend(deps: LifecycleDeps, graph: OwnerGraph, change: Change, retries: Retries): Promise<void> {
+  const { key } = change.entry
   try {
     await settle(deps, graph, change)
+    retries.succeeded(key)
   } catch (error) {
-    deps.log.warn('garbage collection of an object failed, will retry', { key: change.entry.key, error })
-    const again = (): void => {
-      if (!signal.aborted) void attend(deps, graph, change, signal)
-    }
-    deps.context.clock.at(deps.context.clock.now() + retryMs, again)
+    deps.log.warn('garbage collection of an object failed, will retry', { key, error })
+    retries.later(key, () => void attend(deps, graph, change, retries))
   }
 }
 

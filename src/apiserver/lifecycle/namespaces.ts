@@ -16,10 +16,11 @@ import { deleteObject } from '../verbs/delete.ts'
 import { changeObject } from '../verbs/update.ts'
 import type { LifecycleDeps } from './garbage.ts'
 import { kindOfKey } from './owners.ts'
+import type { Retries } from './retries.ts'
+import { createRetries } from './retries.ts'
 
 /** The namespaces every cluster has. */
 const standing = ['default', 'kube-node-lease', 'kube-public', 'kube-system']
-const retryMs = 1_000
 
 const namespaced: readonly KindInfo[] = kindNames
   .map((name) => kinds[name])
@@ -42,13 +43,14 @@ export async function ensureNamespaces(context: ServerContext): Promise<void> {
 /** Runs until the signal aborts. */
 export async function keepNamespaces(deps: LifecycleDeps, signal: AbortSignal): Promise<void> {
   const { context, log } = deps
+  const retries = createRetries(context.clock, signal)
   while (!signal.aborted) {
     try {
       const { entries, revision } = await context.store.list(prefixOf(kinds.Namespace, undefined), {})
-      for (const entry of entries) await attend(deps, entry.key, signal)
+      for (const entry of entries) await attend(deps, entry.key, retries)
       for await (const change of context.store.watch('/', revision, signal)) {
         const key = namespaceKeyOf(change)
-        if (key !== undefined) await attend(deps, key, signal)
+        if (key !== undefined) await attend(deps, key, retries)
       }
     } catch (error) {
       if (signal.aborted || isStoreError(error, 'unavailable')) return
@@ -67,7 +69,7 @@ function namespaceKeyOf({ type, entry }: Change): string | undefined {
   return prefixOf(kinds.Namespace, undefined) + namespace
 }
 
-async function attend(deps: LifecycleDeps, key: string, signal: AbortSignal): Promise<void> {
+async function attend(deps: LifecycleDeps, key: string, retries: Retries): Promise<void> {
   const { context, log } = deps
   try {
     const entry = await context.store.get(key)
@@ -75,12 +77,10 @@ async function attend(deps: LifecycleDeps, key: string, signal: AbortSignal): Pr
     const namespace = decodeObject(kinds.Namespace, entry) as Namespace
     if (namespace.metadata.deletionTimestamp === undefined) await ensureAccount(context, namespace.metadata.name)
     else await empty(context, namespace)
+    retries.succeeded(key)
   } catch (error) {
     log.warn('the care for a namespace failed, will retry', { key, error })
-    const again = (): void => {
-      if (!signal.aborted) void attend(deps, key, signal)
-    }
-    context.clock.at(context.clock.now() + retryMs, again)
+    retries.later(key, () => void attend(deps, key, retries))
   }
 }
 

@@ -11,7 +11,7 @@ import type { ServerContext } from '../context.ts'
 import { requireNamespace, storeFailure } from '../context.ts'
 import { encodeObject, remember, storeKey } from '../objects.ts'
 import { applyDefaults, checkCreate, ownFields, tidyMetadata } from '../rules.ts'
-import { prepareForCreate } from '../strategies.ts'
+import { prepareForCreate, withoutForeignStatus } from '../strategies.ts'
 
 export interface CreateRequest {
   readonly info: KindInfo
@@ -56,16 +56,16 @@ async function prepared(
   call: Call,
 ): Promise<KubeObject> {
   const { info } = request
-  const now = timestamp(context.clock.now())
-  const started = prepareForCreate(info, applyDefaults(info, tidyMetadata(object)), { now, uid: context.random.uid() })
+  const now = context.clock.now()
+  const writer = { manager: request.fieldManager, now, subresource: undefined }
+  const defaulted = applyDefaults(info, tidyMetadata(object))
+  // The creator owns what it sent; what admission adds (protection finalizers) belongs to nobody, or the
+  // next apply by the creator would take it away.
+  const owned = request.managed ? defaulted : ownFields(info, undefined, withoutForeignStatus(info, defaulted), writer)
+  const started = prepareForCreate(info, owned, { now: timestamp(now), uid: context.random.uid() })
   const admitted = await admitCreate(context, info, started, call)
   checkCreate(info, admitted)
-  if (request.managed) return admitted
-  return ownFields(info, undefined, admitted, {
-    manager: request.fieldManager,
-    now: context.clock.now(),
-    subresource: undefined,
-  })
+  return admitted
 }
 
 async function stored(context: ServerContext, request: CreateRequest, object: KubeObject): Promise<Written> {

@@ -22,6 +22,11 @@ export interface WatchRequest extends WatchOptions {
   readonly sendInitialEvents?: boolean
   readonly resourceVersionMatch?: string
   readonly timeoutMs?: number
+  /**
+   * Without a resource version: begin with changes from now on instead of the present state. That is what
+   * Kubernetes 1.35 was seen to do for HTTP watches that ask for bookmarks (conformance 343).
+   */
+  readonly fromNow?: boolean
 }
 
 const bookmarkEveryMs = 60_000
@@ -41,7 +46,10 @@ export async function* watchEntries(
 
   using deadline = request.timeoutMs === undefined ? undefined : context.clock.deadline(request.timeoutMs, signal)
   const until = request.timeoutMs === undefined ? undefined : context.clock.now() + request.timeoutMs
-  if (from === undefined || from === 0 || initial) {
+  const fromNow = from === undefined && !initial && request.fromNow === true
+  if (fromNow) {
+    from = context.store.revision()
+  } else if (from === undefined || from === 0 || initial) {
     const { labelSelector, fieldSelector, namespace } = request
     const list = await listEntries(context, {
       info: request.info,
@@ -56,7 +64,7 @@ export async function* watchEntries(
   using stop = ownSignal(deadline?.signal ?? signal)
   try {
     const watch = context.store.watch(prefixOf(request.info, request.namespace), from, stop.signal)
-    const bookmarks = request.allowBookmarks ? { until } : undefined
+    const bookmarks = request.allowBookmarks ? { until: fromNow ? undefined : until } : undefined
     yield* follow(context, request.info, selection, watch, bookmarks)
   } catch (error) {
     if (isStoreError(error, 'tooOld')) throw expired(error.message)
