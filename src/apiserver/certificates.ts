@@ -1,6 +1,7 @@
 // How do client and server trust each other? A certificate authority made at first start, and certificates it signs.
 // Only PEM texts here; `main` reads and writes the files. The library is loaded when a certificate must be made.
-import type { webcrypto } from 'node:crypto'
+import type { Extension } from '@peculiar/x509'
+import type * as X509Module from '@peculiar/x509'
 
 export interface KeyPair {
   /** PEM. */
@@ -57,14 +58,16 @@ export function createClientCertificate(
   return sign(authority, subject, now, (x509) => [new x509.ExtendedKeyUsageExtension(['1.3.6.1.5.5.7.3.2'], false)])
 }
 
-type X509 = typeof import('@peculiar/x509')
+type X509 = typeof X509Module
+type WebCrypto = typeof globalThis.crypto
+type Key = Awaited<ReturnType<WebCrypto['subtle']['importKey']>>
 type Subject = string | Record<string, string[]>[]
 
 async function sign(
   authority: KeyPair,
   subject: Subject,
   now: number,
-  purposes: (x509: X509) => import('@peculiar/x509').Extension[],
+  purposes: (x509: X509) => Extension[],
 ): Promise<KeyPair> {
   const { x509, crypto } = await load()
   const issuer = new x509.X509Certificate(authority.certificate)
@@ -92,23 +95,22 @@ async function sign(
 async function load() {
   await import('reflect-metadata')
   const x509 = await import('@peculiar/x509')
-  const { webcrypto: crypto } = await import('node:crypto')
-  return { x509, crypto }
+  return { x509, crypto: globalThis.crypto }
 }
 
-function serial(crypto: typeof webcrypto): string {
+function serial(crypto: WebCrypto): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16))
   bytes[0] = (bytes[0] ?? 0) & 0x7f // a positive number
   return Buffer.from(bytes).toString('hex')
 }
 
-async function exportKey(crypto: typeof webcrypto, key: webcrypto.CryptoKey): Promise<string> {
+async function exportKey(crypto: WebCrypto, key: Key): Promise<string> {
   const bytes = Buffer.from(await crypto.subtle.exportKey('pkcs8', key))
   const lines = bytes.toString('base64').match(/.{1,64}/g) ?? []
   return `-----BEGIN PRIVATE KEY-----\n${lines.join('\n')}\n-----END PRIVATE KEY-----\n`
 }
 
-function importKey(crypto: typeof webcrypto, pem: string): Promise<webcrypto.CryptoKey> {
+function importKey(crypto: WebCrypto, pem: string): Promise<Key> {
   const bytes = Buffer.from(pem.replace(/-----[^-]+-----/g, ''), 'base64')
   return crypto.subtle.importKey('pkcs8', bytes, algorithm, true, ['sign'])
 }

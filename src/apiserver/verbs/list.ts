@@ -1,6 +1,7 @@
 // Which objects exist? Lists at a revision, in pages, filtered by selectors; the answer is entries, not yet text.
 import type { KindInfo } from '../../api/kinds.ts'
-import { badRequest, expired, StatusError } from '../../api/status-error.ts'
+import type { StatusError } from '../../api/status-error.ts'
+import { badRequest, expired } from '../../api/status-error.ts'
 import type { Entry, Page, Revision } from '../../store/store.ts'
 import { isStoreError } from '../../store/store.ts'
 import type { ListOptions } from '../api.ts'
