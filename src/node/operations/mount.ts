@@ -34,6 +34,9 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     await step('NodeAffinity', () => checkNodeAffinity(spec, deps.ownNode()), {
       prefix: 'MountVolume.NodeAffinity check failed',
     })
+    await step('NewMounter', async () => plugin.prepare?.(spec, signal), {
+      prefix: 'MountVolume.NewMounter initialization failed',
+    })
     await step('MountOptionSupport', () => checkMountOptions(spec, traits.mountOptions), {
       prefix: 'MountVolume.MountOptionSupport check failed',
     })
