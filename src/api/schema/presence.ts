@@ -38,7 +38,8 @@ const flags: Readonly<Record<string, string>> = {
   'core.NodeSwapStatus': 'capacity',
   'core.PersistentVolumeClaimSpec': 'storageClassName volumeMode volumeAttributesClassName',
   'core.PersistentVolumeClaimStatus': 'currentVolumeAttributesClassName',
-  'core.PersistentVolumeSpec': 'volumeMode volumeAttributesClassName',
+  // An empty capacity is refused anyway; kept, the refusal can show it.
+  'core.PersistentVolumeSpec': 'capacity volumeMode volumeAttributesClassName',
   'core.PodCertificateProjection': 'maxExpirationSeconds',
   'core.PodDNSConfigOption': 'value',
   'core.PodResourceClaim': 'resourceClaimName resourceClaimTemplateName',
