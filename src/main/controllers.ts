@@ -7,6 +7,9 @@ import type { Clock } from '../clock/clock.ts'
 import type { Random } from '../clock/random.ts'
 import { createAttachmentController } from '../controllers/attachment/controller.ts'
 import { createBindingController } from '../controllers/binding/controller.ts'
+import { createEphemeralController } from '../controllers/ephemeral/controller.ts'
+import { createExpansionController } from '../controllers/expansion/controller.ts'
+import { createProtectionController } from '../controllers/protection/controller.ts'
 import csi from '../plugins/csi/plugin.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -35,7 +38,11 @@ export async function startControllers(deps: ControllersDeps): Promise<AsyncDisp
     return made
   }
   const plugins = createRegistry([inCluster(csi, { client, informers, clock })])
-  stack.use(createBindingController({ client, informers, clock, log, metrics, recorder, plugins }))
+  const common = { client, informers, clock, log, metrics, recorder }
+  stack.use(createBindingController({ ...common, plugins }))
+  stack.use(createExpansionController({ ...common, plugins }))
+  stack.use(createProtectionController({ ...common, options: { unusedCondition: false } }))
+  stack.use(createEphemeralController(common))
   const attachment = stack.use(
     createAttachmentController({
       client,
