@@ -135,7 +135,9 @@ export function reduceActual(item: ActualVolume | undefined, event: ActualEvent)
     case 'expansionFailed':
       return { ...item, expansion: { ...item.expansion, failedFinally: true } }
     case 'expansionDeferred':
-      return { ...item, expansion: { ...item.expansion, deferredAt: event.bytes } }
+      return item.expansion.deferredAt === event.bytes
+        ? item
+        : { ...item, expansion: { ...item.expansion, deferredAt: event.bytes } }
     case 'nodeStatusRead':
       return nodeStatusRead(item, event)
     case 'forgotten':

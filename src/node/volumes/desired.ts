@@ -90,6 +90,20 @@ export function reduceDesired(item: DesiredVolume | undefined, event: DesiredEve
   }
 }
 
+/** Which volumes does a pod want? Kept up to date with the world, so that nobody walks all volumes. */
+export function indexByPod(world: DesiredWorld): (pod: PodUid) => readonly DesiredVolume[] {
+  const byPod = new Map<PodUid, Set<UniqueVolumeName>>()
+  world.subscribe((volume, event) => {
+    if (event.kind === 'wanted') byPod.set(event.uid, (byPod.get(event.uid) ?? new Set()).add(volume))
+    if (event.kind !== 'released') return
+    const names = byPod.get(event.pod)
+    names?.delete(volume)
+    if (names?.size === 0) byPod.delete(event.pod)
+  })
+  return (pod) =>
+    Array.from(byPod.get(pod) ?? [], (volume) => world.items.get(volume)).filter((item) => item !== undefined)
+}
+
 /** Fields of the volume are set when it enters, and not again (KD-2). */
 function fresh(event: WantedEvent): DesiredVolume {
   const { volume, plugin, attachable, deviceMountable, group, sizeLimitBytes } = event

@@ -13,6 +13,7 @@ import type { ActualWorld } from './actual.ts'
 import { isPresent } from './actual.ts'
 import { usedVolumes } from './claims.ts'
 import type { DesiredVolume, DesiredWorld } from './desired.ts'
+import { indexByPod } from './desired.ts'
 import type { Populator } from './populate.ts'
 
 export interface VolumeManager {
@@ -74,7 +75,7 @@ export const waitMs = 123_000
 
 export function createVolumeManager(deps: ManagerDeps): VolumeManager {
   const { clock, desired, actual, populator } = deps
-  const ofPod = (pod: PodUid): DesiredVolume[] => [...desired.items.values()].filter(({ pods }) => pods.has(pod))
+  const ofPod = indexByPod(desired)
 
   /** Outer names the pod expects, split by how far each has got. */
   const standing = (pod: Pod) => {
@@ -119,7 +120,8 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
       const onAbort = () => end(() => reject(signal.reason))
       if (signal.aborted) return reject(signal.reason)
       signal.addEventListener('abort', onAbort, { once: true })
-      stack.use(actual.subscribe((_, event) => ('pod' in event && event.pod !== uid ? undefined : attempt())))
+      // Only a pod's own mounts can end its wait; what happens to devices cannot.
+      stack.use(actual.subscribe((_, event) => ('pod' in event && event.pod === uid ? attempt() : undefined)))
       stack.use(populator.onChange((changed) => (changed === uid ? attempt() : undefined)))
       attempt()
     })

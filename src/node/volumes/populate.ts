@@ -17,6 +17,7 @@ import type { VolumeSpec } from '../../volume/spec.ts'
 import type { ActualWorld } from './actual.ts'
 import { checkMode, claimNameOf, resolveVolume, sizeLimitOf, usedVolumes } from './claims.ts'
 import type { DesiredWorld } from './desired.ts'
+import { indexByPod } from './desired.ts'
 import type { ObjectWatch, ObjectWatches } from './object-watches.ts'
 import { sourceObjects } from './object-watches.ts'
 
@@ -69,6 +70,7 @@ const slowRefreshMs = 600_000
 export function createPopulator(deps: PopulatorDeps): Populator {
   const { clock, desired, registry } = deps
   const known = new Map<PodUid, Known>()
+  const ofPod = indexByPod(desired)
   const unresolved = new Set<PodUid>()
   const listeners = new Set<(pod: PodUid) => void>()
   const tell = (uid: PodUid) => {
@@ -156,9 +158,8 @@ export function createPopulator(deps: PopulatorDeps): Populator {
 
   /** Volumes whose plugin sets them up again on a sync, for one pod. */
   const refreshable = (uid: PodUid) =>
-    [...desired.items.values()].filter((item) => {
-      const mount = item.pods.get(uid)
-      if (!mount) return false
+    ofPod(uid).filter((item) => {
+      const mount = item.pods.get(uid)!
       const { plugin, traits } = registry.byName(item.plugin)
       return plugin.remountRequired?.(mount.spec) ?? traits.remountOnPodUpdate
     })
@@ -177,9 +178,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     return clock.now() + (byTime ? refreshMs : slowRefreshMs)
   }
   const release = (uid: PodUid) => {
-    for (const item of [...desired.items.values()]) {
-      if (item.pods.has(uid)) desired.apply({ kind: 'released', volume: item.volume, pod: uid })
-    }
+    for (const { volume } of ofPod(uid)) desired.apply({ kind: 'released', volume, pod: uid })
   }
   const watchSources = (uid: PodUid, pod: Pod): ObjectWatch[] => {
     const used = usedVolumes(pod)
@@ -187,9 +186,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     const claims = volumes.map((volume) => claimNameOf(pod, volume)).filter((name) => name !== undefined)
     const namespace = pod.metadata.namespace ?? ''
     const wake = () => {
-      for (const { volume, pods } of desired.items.values()) {
-        if (pods.has(uid)) deps.actual.apply({ kind: 'expansionDeferred', volume, bytes: 0n })
-      }
+      for (const { volume } of ofPod(uid)) deps.actual.apply({ kind: 'expansionDeferred', volume, bytes: 0n })
       loop.wake(uid)
     }
     return [
@@ -202,7 +199,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     ]
   }
   const refreshNamed = (uid: PodUid, outerName: string) => {
-    for (const item of [...desired.items.values()]) {
+    for (const item of ofPod(uid)) {
       if (item.pods.get(uid)?.outerNames.includes(outerName)) refresh(uid, item.volume)
     }
   }

@@ -6,6 +6,7 @@ import { podUid } from '../../api/names.ts'
 import { hasCode } from '../../host/host-error.ts'
 import type { Host } from '../../host/host.ts'
 import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 import { escapePlugin, podDirectory, podsDirectory, unescapePlugin } from '../../volume/paths.ts'
 import type { NodePlugin } from '../../volume/plugin.ts'
 import type { Registry } from '../../volume/registry.ts'
@@ -36,6 +37,7 @@ export interface RestoreDeps {
   readonly actual: ActualWorld
   readonly root: string
   readonly log: Log
+  readonly metrics: Metrics
 }
 
 interface Entry {
@@ -47,7 +49,9 @@ interface Entry {
 }
 
 export async function restoreVolumes(deps: RestoreDeps, signal: AbortSignal): Promise<Restored> {
-  const { host, root, log } = deps
+  const { host, root, log, metrics } = deps
+  const tried = metrics.counter('reconstruct_volume_operations_total', 'Volumes reconstructed after restart')
+  const failed = metrics.counter('reconstruct_volume_operations_errors_total', 'Failures of that reconstruction')
   const pods = new Set<PodUid>()
   const orphans: Orphan[] = []
   let volumes = 0
@@ -55,12 +59,14 @@ export async function restoreVolumes(deps: RestoreDeps, signal: AbortSignal): Pr
     const pod = podUid(name)
     pods.add(pod)
     for (const entry of await entriesOf(deps, pod, signal)) {
+      tried.inc()
       try {
         await restoreEntry(deps, entry, signal)
         volumes++
       } catch (error) {
         if (signal.aborted) throw error
         const text = error instanceof Error ? error.message : String(error)
+        failed.inc()
         orphans.push({ ...entry, error: text })
         log.warn('volume on disk cannot be explained', { pod, path: entry.path, error: text })
       }

@@ -1,0 +1,119 @@
+// What exactly is a container started with? Its variables, command, user and groups, and each volumeMount turned into a
+// bind: whole volumes by their path, sub-paths by a mount of their own that was opened safely (SUBPATH-2 … SUBPATH-9).
+import type { PodUid } from '../api/names.ts'
+import type { Container, Pod, VolumeMount } from '../api/types.ts'
+import type { Host } from '../host/host.ts'
+import { bindSubPath, subPathProblem } from '../host/subpaths.ts'
+import type { Log } from '../telemetry/log.ts'
+import { podDirectory, subPathTarget } from '../volume/paths.ts'
+import type { EnvironmentDeps } from './environment.ts'
+import { environmentOf, expandReferences, expandStrictly } from './environment.ts'
+import type { ContainerDevice, ContainerMount, ContainerRequest } from './runtime/port.ts'
+import type { MountedVolume, VolumeManager } from './volumes/manager.ts'
+
+export interface ContainerRequestDeps extends EnvironmentDeps {
+  readonly host: Host
+  readonly root: string
+  readonly manager: VolumeManager
+  readonly log: Log
+}
+
+const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+export async function containerRequest(
+  deps: ContainerRequestDeps,
+  work: { readonly pod: Pod; readonly uid: PodUid; readonly container: Container; readonly attempt: number },
+  signal: AbortSignal,
+): Promise<ContainerRequest> {
+  const { pod, uid, container, attempt } = work
+  const user = container.securityContext?.runAsUser ?? pod.spec?.securityContext?.runAsUser
+  const group = container.securityContext?.runAsGroup ?? pod.spec?.securityContext?.runAsGroup
+  const own = await environmentOf(deps, pod, container, signal)
+  const base = { PATH: searchPath, HOME: user === undefined || user === 0 ? '/root' : '/', HOSTNAME: pod.metadata.name }
+  const env = { ...base, ...own }
+  const volumes = deps.manager.mountedVolumes(uid)
+  const mounts: ContainerMount[] = []
+  for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
+    mounts.push(await mountOf(deps, { ...work, env: own, mount, index, volume: volumes.get(mount.name) }, signal))
+  }
+  const expand = (words: readonly string[] | undefined) => (words ?? []).map((word) => expandReferences(word, env))
+  return {
+    pod: uid,
+    podName: pod.metadata.name,
+    namespace: pod.metadata.namespace ?? 'default',
+    name: container.name,
+    attempt,
+    argv: [...expand(container.command), ...expand(container.args)],
+    env,
+    workingDirectory: container.workingDir || '/',
+    ...(user === undefined ? {} : { user, group: group ?? 0 }),
+    ...(user === undefined && group !== undefined ? { group } : {}),
+    groups: groupsOf(deps, pod),
+    readOnlyRoot: container.securityContext?.readOnlyRootFilesystem === true,
+    mounts,
+    devices: devicesOf(container, volumes),
+  }
+}
+
+function groupsOf({ manager }: ContainerRequestDeps, pod: Pod): readonly number[] {
+  const { fsGroup, supplementalGroups = [] } = pod.spec?.securityContext ?? {}
+  const extra = manager.extraGroups(pod)
+  return [...new Set([...(fsGroup === undefined ? [] : [fsGroup]), ...supplementalGroups, ...extra])]
+}
+
+/** BLOCK-8 */
+function devicesOf(container: Container, volumes: ReadonlyMap<string, MountedVolume>): readonly ContainerDevice[] {
+  return (container.volumeDevices ?? []).map(({ name, devicePath }) => {
+    const volume = volumes.get(name)
+    if (volume?.mode !== 'Block') throw new Error(`volume "${name}" of container "${container.name}" is not mapped`)
+    return { source: volume.path, target: devicePath }
+  })
+}
+
+interface MountWish {
+  readonly pod: Pod
+  readonly uid: PodUid
+  readonly container: Container
+  readonly env: Readonly<Record<string, string>>
+  readonly mount: VolumeMount
+  readonly index: number
+  readonly volume: MountedVolume | undefined
+}
+
+async function mountOf(deps: ContainerRequestDeps, wish: MountWish, signal: AbortSignal): Promise<ContainerMount> {
+  const { container, env, mount, volume } = wish
+  if (!volume) throw new Error(`cannot find volume "${mount.name}" to mount into container "${container.name}"`)
+  const readOnly = mount.readOnly === true || volume.readOnly
+  const subPath = mount.subPathExpr ? expandStrictly(mount.subPathExpr, env) : (mount.subPath ?? '')
+  const source = subPath === '' ? volume.path : await showSubPath(deps, { ...wish, volume }, subPath, signal)
+  return {
+    source,
+    target: mount.mountPath.startsWith('/') ? mount.mountPath : `/${mount.mountPath}`,
+    readOnly,
+    recursiveReadOnly: readOnly && (mount.recursiveReadOnly === 'Enabled' || mount.recursiveReadOnly === 'IfPossible'),
+    propagation: mount.mountPropagation ?? 'None',
+  }
+}
+
+/** Errors shown to users hide the host's paths (SUBPATH-2); the log has them. */
+async function showSubPath(
+  { host, root, log }: ContainerRequestDeps,
+  { uid, container, mount, index, volume }: MountWish & { readonly volume: MountedVolume },
+  subPath: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const problem = subPathProblem(subPath)
+  if (problem) throw new Error(`error SubPath \`${subPath}\` ${problem}`)
+  const target = subPathTarget(root, uid, volume.spec.name, container.name, index)
+  const directory = podDirectory(root, uid)
+  try {
+    const request = { volumePath: volume.path, subPath, target, create: true, podDirectory: directory }
+    await bindSubPath(host, request, signal)
+  } catch (error) {
+    log.warn('sub-path refused', { pod: uid, container: container.name, volume: mount.name, error })
+    throw new Error(`failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}"`, {
+      cause: error,
+    })
+  }
+  return target
+}

@@ -1,0 +1,127 @@
+// What should happen to a pod's containers now? A pure decision over the pod and what its containers did so far.
+// Volumes first, then init containers one by one, then all others; restarts back off; an end releases the volumes.
+import type { Container, Pod } from '../api/types.ts'
+import type { ContainerRecord } from './runtime/port.ts'
+
+export interface ContainerView {
+  /** The latest start, if there was one. */
+  readonly record: ContainerRecord | undefined
+  /** A start that could not be made: when to try again, and what to tell. */
+  readonly startError?: {
+    readonly reason: string
+    readonly message: string
+    readonly retryAt: number
+    readonly failures: number
+  }
+}
+
+export interface PodView {
+  readonly pod: Pod
+  readonly containers: ReadonlyMap<string, ContainerView>
+  readonly volumesReady: boolean
+  /** Deleted, gone from its source, or failed by us: nothing may start any more. */
+  readonly terminating: boolean
+  readonly now: number
+}
+
+export interface PodPlan {
+  readonly start: readonly { readonly container: Container; readonly attempt: number }[]
+  readonly stop: readonly string[]
+  /** No container runs and none will: volumes may go. */
+  readonly released: boolean
+  /** All has been done that this pod asked for. */
+  readonly ended: 'Succeeded' | 'Failed' | undefined
+  readonly again: number | undefined
+}
+
+/** 10 s doubling to 5 min; the first restart comes at once; ten good minutes make everything forgotten. */
+export const restartBackoff = { firstMs: 10_000, capMs: 300_000, forgetMs: 600_000 } as const
+
+export function planPod(view: PodView): PodPlan {
+  const running = runningNames(view)
+  if (view.terminating) return { ...idle, stop: running, released: running.length === 0 }
+  const ended = endOf(view)
+  if (ended) return { ...idle, stop: running, released: running.length === 0, ended }
+  if (!view.volumesReady) return idle
+  const due = startable(view).map((container) => ({ container, ...dueOf(view, container) }))
+  const later = due.filter(({ at }) => at > view.now).map(({ at }) => at)
+  const now = due.filter(({ at }) => at <= view.now).map(({ container, attempt }) => ({ container, attempt }))
+  return { ...idle, start: now, again: later.length > 0 ? Math.min(...later) : undefined }
+}
+
+const idle: PodPlan = { start: [], stop: [], released: false, ended: undefined, again: undefined }
+
+export const isRunning = (view: ContainerView | undefined) =>
+  view?.record !== undefined && view.record.exit === undefined
+export const isSidecar = (container: Container) => container.restartPolicy === 'Always'
+
+/** Has every init container done its part? A sidecar has once it runs. */
+export function isInitialized({ pod, containers }: Pick<PodView, 'pod' | 'containers'>): boolean {
+  return (pod.spec?.initContainers ?? []).every((container) => {
+    const record = containers.get(container.name)?.record
+    return isSidecar(container) ? record !== undefined : record?.exit?.code === 0
+  })
+}
+
+function runningNames({ containers }: PodView): string[] {
+  return [...containers].filter(([, view]) => isRunning(view)).map(([name]) => name)
+}
+
+/** Containers that do not run and should: an unfinished init container, or all that are due after them. */
+function startable(view: PodView): Container[] {
+  const start: Container[] = []
+  for (const container of view.pod.spec?.initContainers ?? []) {
+    const state = view.containers.get(container.name)
+    if (isSidecar(container)) {
+      if (!isRunning(state)) start.push(container)
+      if (state?.record === undefined) return start
+      continue
+    }
+    if (state?.record?.exit?.code === 0) continue
+    if (!isRunning(state)) start.push(container)
+    return start
+  }
+  for (const container of view.pod.spec?.containers ?? []) {
+    const state = view.containers.get(container.name)
+    if (!isRunning(state) && mayRun(view.pod, state)) start.push(container)
+  }
+  return start
+}
+
+function mayRun(pod: Pod, state: ContainerView | undefined): boolean {
+  const exit = state?.record?.exit
+  if (!exit) return true
+  const policy = pod.spec?.restartPolicy ?? 'Always'
+  return policy === 'Always' || (policy === 'OnFailure' && exit.code !== 0)
+}
+
+function dueOf({ containers }: PodView, container: Container): { at: number; attempt: number } {
+  const state = containers.get(container.name)
+  const { record, startError } = state ?? {}
+  const attempt = record ? record.attempt + (record.exit ? 1 : 0) : 0
+  if (startError) return { at: startError.retryAt, attempt }
+  if (!record?.exit) return { at: 0, attempt }
+  return { at: record.exit.at + restartDelay(record), attempt }
+}
+
+/** How long after its end a container waits for its next start. */
+export function restartDelay(record: ContainerRecord): number {
+  if (!record.exit || record.attempt === 0) return 0
+  if (record.exit.at - record.startedAt >= restartBackoff.forgetMs) return 0
+  return Math.min(restartBackoff.capMs, restartBackoff.firstMs * 2 ** Math.min(record.attempt - 1, 20))
+}
+
+function endOf(view: PodView): 'Succeeded' | 'Failed' | undefined {
+  const { pod, containers } = view
+  const policy = pod.spec?.restartPolicy ?? 'Always'
+  if (policy === 'Never') {
+    for (const container of pod.spec?.initContainers ?? []) {
+      const exit = containers.get(container.name)?.record?.exit
+      if (exit && exit.code !== 0 && !isSidecar(container)) return 'Failed'
+    }
+  }
+  if (policy === 'Always') return undefined
+  const mains = (pod.spec?.containers ?? []).map(({ name }) => containers.get(name))
+  if (mains.length === 0 || mains.some((state) => !state?.record?.exit || mayRun(pod, state))) return undefined
+  return mains.every((state) => state!.record!.exit!.code === 0) ? 'Succeeded' : 'Failed'
+}

@@ -1,0 +1,233 @@
+// What does this node say of itself? Its Node object, a lease as heartbeat, and volumesInUse the moment it changes.
+//
+// 1. volumesInUse is not written before what was found on disk is understood (RCS-9, NSP-8).
+// 2. A volume counts as reported only when the server's answer lists it (NSP-2); then it may be verified and mounted.
+// 3. Writes follow one another; what changes during one goes with the next.
+import type { NodeName, UniqueVolumeName } from '../api/names.ts'
+import { isAlreadyExists, isNotFound } from '../api/status-error.ts'
+import { annotations as wellKnown, labels as labelNames } from '../api/annotations.ts'
+import type { Node, NodeAddress, NodeCondition, NodeSystemInfo } from '../api/types.ts'
+import type { Client } from '../client/client.ts'
+import type { Informer } from '../client/informer.ts'
+import { microTimestamp, timestamp } from '../clock/clock.ts'
+import type { Clock } from '../clock/clock.ts'
+import { createKeyLoop } from '../loop/key-loop.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { ActualWorld } from './volumes/actual.ts'
+import type { DesiredWorld } from './volumes/desired.ts'
+import type { VolumeManager } from './volumes/manager.ts'
+
+/** What the operating system tells about the machine; gathered by whoever starts the agent. */
+export interface NodeDescription {
+  readonly labels: Readonly<Record<string, string>>
+  readonly addresses: readonly NodeAddress[]
+  readonly capacity: Readonly<Record<string, string>>
+  readonly allocatable: Readonly<Record<string, string>>
+  readonly info: Omit<NodeSystemInfo, 'containerRuntimeVersion'>
+}
+
+export interface NodeStatusDeps {
+  readonly client: Client
+  readonly clock: Clock
+  readonly log: Log
+  readonly node: NodeName
+  readonly description: NodeDescription
+  readonly runtimeVersion: string
+  readonly ownNode: Informer<Node>
+  readonly manager: VolumeManager
+  readonly desired: DesiredWorld
+  readonly actual: ActualWorld
+  /** True once nothing found on disk waits to be understood. */
+  synced(): boolean
+}
+
+export interface NodeStatusReporter extends AsyncDisposable {
+  /** Makes or mends the Node object; must have succeeded once before pods are taken. */
+  register(signal: AbortSignal): Promise<void>
+  /** RCS-7: tells the actual world what node.status says of volumes found on disk. */
+  readAttached(signal: AbortSignal): Promise<void>
+  /** Begins to report and to renew the lease. */
+  begin(): void
+  /** Something about volumes in use may have changed. */
+  wake(): void
+}
+
+const leaseNamespace = 'kube-node-lease'
+const leaseSeconds = 40
+const renewMs = 10_000
+/** C-12 */
+const fullStatusMs = 300_000
+
+type Job = 'volumesInUse' | 'status' | 'lease'
+
+export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
+  const { client, clock, log, node, desired, actual, manager } = deps
+  let reported: string | undefined
+  let begun = false
+  const loop = createKeyLoop<Job>({
+    name: 'node-status',
+    clock,
+    workers: 3,
+    backoff: { firstMs: 100, capMs: 10_000 },
+    look: (job, signal) => jobs[job](signal),
+    onError: (job, error) => log.warn('node status not written', { job, error }),
+  })
+  const wake = () => {
+    if (begun) loop.wake('volumesInUse')
+  }
+  const subscriptions = [desired.subscribe(wake), actual.subscribe(wake)]
+
+  const acknowledge = (answer: Node) => {
+    const listed = new Set(answer.status?.volumesInUse ?? [])
+    for (const { volume, attachable } of [...desired.items.values()]) {
+      if (attachable) desired.apply({ kind: 'reported', volume, inUse: listed.has(volume) })
+    }
+  }
+  const patchStatus = async (status: Partial<NonNullable<Node['status']>>, signal: AbortSignal) => {
+    const patch = { type: 'merge' as const, body: { status } }
+    return await client.patch('Node', { name: node }, patch, { subresource: 'status' }, signal)
+  }
+  const jobs: Record<Job, (signal: AbortSignal) => Promise<{ again?: number } | void>> = {
+    async volumesInUse(signal) {
+      if (!deps.synced()) return
+      const volumes = manager.volumesInUse()
+      const text = volumes.join('\n')
+      if (text === reported && volumes.every((volume) => desired.items.get(volume)?.reportedInUse !== false)) return
+      const answer = await patchStatus({ volumesInUse: volumes }, signal)
+      reported = text
+      acknowledge(answer)
+    },
+    async status(signal) {
+      try {
+        await patchStatus(fullStatus(deps), signal)
+      } catch (error) {
+        // Somebody deleted our Node: it is made again, and everything is said again.
+        if (!isNotFound(error)) throw error
+        await register(signal)
+        reported = undefined
+        wake()
+      }
+      return { again: clock.now() + fullStatusMs }
+    },
+    async lease(signal) {
+      await renewLease(deps, signal)
+      return { again: clock.now() + renewMs }
+    },
+  }
+  const register = async (signal: AbortSignal) => {
+    const labels = {
+      ...deps.description.labels,
+      [labelNames.hostname]: deps.description.labels[labelNames.hostname] ?? node,
+    }
+    const annotations = { [wellKnown.controllerManagedAttach]: 'true' }
+    const object: Node = { apiVersion: 'v1', kind: 'Node', metadata: { name: node, labels, annotations }, spec: {} }
+    try {
+      await client.create('Node', object, {}, signal)
+    } catch (error) {
+      if (!isAlreadyExists(error)) throw error
+      const patch = { type: 'merge' as const, body: { metadata: { labels, annotations } } }
+      await client.patch('Node', { name: node }, patch, {}, signal)
+    }
+    await patchStatus(fullStatus(deps), signal)
+  }
+  return {
+    register,
+    async readAttached(signal) {
+      const unread = [...actual.items.values()].filter(({ devicePathUnread }) => devicePathUnread)
+      if (unread.length === 0) return
+      const live = await client.get('Node', { name: node }, signal)
+      const attached = new Map((live.status?.volumesAttached ?? []).map(({ name, devicePath }) => [name, devicePath]))
+      for (const { volume } of unread) {
+        const devicePath = attached.get(volume)
+        actual.apply({
+          kind: 'nodeStatusRead',
+          volume,
+          attached: devicePath !== undefined,
+          devicePath: devicePath ?? '',
+        })
+      }
+    },
+    begin() {
+      begun = true
+      for (const job of ['volumesInUse', 'lease'] as const) loop.wake(job)
+      loop.wakeAt('status', clock.now() + fullStatusMs)
+    },
+    wake,
+    async [Symbol.asyncDispose]() {
+      for (const subscription of subscriptions) subscription[Symbol.dispose]()
+      await loop[Symbol.asyncDispose]()
+    },
+  }
+}
+
+export function isListedAttached(node: Node | undefined, volume: UniqueVolumeName): boolean | undefined {
+  if (!node) return undefined
+  return node.status?.volumesAttached?.some(({ name }) => name === volume) ?? false
+}
+
+function fullStatus(deps: NodeStatusDeps): Partial<NonNullable<Node['status']>> {
+  const { description, clock, runtimeVersion } = deps
+  const present = deps.ownNode.get(deps.node)?.status?.conditions ?? []
+  const now = timestamp(clock.now())
+  const ours = nodeConditions.map(({ type, status, reason, message }): NodeCondition => {
+    const before = present.find((each) => each.type === type)
+    const since = before?.status === status ? before.lastTransitionTime : undefined
+    return { type, status, reason, message, lastHeartbeatTime: now, lastTransitionTime: since ?? now }
+  })
+  const types = new Set<string>(nodeConditions.map(({ type }) => type))
+  return {
+    capacity: description.capacity,
+    allocatable: description.allocatable,
+    addresses: description.addresses,
+    conditions: [...present.filter(({ type }) => !types.has(type)), ...ours],
+    nodeInfo: { ...description.info, containerRuntimeVersion: runtimeVersion },
+  }
+}
+
+const nodeConditions = [
+  {
+    type: 'MemoryPressure',
+    status: 'False',
+    reason: 'KubeletHasSufficientMemory',
+    message: 'kubelet has sufficient memory available',
+  },
+  {
+    type: 'DiskPressure',
+    status: 'False',
+    reason: 'KubeletHasNoDiskPressure',
+    message: 'kubelet has no disk pressure',
+  },
+  {
+    type: 'PIDPressure',
+    status: 'False',
+    reason: 'KubeletHasSufficientPID',
+    message: 'kubelet has sufficient PID available',
+  },
+  { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'the node agent is ready' },
+] as const
+
+async function renewLease({ client, clock, node }: NodeStatusDeps, signal: AbortSignal): Promise<void> {
+  const renewTime = microTimestamp(clock.now())
+  const spec = { holderIdentity: node, leaseDurationSeconds: leaseSeconds, renewTime }
+  const patch = { type: 'merge' as const, body: { spec } }
+  try {
+    await client.patch('Lease', { namespace: leaseNamespace, name: node }, patch, {}, signal)
+  } catch (error) {
+    if (!isNotFound(error)) throw error
+    const metadata = { namespace: leaseNamespace, name: node }
+    const lease = {
+      apiVersion: 'coordination.k8s.io/v1',
+      kind: 'Lease',
+      metadata,
+      spec: { ...spec, acquireTime: renewTime },
+    }
+    try {
+      await client.create('Lease', lease, {}, signal)
+    } catch (missing) {
+      if (!isNotFound(missing)) throw missing
+      const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: leaseNamespace } }
+      await client.create('Namespace', namespace, {}, signal)
+      await client.create('Lease', lease, {}, signal)
+    }
+  }
+}

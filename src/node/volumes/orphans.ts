@@ -1,0 +1,95 @@
+// Who cleans what no plugin could explain after a restart? RCS-8, with W-13 mended: the mode is kept, failures are tried
+// again with back-off, and nothing is touched that a pod still wants.
+import { join } from 'node:path/posix'
+import type { Clock } from '../../clock/clock.ts'
+import type { Host } from '../../host/host.ts'
+import { cleanMountPoint } from '../../host/clean-mount-point.ts'
+import { cleanSubPaths } from '../../host/subpaths.ts'
+import { createKeyLoop } from '../../loop/key-loop.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import { podDirectory } from '../../volume/paths.ts'
+import type { NodePlugin } from '../../volume/plugin.ts'
+import type { Registry } from '../../volume/registry.ts'
+import type { DesiredWorld } from './desired.ts'
+import type { Orphan } from './restore.ts'
+
+export interface OrphanCleaner extends AsyncDisposable {
+  add(orphans: readonly Orphan[]): void
+  /** Unmounts may go ahead from now on. */
+  begin(): void
+  readonly left: ReadonlyMap<string, Orphan>
+}
+
+export interface OrphanDeps {
+  readonly host: Host
+  readonly registry: Registry<NodePlugin>
+  readonly root: string
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly desired: DesiredWorld
+}
+
+export function createOrphanCleaner(deps: OrphanDeps): OrphanCleaner {
+  const { clock, log, desired } = deps
+  const left = new Map<string, Orphan>()
+  const tried = deps.metrics.counter(
+    'force_cleaned_failed_volume_operations_total',
+    'Volumes force cleaned after restart',
+  )
+  const failed = deps.metrics.counter('force_cleaned_failed_volume_operation_errors_total', 'Failures of that cleaning')
+  const loop = createKeyLoop<string>({
+    name: 'orphans',
+    clock,
+    workers: 4,
+    backoff: { firstMs: 1_000, capMs: 122_000 },
+    look: (path, signal) => look(path, signal),
+    onError(path, error) {
+      failed.inc()
+      log.warn('orphaned volume could not be cleaned', { path, error })
+    },
+  })
+  const look = async (path: string, signal: AbortSignal) => {
+    const orphan = left.get(path)
+    if (!orphan) return
+    if (!isWanted(desired, orphan)) {
+      tried.inc()
+      await clean(deps, orphan, signal)
+      log.info('orphaned volume cleaned', { path })
+    }
+    left.delete(path)
+  }
+  return {
+    left,
+    add(orphans) {
+      for (const orphan of orphans) left.set(orphan.path, orphan)
+    },
+    begin() {
+      for (const path of left.keys()) loop.wake(path)
+    },
+    [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose](),
+  }
+}
+
+/** A volume that its pod wants is left to the mount, which knows what to do. */
+function isWanted(desired: DesiredWorld, { pod, volumeName }: Orphan): boolean {
+  for (const { pods } of desired.items.values()) if (pods.get(pod)?.spec.name === volumeName) return true
+  return false
+}
+
+/** The plugin if there is one, else the bare minimum: unmount what is mounted there and remove the empty directory. */
+async function clean({ host, registry, root }: OrphanDeps, orphan: Orphan, signal: AbortSignal): Promise<void> {
+  const { pod, plugin, volumeName, mode, path } = orphan
+  if (mode === 'Block') {
+    if ((await host.files.lstat(path, signal)).kind === 'symlink') await host.files.unlink(path, signal)
+    return
+  }
+  await cleanSubPaths(host, podDirectory(root, pod), volumeName, signal)
+  const known = registry.all().find(({ name }) => name === plugin)
+  if (known) await known.plugin.unmount({ volumeName, pod, target: path }, signal)
+  else {
+    await cleanMountPoint(host, join(path, 'mount'), {}, signal)
+    await cleanMountPoint(host, path, {}, signal)
+  }
+}
