@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { nodeName, uniqueVolumeName } from '../../api/names.ts'
+import type { Node } from '../../api/types.ts'
+import type { NodeEvent, NodeRecord } from './nodes.ts'
+import { factsOf, managedAnnotation, outOfServiceTaint, reduceNode } from './nodes.ts'
+
+const name = nodeName('a')
+const volume = uniqueVolumeName('kubernetes.io/csi/driver^handle')
+const readyTrue = { type: 'Ready', status: 'True' } as const
+
+function node(
+  changes: {
+    uid?: string
+    annotations?: Record<string, string>
+    ready?: 'True' | 'False' | 'Unknown'
+    inUse?: string[]
+    taint?: string
+  } = {},
+): Node {
+  const { uid = '1', annotations = {}, ready, inUse, taint } = changes
+  return {
+    metadata: { name, uid, annotations },
+    spec: taint ? { taints: [{ key: taint, effect: 'NoExecute' }] } : {},
+    status: { conditions: ready ? [{ type: 'Ready', status: ready }] : [], ...(inUse ? { volumesInUse: inUse } : {}) },
+  }
+}
+
+const seen = (object: Node, fresh = false): NodeEvent => ({ kind: 'nodeSeen', name, node: object, fresh })
+const after = (...events: NodeEvent[]) => events.reduce<NodeRecord | undefined>(reduceNode, undefined)
+
+test('AD-8: the annotation makes a node ours, and its loss does not make it foreign again', () => {
+  assert.equal(after(seen(node()))?.managed, false)
+  const managed = node({ annotations: { [managedAnnotation]: '' } })
+  assert.equal(after(seen(managed))?.managed, true)
+  assert.equal(after(seen(managed), seen(node()))?.managed, true)
+})
+
+test('ADR-2 step 5: ready means the condition says True; a missing condition or object is unhealthy', () => {
+  assert.equal(after(seen(node({ ready: 'True' })))?.ready, true)
+  assert.equal(after(seen(node({ ready: 'Unknown' })))?.ready, false)
+  assert.equal(after(seen(node()))?.ready, false)
+  assert.equal(
+    after(seen(node({ ready: 'True' })), { kind: 'nodeGone', name, last: node({ ready: 'True' }) })?.ready,
+    false,
+  )
+})
+
+test('FD-4 C-19: any value and effect of the out-of-service taint counts', () => {
+  assert.equal(after(seen(node({ taint: outOfServiceTaint })))?.outOfService, true)
+  assert.equal(after(seen(node({ taint: 'other' })))?.outOfService, false)
+})
+
+test('AD-9 FD-6: a deleted node keeps its in-use set: the last words if they were heard, all of it if not', () => {
+  const used = seen(node({ ready: 'True', inUse: [volume] }))
+  const heard = after(used, { kind: 'nodeGone', name, last: node({ ready: 'True', inUse: [] }) })
+  assert.equal(factsOf(heard, volume, undefined).inUse, false)
+  const missed = after(seen(node({ ready: 'True', inUse: [] })), { kind: 'nodeGone', name, last: undefined })
+  assert.equal(factsOf(missed, volume, undefined).inUse, true)
+  assert.equal(factsOf(undefined, volume, undefined).inUse, true)
+})
+
+test('a Node made anew says nothing of its machine until the machine has spoken', () => {
+  const used = seen(node({ ready: 'True', inUse: [volume] }))
+  const remade = after(
+    used,
+    { kind: 'nodeGone', name, last: node({ ready: 'True', inUse: [volume] }) },
+    seen(node({ uid: '2' })),
+  )
+  assert.equal(factsOf(remade, volume, undefined).inUse, true)
+  const touched = reduceNode(remade, seen(node({ uid: '2', annotations: { touched: 'yes' } })))
+  assert.equal(factsOf(touched, volume, undefined).inUse, true)
+  const spoken = reduceNode(touched, seen(node({ uid: '2', ready: 'True' })))
+  assert.equal(factsOf(spoken, volume, undefined).inUse, false)
+})
+
+test('at a fresh start a silent node may use anything; one that has spoken is believed', () => {
+  assert.equal(factsOf(after(seen(node(), true)), volume, undefined).inUse, true)
+  assert.equal(factsOf(after(seen(node({ ready: 'True' }), true)), volume, undefined).inUse, false)
+})
+
+test('ADA-3 ADA-8: a freshly reported volume counts as used until the node is heard again', () => {
+  const record = after(seen(node({ ready: 'True' })))!
+  const onNode = {
+    presence: 'attached',
+    devicePath: '',
+    reported: true,
+    detachWantedSince: undefined,
+    nodeVersion: record.version,
+  } as const
+  assert.equal(factsOf(record, volume, onNode).inUse, true)
+  assert.equal(factsOf(reduceNode(record, seen(node({ ready: 'True' }))), volume, onNode).inUse, false)
+})
+
+test('an unchanged list of used volumes keeps its set', () => {
+  const first = after(seen(node({ ready: 'True', inUse: [volume] })))!
+  const second = reduceNode(
+    first,
+    seen({ ...node({ inUse: [volume] }), status: { conditions: [readyTrue], volumesInUse: [volume] } }),
+  )!
+  assert.equal(second.inUse, first.inUse)
+})
