@@ -1,0 +1,148 @@
+// From what is a new volume filled? A snapshot or another claim, checked and protected before the driver is asked
+// (SIDE-13, SIDE-14, XPR-12).
+import { annotation, isDeleting } from '../../api/meta.ts'
+import { finalizers } from '../../api/annotations.ts'
+import { bytesOfQuantity } from '../../api/quantity.ts'
+import type { PersistentVolumeClaim } from '../../api/types.ts'
+import type { ContentSource } from '../values.ts'
+import { addFinalizer, className, dropFinalizer, refused } from './job.ts'
+import type { JobDeps } from './job.ts'
+
+export type FoundSource =
+  | { readonly kind: 'none' }
+  /** Another kind of source: some populator makes the volume (XPR-4). */
+  | { readonly kind: 'foreign' }
+  | { readonly kind: 'source'; readonly source: ContentSource }
+
+const allowModeChange = 'snapshot.storage.kubernetes.io/allow-volume-mode-change'
+
+export async function findSource(
+  deps: JobDeps,
+  claim: PersistentVolumeClaim,
+  provisioner: string,
+  signal: AbortSignal,
+): Promise<FoundSource> {
+  const reference = sourceReference(claim)
+  if (!reference) return { kind: 'none' }
+  if (reference.kind === 'PersistentVolumeClaim' && !reference.apiGroup) {
+    return { kind: 'source', source: await cloneSource(deps, claim, reference.name, signal) }
+  }
+  if (reference.kind === 'VolumeSnapshot' && reference.apiGroup === 'snapshot.storage.k8s.io') {
+    return { kind: 'source', source: await snapshotSource(deps, claim, reference.name, provisioner, signal) }
+  }
+  return { kind: 'foreign' }
+}
+
+function sourceReference(claim: PersistentVolumeClaim) {
+  return claim.spec?.dataSource ?? claim.spec?.dataSourceRef
+}
+
+async function cloneSource(
+  deps: JobDeps,
+  claim: PersistentVolumeClaim,
+  name: string,
+  signal: AbortSignal,
+): Promise<ContentSource> {
+  if (!deps.controller.has('CLONE_VOLUME'))
+    throw refused('NotSupported', `driver ${deps.driver.name} cannot clone volumes`)
+  const namespace = claim.metadata.namespace ?? ''
+  const source = await deps.client.get('PersistentVolumeClaim', { namespace, name }, signal)
+  if (isDeleting(source)) throw refused('SourceDeleting', `the claim ${name} to clone is being deleted`)
+  if (source.status?.phase !== 'Bound' || !source.spec?.volumeName)
+    throw refused('SourceUnbound', `the claim ${name} to clone is not bound`)
+  if (className(source) === '') throw refused('SourceWithoutClass', `the claim ${name} to clone has no storage class`)
+  if (requested(claim) < requested(source)) {
+    throw refused(
+      'SourceTooLarge',
+      `error, new PVC request must be greater than or equal in size to the specified PVC data source, requested ${requested(claim)} but source is ${requested(source)}`,
+    )
+  }
+  const volume = await deps.client.get('PersistentVolume', { name: source.spec.volumeName }, signal)
+  const csi = volume.spec?.csi
+  if (csi?.driver !== deps.driver.name)
+    throw refused('SourceForeign', `the source volume ${volume.metadata.name} is not of driver ${deps.driver.name}`)
+  if (volume.spec?.claimRef?.uid !== source.metadata.uid || volume.status?.phase !== 'Bound') {
+    throw refused('SourceUnbound', `the source volume ${volume.metadata.name} is not bound to ${name}`)
+  }
+  if ((claim.spec?.volumeMode ?? 'Filesystem') !== (volume.spec?.volumeMode ?? 'Filesystem')) {
+    throw refused('SourceModeDiffers', `the source volume ${volume.metadata.name} has another volumeMode`)
+  }
+  if (!(await addFinalizer(deps.client, 'PersistentVolumeClaim', source, finalizers.cloningProtection, signal))) {
+    throw refused('SourceDeleting', `the claim ${name} to clone is being deleted`)
+  }
+  return { kind: 'volume', volumeId: csi.volumeHandle }
+}
+
+async function snapshotSource(
+  deps: JobDeps,
+  claim: PersistentVolumeClaim,
+  name: string,
+  provisioner: string,
+  signal: AbortSignal,
+): Promise<ContentSource> {
+  if (!deps.controller.has('CREATE_DELETE_SNAPSHOT'))
+    throw refused('NotSupported', `driver ${deps.driver.name} has no snapshots`)
+  const namespace = claim.metadata.namespace ?? ''
+  const snapshot = await deps.client.get('VolumeSnapshot', { namespace, name }, signal)
+  const contentName = snapshot.status?.boundVolumeSnapshotContentName
+  if (!contentName) throw refused('SnapshotNotReady', `snapshot ${name} not bound`)
+  const content = await deps.client.get('VolumeSnapshotContent', { name: contentName }, signal)
+  const back = content.spec.volumeSnapshotRef
+  if (back.uid !== snapshot.metadata.uid || back.name !== name || back.namespace !== namespace) {
+    throw refused(
+      'SnapshotNotReady',
+      `snapshotcontent ${contentName} for snapshot ${namespace}/${name} is bound to a different snapshot`,
+    )
+  }
+  if (content.spec.driver !== provisioner) {
+    throw refused(
+      'SnapshotForeign',
+      `requested volume type is ${provisioner} but the snapshot is from ${content.spec.driver}`,
+    )
+  }
+  if (snapshot.status?.readyToUse !== true) throw refused('SnapshotNotReady', `snapshot ${name} is not Ready`)
+  const handle = content.status?.snapshotHandle
+  if (!handle) throw refused('SnapshotNotReady', `snapshot handle of ${name} is not available`)
+  const restoreSize = snapshot.status.restoreSize
+  if (restoreSize !== undefined && requested(claim) < bytesOfQuantity(restoreSize)) {
+    throw refused(
+      'SourceTooLarge',
+      `requested volume size ${requested(claim)} is less than the size ${bytesOfQuantity(restoreSize)} for the source snapshot ${name}`,
+    )
+  }
+  const mode = content.spec.sourceVolumeMode
+  if (mode && mode !== (claim.spec?.volumeMode ?? 'Filesystem') && annotation(content, allowModeChange) !== 'true') {
+    throw refused(
+      'SourceModeDiffers',
+      `requested volume modifies the mode of the source volume but does not have permission to do so`,
+    )
+  }
+  const mine = await addFinalizer(deps.client, 'VolumeSnapshot', snapshot, finalizers.snapshotAsSource, signal)
+  if (!mine) throw refused('SourceDeleting', `snapshot ${name} is being deleted`)
+  return { kind: 'snapshot', snapshotId: handle }
+}
+
+/** Once no pending claim of the namespace refers to it, a source may go again. */
+export async function releaseSource(deps: JobDeps, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void> {
+  const reference = sourceReference(claim)
+  if (!reference) return
+  const namespace = claim.metadata.namespace ?? ''
+  const claims = deps.informers.of('PersistentVolumeClaim')
+  for (const other of claims.items.values()) {
+    const same = sourceReference(other)
+    if (other.metadata.uid === claim.metadata.uid || other.metadata.namespace !== namespace) continue
+    if (same?.kind === reference.kind && same.name === reference.name && other.status?.phase === 'Pending') return
+  }
+  const name = reference.name
+  if (reference.kind === 'PersistentVolumeClaim') {
+    const source = claims.get(`${namespace}/${name}`)
+    if (source) await dropFinalizer(deps.client, 'PersistentVolumeClaim', source, finalizers.cloningProtection, signal)
+    return
+  }
+  const snapshot = deps.informers.of('VolumeSnapshot').get(`${namespace}/${name}`)
+  if (snapshot) await dropFinalizer(deps.client, 'VolumeSnapshot', snapshot, finalizers.snapshotAsSource, signal)
+}
+
+function requested(claim: PersistentVolumeClaim): bigint {
+  return bytesOfQuantity(claim.spec?.resources?.requests?.['storage'] ?? '0')
+}

@@ -1,0 +1,122 @@
+// What does every job of a driver need, and how does it write? Shared deps, retry rates, and the one way in which
+// these jobs change objects: from the newest version, again on conflict.
+import { Buffer } from 'node:buffer'
+import type { KindMap, KindName } from '../../api/kinds.ts'
+import { annotation, hasFinalizer, isDeleting, refOf, withFinalizer, withoutFinalizer } from '../../api/meta.ts'
+import type { ObjectRef } from '../../api/meta.ts'
+import { annotations } from '../../api/annotations.ts'
+import { isConflict, isNotFound } from '../../api/status-error.ts'
+import type { PersistentVolumeClaim, SecretReference } from '../../api/types.ts'
+import type { Client } from '../../client/client.ts'
+import type { Informers } from '../../client/informer.ts'
+import type { Recorder } from '../../client/recorder.ts'
+import type { BackoffShape } from '../../clock/backoff.ts'
+import type { Clock } from '../../clock/clock.ts'
+import type { Log } from '../../telemetry/log.ts'
+import { VolumeError } from '../../volume/effect.ts'
+import type { Driver } from '../drivers.ts'
+import type { ControllerCapabilityName, NodeCapabilityName, PluginCapabilityName, Strings } from '../values.ts'
+
+export interface JobDeps {
+  readonly client: Client
+  readonly informers: Informers
+  readonly clock: Clock
+  readonly log: Log
+  readonly recorder: Recorder
+  readonly driver: Driver
+  readonly plugin: ReadonlySet<PluginCapabilityName>
+  readonly controller: ReadonlySet<ControllerCapabilityName>
+  readonly node: ReadonlySet<NodeCapabilityName>
+  /** False while upstream's sidecar holds the lease of this job: then it is left alone. */
+  active(): boolean
+}
+
+/** SIDE-3 */
+export const jobBackoff: BackoffShape = { firstMs: 1_000, capMs: 300_000 }
+export const slowRetryMs = 300_000
+export const workers = 32
+
+const conflictTries = 8
+
+/** Applies `change` to the newest version; undefined means nothing to change, the same object likewise. */
+export async function change<K extends KindName>(
+  client: Client,
+  kind: K,
+  known: KindMap[K],
+  apply: (object: KindMap[K]) => KindMap[K] | undefined,
+  options: { readonly subresource?: string },
+  signal: AbortSignal,
+): Promise<KindMap[K] | undefined> {
+  let object: KindMap[K] = known
+  for (let attempt = 1; ; attempt++) {
+    const next = apply(object)
+    if (next === undefined || next === object) return object
+    try {
+      return await client.update(kind, next, options, signal)
+    } catch (error) {
+      if (isNotFound(error)) return undefined
+      if (!isConflict(error) || attempt >= conflictTries) throw error
+      const fresh = await getOrNothing(client, kind, refOf(object), signal)
+      if (fresh === undefined || fresh.metadata.uid !== object.metadata.uid) return undefined
+      object = fresh
+    }
+  }
+}
+
+/** A finalizer cannot be added to an object that is going away: answers false then. */
+export async function addFinalizer<K extends KindName>(
+  client: Client,
+  kind: K,
+  object: KindMap[K],
+  finalizer: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const add = (each: KindMap[K]) => (isDeleting(each) ? undefined : withFinalizer(each, finalizer))
+  const written = await change(client, kind, object, add, {}, signal)
+  return written !== undefined && hasFinalizer(written, finalizer)
+}
+
+export async function dropFinalizer<K extends KindName>(
+  client: Client,
+  kind: K,
+  object: KindMap[K],
+  finalizer: string,
+  signal: AbortSignal,
+): Promise<void> {
+  await change(client, kind, object, (each) => withoutFinalizer(each, finalizer), {}, signal)
+}
+
+export async function getOrNothing<K extends KindName>(
+  client: Client,
+  kind: K,
+  ref: ObjectRef,
+  signal: AbortSignal,
+): Promise<KindMap[K] | undefined> {
+  try {
+    return await client.get(kind, ref, signal)
+  } catch (error) {
+    if (isNotFound(error)) return undefined
+    throw error
+  }
+}
+
+/** SIDE-5: the values of a secret as strings. */
+export async function readSecret(
+  client: Client,
+  ref: SecretReference | undefined,
+  signal: AbortSignal,
+): Promise<Strings> {
+  if (!ref?.name) return {}
+  const secret = await client.get('Secret', { name: ref.name, namespace: ref.namespace ?? '' }, signal)
+  return Object.fromEntries(
+    Object.entries(secret.data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]),
+  )
+}
+
+export function className(claim: PersistentVolumeClaim): string {
+  return annotation(claim, annotations.betaStorageClass) ?? claim.spec?.storageClassName ?? ''
+}
+
+export function refused(code: string, message: string): VolumeError {
+  return new VolumeError(code, message, { effect: 'none' })
+}

@@ -1,0 +1,190 @@
+// Who changes a volume's attributes while it lives? ControllerModifyVolume follows the claim's VolumeAttributesClass
+// (SIDE-39, MOD-1 … MOD-4). An uncertain change is finished before another one is begun.
+import { annotations } from '../../api/annotations.ts'
+import { annotation, withCondition, withoutCondition } from '../../api/meta.ts'
+import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
+import { timestamp } from '../../clock/clock.ts'
+import { createKeyLoop } from '../../loop/key-loop.ts'
+import type { Looked } from '../../loop/key-loop.ts'
+import { asVolumeError } from '../../volume/effect.ts'
+import { CsiError } from '../codes.ts'
+import { timeouts } from '../deadline.ts'
+import { change, jobBackoff, readSecret, slowRetryMs } from './job.ts'
+import type { JobDeps } from './job.ts'
+
+type Status = NonNullable<PersistentVolumeClaim['status']>
+
+export function createModifier(deps: JobDeps): AsyncDisposable {
+  const { client, clock, log, recorder, driver, informers } = deps
+  const stack = new AsyncDisposableStack()
+  const claims = informers.of('PersistentVolumeClaim')
+  const volumes = informers.of('PersistentVolume')
+  const classes = informers.of('VolumeAttributesClass')
+  const controller = driver.controller(timeouts.resizer)
+  const uncertain = new Set<string>()
+  const say = (claim: PersistentVolumeClaim, type: 'Normal' | 'Warning', reason: string, text: string) =>
+    recorder.event({ kind: 'PersistentVolumeClaim', object: claim }, type, reason, text)
+  const writeStatus = (claim: PersistentVolumeClaim, apply: (status: Status) => Status, signal: AbortSignal) =>
+    change(
+      client,
+      'PersistentVolumeClaim',
+      claim,
+      (each) => ({ ...each, status: apply(each.status ?? {}) }),
+      { subresource: 'status' },
+      signal,
+    )
+
+  const look = async (key: string, signal: AbortSignal): Promise<Looked | void> => {
+    if (!deps.active()) return { again: clock.now() + 10_000 }
+    const claim = claims.get(key)
+    const volume = claim?.spec?.volumeName ? volumes.get(claim.spec.volumeName) : undefined
+    if (!claim || claim.status?.phase !== 'Bound' || volume?.spec?.csi?.driver !== driver.name) return
+    const wanted = claim.spec?.volumeAttributesClassName ?? ''
+    const current = claim.status.currentVolumeAttributesClassName ?? ''
+    const under = claim.status.modifyVolumeStatus
+    if (under === undefined && wanted === current) return
+    if (wanted === '' && under?.status !== 'InProgress') return cancel(claim, signal)
+    // What may still be running is finished first, whatever the claim wants by now (MOD-3).
+    const unfinished =
+      under?.status === 'InProgress' && uncertain.has(key) ? under.targetVolumeAttributesClassName : undefined
+    const target = unfinished ?? (wanted === '' ? (under?.targetVolumeAttributesClassName ?? '') : wanted)
+    const attributes = classes.get(target)
+    if (!attributes) {
+      await writeStatus(
+        claim,
+        (status) => ({ ...status, modifyVolumeStatus: { targetVolumeAttributesClassName: target, status: 'Pending' } }),
+        signal,
+      )
+      say(claim, 'Warning', 'VolumeModifyFailed', `VAC "${target}" does not exist.`)
+      return
+    }
+    return modify(key, claim, volume, target, attributes.parameters ?? {}, signal)
+  }
+  const cancel = async (claim: PersistentVolumeClaim, signal: AbortSignal) => {
+    if (!claim.status?.conditions?.some(({ type }) => type === 'ModifyingVolume')) return
+    await writeStatus(
+      claim,
+      (status) => ({ ...status, conditions: withoutCondition(status.conditions, 'ModifyingVolume') }),
+      signal,
+    )
+    say(claim, 'Normal', 'VolumeModifyCanceled', 'Cancelled modify of volume attributes')
+  }
+  const modify = async (
+    key: string,
+    claim: PersistentVolumeClaim,
+    volume: PersistentVolume,
+    target: string,
+    mutableParameters: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<Looked | void> => {
+    const lastTransitionTime = timestamp(clock.now())
+    const begun = await writeStatus(
+      claim,
+      (status) => ({
+        ...status,
+        modifyVolumeStatus: { targetVolumeAttributesClassName: target, status: 'InProgress' },
+        conditions: withCondition(status.conditions, { type: 'ModifyingVolume', status: 'True', lastTransitionTime }),
+      }),
+      signal,
+    )
+    if (!begun) return
+    say(
+      claim,
+      'Normal',
+      'VolumeModify',
+      `external resizer is modifying volume ${claim.metadata.name} with vac ${target}`,
+    )
+    try {
+      const name = annotation(volume, annotations.modifySecretName)
+      const namespace = annotation(volume, annotations.modifySecretNamespace)
+      const secrets = await readSecret(client, name && namespace ? { name, namespace } : undefined, signal)
+      await controller.modify({ volumeId: volume.spec?.csi?.volumeHandle ?? '', mutableParameters, secrets }, signal)
+    } catch (error) {
+      return failed(key, begun, target, error, signal)
+    }
+    uncertain.delete(key)
+    await change(
+      client,
+      'PersistentVolume',
+      volume,
+      (each) => ({ ...each, spec: { ...each.spec, volumeAttributesClassName: target } }),
+      {},
+      signal,
+    )
+    await writeStatus(begun, (status) => settledStatus(status, target), signal)
+    say(
+      claim,
+      'Normal',
+      'VolumeModifySuccessful',
+      `external resizer modified volume ${claim.metadata.name} with vac ${target} successfully`,
+    )
+  }
+  const failed = async (
+    key: string,
+    claim: PersistentVolumeClaim,
+    target: string,
+    error: unknown,
+    signal: AbortSignal,
+  ): Promise<Looked> => {
+    const { message, effect } = asVolumeError(error)
+    say(claim, 'Warning', 'VolumeModifyFailed', message)
+    if (effect === 'unknown') {
+      uncertain.add(key)
+      throw error
+    }
+    uncertain.delete(key)
+    const infeasible = error instanceof CsiError && error.status === 'INVALID_ARGUMENT'
+    const condition = {
+      type: 'ModifyVolumeError',
+      status: 'True' as const,
+      message: `failed to modify volume with ${message}`,
+    }
+    await writeStatus(
+      claim,
+      (status) => ({
+        ...status,
+        conditions: withCondition(status.conditions, condition),
+        modifyVolumeStatus: {
+          targetVolumeAttributesClassName: target,
+          status: infeasible ? 'Infeasible' : 'InProgress',
+        },
+      }),
+      signal,
+    )
+    if (infeasible) return { again: clock.now() + slowRetryMs }
+    throw error
+  }
+  const loop = stack.use(
+    createKeyLoop<string>({
+      name: `modifier ${driver.name}`,
+      clock,
+      workers: 8,
+      backoff: jobBackoff,
+      look,
+      onError: (key, error, retryAt) =>
+        log.warn('modification failed', { driver: driver.name, claim: key, error, retryAt }),
+    }),
+  )
+  stack.use(
+    claims.subscribe(({ object, previous, key }) => {
+      const wanted = (claim: PersistentVolumeClaim | undefined) => claim?.spec?.volumeAttributesClassName
+      const phase = (claim: PersistentVolumeClaim | undefined) => claim?.status?.phase
+      if (object && (!previous || wanted(object) !== wanted(previous) || phase(object) !== phase(previous)))
+        loop.wake(key)
+    }),
+  )
+  stack.use(
+    classes.subscribe(({ object }) => {
+      if (!object) return
+      for (const [key, claim] of claims.items)
+        if (claim.spec?.volumeAttributesClassName === object.metadata.name) loop.wake(key)
+    }),
+  )
+  return stack
+}
+
+function settledStatus(status: Status, target: string): Status {
+  const { modifyVolumeStatus: _done, ...rest } = status
+  const conditions = withoutCondition(withoutCondition(status.conditions, 'ModifyingVolume'), 'ModifyVolumeError')
+  return { ...rest, currentVolumeAttributesClassName: target, conditions }
+}
