@@ -41,6 +41,7 @@ export function createModelAttacher(deps: ModelAttacherDeps): AsyncDisposable {
     workers: 8,
     backoff: { firstMs: 1_000, capMs: 60_000 },
     async look(name, signal) {
+      await volumes.synced
       const attachment = attachments.get(name)
       const handle = attachment && handleOf(attachment)
       if (!attachment || handle === undefined || attachment.spec.attacher !== driver) return
@@ -49,6 +50,9 @@ export function createModelAttacher(deps: ModelAttacherDeps): AsyncDisposable {
     },
   })
   attachments.subscribe(({ key }) => loop.wake(key))
+  volumes.subscribe(({ kind }) => {
+    if (kind === 'added') for (const name of attachments.items.keys()) loop.wake(name)
+  })
   return {
     async [Symbol.asyncDispose]() {
       await loop[Symbol.asyncDispose]()
