@@ -1,0 +1,255 @@
+// Does the API server survive strangers? Thousands of malformed requests: never a crash, never a 5xx, every error a
+// Status, and no acknowledged write is lost, not even over a restart of the durable store.
+import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { kindNames } from '../../src/api/kinds.ts'
+import type { KubeObject } from '../../src/api/meta.ts'
+import type { ApiHandler } from '../../src/apiserver/handle.ts'
+import { startApiServer } from '../../src/apiserver/listen.ts'
+import { adminUser, type ApiServer, createApiServer } from '../../src/apiserver/start.ts'
+import { createRandom } from '../../src/clock/random.ts'
+import { createSystemClock } from '../../src/clock/system-clock.ts'
+import { createMemoryStore } from '../../src/store/memory-store.ts'
+import { openSqliteStore } from '../../src/store/sqlite-store.ts'
+import type { Store } from '../../src/store/store.ts'
+import { createLog } from '../../src/telemetry/log.ts'
+import { type FuzzRequest, fuzzRequest, namespaces } from './requests.ts'
+
+const count = Number(process.env['HAWSER_FUZZ'] ?? (process.env['HAWSER_HEAVY'] === '1' ? 20_000 : 2_000))
+const seed = Number(process.env['HAWSER_SEED'] ?? Math.floor(Math.random() * 1e9))
+
+/** Errors that the server itself did not expect: each would be an internal error. */
+const surprises: unknown[] = []
+const log = createLog((level, message, fields) => {
+  if (level === 'error') surprises.push({ message, ...fields })
+})
+const serverOptions = (store: Store) => ({
+  store,
+  clock: createSystemClock(),
+  random: createRandom(seed),
+  log,
+  tokens: [{ token: 'fuzz-token', user: adminUser }],
+  signingKey: new Uint8Array(32).fill(7),
+})
+
+interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly text: string
+}
+
+async function send(handle: ApiHandler, request: FuzzRequest): Promise<Answer> {
+  const stop = new AbortController()
+  const { method, path, headers, body } = request
+  const query = new URLSearchParams(request.query)
+  const response = await handle({ method, path, query, headers, body, user: adminUser, signal: stop.signal })
+  if (Buffer.isBuffer(response.body)) return { ...response, text: response.body.toString() }
+  // A watch: read what comes at once, then hang up.
+  const chunks: Buffer[] = []
+  const hangUp = setTimeout(() => stop.abort(), 3)
+  try {
+    for await (const chunk of response.body) {
+      chunks.push(chunk)
+      if (chunks.length > 5) break
+    }
+  } catch (error) {
+    if (!stop.signal.aborted) throw error
+  } finally {
+    clearTimeout(hangUp)
+    stop.abort()
+  }
+  return { ...response, text: Buffer.concat(chunks).toString() }
+}
+
+function describe(request: FuzzRequest, answer?: Answer): string {
+  const body = Buffer.from(request.body.subarray(0, 600)).toString()
+  const { method, path, query, headers } = request
+  const shown = answer === undefined ? '' : `\n→ ${answer.status} ${answer.text.slice(0, 600)}`
+  return `seed ${seed}: ${method} ${path}?${query} ${JSON.stringify(headers)}\n${body}${shown}\n${JSON.stringify(surprises.at(-1) ?? null, errorText)}`
+}
+
+function errorText(_key: string, value: unknown): unknown {
+  return value instanceof Error ? value.stack : value
+}
+
+function checkAnswer(request: FuzzRequest, answer: Answer): void {
+  assert.ok(answer.status >= 200 && answer.status < 500, describe(request, answer))
+  if (answer.status < 400 || request.method === 'HEAD') return
+  if (answer.headers['content-type']?.startsWith('text/plain') === true) return
+  const status = JSON.parse(answer.text) as { kind?: string; code?: number; status?: string }
+  assert.deepEqual(
+    { kind: status.kind, code: status.code, status: status.status },
+    { kind: 'Status', code: answer.status, status: 'Failure' },
+    describe(request, answer),
+  )
+}
+
+const plain = (method: string, path: string, body?: object): FuzzRequest => ({
+  method,
+  path,
+  query: '',
+  headers: { accept: 'application/json', 'content-type': 'application/json' },
+  body: body === undefined ? new Uint8Array() : Buffer.from(JSON.stringify(body)),
+})
+
+async function makeNamespaces(handle: ApiHandler): Promise<void> {
+  for (const name of ['ledger', ...namespaces]) {
+    await send(handle, plain('POST', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }))
+  }
+}
+
+/** The object a request claims to have written, when it was a real write of one whole object. */
+function writtenObject(request: FuzzRequest, answer: Answer): KubeObject | undefined {
+  const isWrite = ['POST', 'PUT', 'PATCH'].includes(request.method) && (answer.status === 200 || answer.status === 201)
+  if (!isWrite || request.query.includes('dryRun') || request.headers['accept'] !== 'application/json') return undefined
+  if (/\/(binding|eviction|token|finalize)$/.test(request.path)) return undefined
+  const object = JSON.parse(answer.text) as KubeObject
+  return object.metadata?.resourceVersion === undefined ? undefined : object
+}
+
+/** What was acknowledged is there, exactly. Caretakers may remove objects whose owners or namespace are gone. */
+async function checkStored(handle: ApiHandler, request: FuzzRequest, object: KubeObject): Promise<void> {
+  const { name, ownerReferences, deletionTimestamp } = object.metadata
+  const base = request.path.replace(/\/status$/, '').replace(/\/$/, '')
+  const read = plain('GET', request.method === 'POST' ? `${base}/${encodeURIComponent(name)}` : base)
+  const answer = await send(handle, read)
+  const mayBeGone = ownerReferences !== undefined || deletionTimestamp !== undefined || object.kind === 'Namespace'
+  if (answer.status === 404 && mayBeGone) return
+  assert.equal(answer.status, 200, describe(read, answer))
+  if (!mayBeGone) assert.deepEqual(JSON.parse(answer.text), object, describe(request, answer))
+}
+
+/** Entries that no random request touches; each must hold the last number that was acknowledged. */
+function createLedger(handle: ApiHandler) {
+  const acknowledged = new Map<string, number>()
+  return {
+    async write(number: number): Promise<void> {
+      const name = `entry-${number % 20}`
+      const path = '/api/v1/namespaces/ledger/configmaps'
+      const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { number: String(number) } }
+      const known = acknowledged.has(name)
+      const request = known ? plain('PUT', `${path}/${name}`, object) : plain('POST', path, object)
+      const answer = await send(handle, request)
+      assert.equal(answer.status, known ? 200 : 201, describe(request, answer))
+      acknowledged.set(name, number)
+    },
+    async check(reader: ApiHandler): Promise<void> {
+      for (const [name, number] of acknowledged) {
+        const answer = await send(reader, plain('GET', `/api/v1/namespaces/ledger/configmaps/${name}`))
+        const { data } = JSON.parse(answer.text) as { data?: { number?: string } }
+        assert.equal(data?.number, String(number), `seed ${seed}: ${name}`)
+      }
+    },
+  }
+}
+
+test(`${count} strange requests: no crash, no 5xx, nothing acknowledged is lost`, async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'hawser-fuzz-'))
+  const path = join(folder, 'state.db')
+  try {
+    const before = await withServer(path, async ({ handle }) => {
+      await makeNamespaces(handle)
+      const ledger = createLedger(handle)
+      await fuzz(handle, ledger)
+      await ledger.check(handle)
+    })
+    const after = await withServer(path, async () => {})
+    assert.equal(after, before, `seed ${seed}: the reopened store differs`)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
+
+/** Runs against the durable store; answers with everything stored once the caretakers have stopped. */
+async function withServer(path: string, run: (server: ApiServer) => Promise<void>): Promise<string> {
+  await using store = openSqliteStore({ path })
+  const server = await createApiServer(serverOptions(store))
+  try {
+    await run(server)
+  } finally {
+    await server.close()
+  }
+  const all: Record<string, unknown> = {}
+  for (const kind of kindNames) all[kind] = (await server.api().list(kind)).items
+  return JSON.stringify(all)
+}
+
+async function fuzz(handle: ApiHandler, ledger: ReturnType<typeof createLedger>): Promise<void> {
+  const codes = new Map<number, number>()
+  let checked = 0
+  for (let sent = 0; sent < count; sent += 500) {
+    const requests = fc.sample(fuzzRequest, { numRuns: Math.min(500, count - sent), seed: seed + sent })
+    for (const [index, request] of requests.entries()) {
+      const answer = await send(handle, request).catch((error: unknown) => {
+        throw new Error(describe(request), { cause: error })
+      })
+      checkAnswer(request, answer)
+      codes.set(answer.status, (codes.get(answer.status) ?? 0) + 1)
+      const object = writtenObject(request, answer)
+      if (object !== undefined) {
+        await checkStored(handle, request, object)
+        checked += 1
+      }
+      if (index % 10 === 0) await ledger.write(sent + index)
+    }
+  }
+  assert.deepEqual(surprises, [], `seed ${seed}`)
+  // A fuzzer whose every request is refused at the door tests the door only.
+  assert.ok(checked > count / 50, `only ${checked} writes were accepted: ${JSON.stringify([...codes])}`)
+  const shown = JSON.stringify([...codes].toSorted())
+  process.stdout.write(`# seed ${seed}: ${count} requests, ${checked} accepted writes checked, codes ${shown}\n`)
+}
+
+test('the same over a socket, many at a time', async () => {
+  await using store = createMemoryStore()
+  const server = await startApiServer({ ...serverOptions(store), listen: { host: '127.0.0.1', port: 0 } })
+  try {
+    await makeNamespaces(server.handle)
+    const requests = fc.sample(fuzzRequest, { numRuns: Math.ceil(count / 10), seed: seed + 1 })
+    const queue = requests.values()
+    const worker = async () => {
+      for (const request of queue) await sendOverSocket(server.url, request)
+    }
+    await Promise.all(Array.from({ length: 8 }, worker))
+    const health = await fetch(`${server.url}/healthz`)
+    assert.equal(health.status, 200)
+    await health.body?.cancel()
+    assert.deepEqual(surprises, [], `seed ${seed}`)
+  } finally {
+    await server.close()
+  }
+})
+
+async function sendOverSocket(url: string, request: FuzzRequest): Promise<void> {
+  const { method, path, query, headers, body } = request
+  // fetch itself refuses these.
+  if (!/^[A-Z]+$/.test(method) || method === 'TRACE') return
+  const target = URL.parse(`${url}${path.startsWith('//') ? '/' : path}?${query}`)
+  if (target === null) return
+  const bare = method === 'GET' || method === 'HEAD'
+  const stop = AbortSignal.timeout(2_000)
+  try {
+    const response = await fetch(target, {
+      method,
+      headers: { ...headers, authorization: 'Bearer fuzz-token' },
+      signal: stop,
+      ...(bare ? {} : { body: Buffer.from(body) }),
+    })
+    assert.ok(response.status < 500, `${describe(request)} → ${response.status}`)
+    if (query.includes('watch=')) await response.body?.cancel()
+    else await response.arrayBuffer()
+  } catch (error) {
+    if (error instanceof assert.AssertionError) throw error
+    // A body beyond the limit may be cut off while it is being sent; anything else is a lost answer.
+    const tooLarge = body.length > 3 * 1024 * 1024
+    assert.ok(tooLarge || stop.aborted === false || query.includes('watch='), describe(request))
+    assert.ok(
+      tooLarge || query.includes('watch='),
+      `${describe(request)}: ${String(error)} ${String((error as Error).cause)}`,
+    )
+  }
+}
