@@ -1,0 +1,50 @@
+// With which names and passwords does a node log in to an iSCSI target? From a Secret, only if a CHAP flag asks (ISCSI-7).
+
+import { Buffer } from 'node:buffer'
+import type { Pod } from '../../api/types.ts'
+import type { Client } from '../../client/client.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+import { isNotFound, refuse, toVolumeError } from '../errors.ts'
+import type { Chap } from './session.ts'
+import { sourceOf } from './target.ts'
+
+const keys = ['username', 'password', 'username_in', 'password_in'] as const
+
+export async function chapOf(client: Client, spec: VolumeSpec, pod: Pod, signal: AbortSignal): Promise<Chap> {
+  const { chapAuthDiscovery, chapAuthSession, secretRef } = sourceOf(spec)
+  if (chapAuthDiscovery !== true && chapAuthSession !== true) return { discovery: {}, session: {} }
+  const own = secretRef !== undefined && 'namespace' in secretRef ? secretRef.namespace : undefined
+  const namespace = own === undefined || own === '' ? (pod.metadata.namespace ?? '') : own
+  const name = secretRef?.name ?? ''
+  if (name === '') throw refuse('SecretMissing', 'CHAP enabled but secret is nil', 'untried')
+  const data = await fetchSecret(client, namespace, name, signal)
+  const pick = (prefix: string) =>
+    Object.fromEntries(
+      keys.map((key) => `${prefix}.auth.${key}`).flatMap((key) => (data[key] === undefined ? [] : [[key, data[key]]])),
+    )
+  return {
+    discovery:
+      chapAuthDiscovery === true
+        ? { 'discovery.sendtargets.auth.authmethod': 'CHAP', ...pick('discovery.sendtargets') }
+        : {},
+    session: chapAuthSession === true ? { 'node.session.auth.authmethod': 'CHAP', ...pick('node.session') } : {},
+  }
+}
+
+async function fetchSecret(
+  client: Client,
+  namespace: string,
+  name: string,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, string>>> {
+  try {
+    const secret = await client.get('Secret', { namespace, name }, signal)
+    return Object.fromEntries(
+      Object.entries(secret.data ?? {}).map(([key, text]) => [key, Buffer.from(text, 'base64').toString()]),
+    )
+  } catch (error) {
+    if (isNotFound(error))
+      throw refuse('SecretMissing', `couldn't get secret ${namespace}/${name}: secret "${name}" not found`, 'untried')
+    throw toVolumeError(error)
+  }
+}

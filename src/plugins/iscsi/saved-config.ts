@@ -1,0 +1,78 @@
+// What must be known about an iSCSI disk after a restart? `iscsi.json` beside the mount, without any password (ISCSI-4).
+// Written whole or not at all (WART-6); kubelet's own files are read as well.
+
+import { join } from 'node:path/posix'
+import type { Files } from '../../host/host.ts'
+import { hasCode } from '../../host/host-error.ts'
+import { refuse } from '../errors.ts'
+import type { IscsiTarget } from './target.ts'
+
+const fileName = 'iscsi.json'
+
+export async function saveConfig(
+  files: Files,
+  directory: string,
+  target: IscsiTarget,
+  signal: AbortSignal,
+): Promise<void> {
+  const document = {
+    VolName: target.volumeName,
+    Portals: target.portals,
+    Iqn: target.iqn,
+    Lun: target.lun,
+    InitIface: target.initialInterface,
+    Iface: target.interface,
+    InitiatorName: target.initiatorName,
+    MetricsProvider: null,
+  }
+  await files.writeFile(join(directory, fileName), JSON.stringify(document), { mode: 0o600, durable: true }, signal)
+}
+
+/** Undefined if there is no file; a file that cannot be read is an error, for guessing would log out the wrong disk. */
+export async function loadConfig(
+  files: Files,
+  directory: string,
+  signal: AbortSignal,
+): Promise<IscsiTarget | undefined> {
+  let text: string
+  try {
+    text = await files.readText(join(directory, fileName), signal)
+  } catch (error) {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined
+    throw error
+  }
+  return parseConfig(text, directory)
+}
+
+export function parseConfig(text: string, directory: string): IscsiTarget {
+  const fields = parseObject(text, directory)
+  const word = (key: string): string => (typeof fields[key] === 'string' ? fields[key] : '')
+  const portals = Array.isArray(fields['Portals'])
+    ? fields['Portals'].filter((portal) => typeof portal === 'string')
+    : []
+  const [first, ...rest] = portals
+  if (first === undefined || word('Iqn') === '') throw broken(directory)
+  return {
+    volumeName: word('VolName'),
+    portals: [first, ...rest],
+    iqn: word('Iqn'),
+    lun: word('Lun'),
+    initialInterface: word('InitIface'),
+    interface: word('Iface'),
+    initiatorName: word('InitiatorName'),
+  }
+}
+
+function parseObject(text: string, directory: string): Readonly<Record<string, unknown>> {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null) return value as Readonly<Record<string, unknown>>
+  } catch {
+    // Told below, without the text: it may be anything.
+  }
+  throw broken(directory)
+}
+
+function broken(directory: string): Error {
+  return refuse('MetadataBroken', `${join(directory, fileName)} is damaged`)
+}

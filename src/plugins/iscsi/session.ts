@@ -1,0 +1,267 @@
+// How is a node logged in to an iSCSI target, and out again? By iscsiadm and sysfs (ISCSI-5 … ISCSI-8, DEV-3).
+// CHAP passwords go to iscsiadm as arguments that no message shows.
+
+import { basename, join } from 'node:path/posix'
+import type { Clock } from '../../clock/clock.ts'
+import type { CommandResult, Host } from '../../host/host.ts'
+import { hasCode } from '../../host/host-error.ts'
+import type { DeviceTree } from '../disk/multipath.ts'
+import { deleteDisk, flushMultipath, multipathParent, names, pathsOf } from '../disk/multipath.ts'
+import { refuse } from '../errors.ts'
+import type { IscsiTarget } from './target.ts'
+import { devicePathOf } from './target.ts'
+
+export interface SessionDeps {
+  readonly host: Pick<Host, 'files' | 'run'>
+  readonly clock: Clock
+  readonly tree: DeviceTree
+}
+
+/** Names and values for iscsiadm's `-n` and `-v`, e.g. `node.session.auth.password`. */
+export type ChapSettings = Readonly<Record<string, string>>
+export interface Chap {
+  readonly discovery: ChapSettings
+  readonly session: ChapSettings
+}
+
+const toolTimeoutMs = 60_000
+const deviceWaitMs = 30_000
+const rounds = 5
+/** iscsiadm: no session found, no record found. */
+const nothingThere = [2, 21]
+
+/** Logs in to all portals that can be reached; answers the device to use, multipath if there is one. */
+export async function login(deps: SessionDeps, target: IscsiTarget, chap: Chap, signal: AbortSignal): Promise<string> {
+  if (target.interface !== target.initialInterface) await cloneInterface(deps, target, signal)
+  const found = new Map<string, string>()
+  const problems: string[] = []
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const portal of target.portals.filter((one) => !found.has(one))) {
+      try {
+        found.set(portal, await loginPortal(deps, target, portal, chap, signal))
+      } catch (error) {
+        signal.throwIfAborted()
+        problems.push(error instanceof Error ? error.message : String(error))
+      }
+    }
+    if (found.size === 0) {
+      if (target.interface !== target.initialInterface) await deleteInterface(deps, target, signal)
+      throw refuse('LoginFailed', `failed to get any path for iscsi disk, last err seen:\n${problems.at(-1) ?? ''}`)
+    }
+    if (found.size === target.portals.length || (round >= 2 && found.size >= 2)) break
+  }
+  const [device = ''] = found.values()
+  return (await waitForMultipath(deps, device, target.portals.length > 1 ? 10_000 : 0, signal)) || device
+}
+
+async function loginPortal(
+  deps: SessionDeps,
+  target: IscsiTarget,
+  portal: string,
+  chap: Chap,
+  signal: AbortSignal,
+): Promise<string> {
+  const { iqn, interface: face } = target
+  const device = devicePathOf(deps.tree.dev, portal, target)
+  let hosts = await sessionHosts(deps, iqn, signal)
+  if (!hosts.has(portal)) {
+    const discovery = ['-m', 'discoverydb', '-t', 'sendtargets', '-p', portal, '-I', face]
+    const node = ['-m', 'node', '-p', portal, '-T', iqn, '-I', face]
+    await iscsiadm(deps, [...discovery, '-o', 'new'], signal)
+    await setAll(deps, discovery, chap.discovery, signal)
+    const discovered = await iscsiadm(deps, [...discovery, '--discover'], signal)
+    if (discovered.exitCode !== 0) {
+      await iscsiadm(deps, [...discovery, '-o', 'delete'], signal)
+      throw refuse('DiscoveryFailed', `iscsi: failed to sendtargets to portal ${portal}: ${outputOf(discovered)}`)
+    }
+    await iscsiadm(deps, [...node, '-o', 'update', '-n', 'node.session.scan', '-v', 'manual'], signal)
+    await setAll(deps, node, chap.session, signal)
+    const loggedIn = await iscsiadm(deps, [...node, '--login'], signal)
+    if (loggedIn.exitCode !== 0) {
+      await iscsiadm(deps, [...node, '-o', 'delete'], signal)
+      throw refuse('LoginFailed', `iscsi: failed to attach disk: ${outputOf(loggedIn)}`)
+    }
+    await iscsiadm(deps, [...node, '-o', 'update', '-n', 'node.startup', '-v', 'manual'], signal)
+    hosts = await sessionHosts(deps, iqn, signal)
+  }
+  const host = hosts.get(portal)
+  if (host === undefined) throw refuse('SessionMissing', `could not get SCSI host number for portal ${portal}`)
+  const scan = join(deps.tree.sys, 'class', 'scsi_host', `host${host}`, 'scan')
+  await deps.host.files.writeFile(scan, `0 0 ${target.lun}`, { mode: 0o200 }, signal)
+  await waitForDevice(deps, device, signal)
+  return device
+}
+
+async function setAll(
+  deps: SessionDeps,
+  prefix: readonly string[],
+  settings: ChapSettings,
+  signal: AbortSignal,
+): Promise<void> {
+  for (const [name, value] of Object.entries(settings)) {
+    const words = [...prefix, '-o', 'update', '-n', name, '-v', value]
+    const result = await iscsiadm(deps, words, signal, words.length)
+    if (result.exitCode !== 0)
+      throw refuse('ChapFailed', `iscsi: failed to update ${name} with CHAP: exit status ${result.exitCode}`)
+  }
+}
+
+/** ISCSI-8: the disk leaves the kernel; the session ends only when no other disk of it is in use here. */
+export async function logout(
+  deps: SessionDeps,
+  target: IscsiTarget,
+  device: string,
+  lastUser: boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  const { files } = deps.host
+  for (const path of await devicesOf(deps, target, device, signal)) {
+    if (basename(path).startsWith('dm-')) await flushMultipath(deps.host, path, signal)
+    for (const disk of await pathsOf(files, deps.tree, path, signal)) await deleteDisk(files, deps.tree, disk, signal)
+  }
+  if (!lastUser) return
+  for (const portal of target.portals) {
+    const words = [
+      '-m',
+      'node',
+      '-p',
+      portal,
+      '-T',
+      target.iqn,
+      ...(target.interface === '' ? [] : ['-I', target.interface]),
+    ]
+    for (const action of [['--logout'], ['-o', 'delete']]) {
+      const result = await iscsiadm(deps, [...words, ...action], signal)
+      if (result.exitCode !== 0 && !nothingThere.includes(result.exitCode)) {
+        throw refuse('LogoutFailed', `iscsi: failed to detach disk: ${outputOf(result)}`)
+      }
+    }
+  }
+  if (target.interface !== '' && target.interface !== target.initialInterface)
+    await deleteInterface(deps, target, signal)
+}
+
+async function devicesOf(
+  deps: SessionDeps,
+  target: IscsiTarget,
+  device: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const { files } = deps.host
+  const found = new Set<string>()
+  if (device !== '' && (await files.exists(device, signal))) found.add(await files.realpath(device, signal))
+  for (const portal of target.portals) {
+    const path = devicePathOf(deps.tree.dev, portal, target)
+    if (!(await files.exists(path, signal))) continue
+    const disk = await files.realpath(path, signal)
+    found.add((await multipathParent(files, deps.tree, disk, signal)) || disk)
+  }
+  return [...found]
+}
+
+/** DEV-3: portal → number of the SCSI host that holds its session with this target. */
+export async function sessionHosts(
+  { host, tree }: Pick<SessionDeps, 'host' | 'tree'>,
+  iqn: string,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, number>> {
+  const { files } = host
+  const result = new Map<string, number>()
+  const base = join(tree.sys, 'class', 'iscsi_host')
+  for (const hostName of await names(files, base, signal)) {
+    const number = Number(/^host(\d+)$/.exec(hostName)?.[1] ?? Number.NaN)
+    if (Number.isNaN(number)) continue
+    const device = join(base, hostName, 'device')
+    for (const session of (await names(files, device, signal)).filter((name) => name.startsWith('session'))) {
+      const facts = join(device, session, 'iscsi_session', session)
+      if ((await textOf(files, join(facts, 'targetname'), signal)) !== iqn) continue
+      for (const connection of (await names(files, join(device, session), signal)).filter((name) =>
+        name.startsWith('connection'),
+      )) {
+        const at = join(device, session, connection, 'iscsi_connection', connection)
+        for (const prefix of ['', 'persistent_']) {
+          const address = await textOf(files, join(at, `${prefix}address`), signal)
+          const port = await textOf(files, join(at, `${prefix}port`), signal)
+          if (address !== '' && port !== '')
+            result.set(`${address.includes(':') ? `[${address}]` : address}:${port}`, number)
+        }
+      }
+    }
+  }
+  return result
+}
+
+async function textOf(files: SessionDeps['host']['files'], path: string, signal: AbortSignal): Promise<string> {
+  try {
+    return (await files.readText(path, signal)).trim()
+  } catch (error) {
+    if (hasCode(error, 'ABORTED')) throw error
+    return ''
+  }
+}
+
+/** ISCSI-2: an interface of our own carries the initiator's name. */
+async function cloneInterface(deps: SessionDeps, target: IscsiTarget, signal: AbortSignal): Promise<void> {
+  const shown = await iscsiadm(deps, ['-m', 'iface', '-I', target.initialInterface, '-o', 'show'], signal)
+  if (shown.exitCode !== 0) throw refuse('InterfaceMissing', `iscsi: failed to show iface records: ${outputOf(shown)}`)
+  const settings = shown.stdout
+    .split('\n')
+    .map((line) => /^(iface\.[^ ]+) = (.*)$/.exec(line.trim()))
+    .flatMap((match) =>
+      match === null || match[2] === '<empty>' || match[1] === 'iface.iscsi_ifacename'
+        ? []
+        : [[match[1] ?? '', match[2] ?? ''] as const],
+    )
+  await iscsiadm(deps, ['-m', 'iface', '-I', target.interface, '-o', 'new'], signal)
+  const all = new Map([...settings, ['iface.initiatorname', target.initiatorName] as const])
+  for (const [name, value] of all) {
+    const result = await iscsiadm(
+      deps,
+      ['-m', 'iface', '-I', target.interface, '-o', 'update', '-n', name, '-v', value],
+      signal,
+    )
+    if (result.exitCode === 0) continue
+    await deleteInterface(deps, target, signal)
+    throw refuse('InterfaceFailed', `iscsi: failed to update iface records: ${outputOf(result)}`)
+  }
+}
+
+async function deleteInterface(deps: SessionDeps, target: IscsiTarget, signal: AbortSignal): Promise<void> {
+  await iscsiadm(deps, ['-m', 'iface', '-I', target.interface, '-o', 'delete'], signal)
+}
+
+async function iscsiadm(
+  { host }: SessionDeps,
+  words: readonly string[],
+  signal: AbortSignal,
+  secretArgument?: number,
+): Promise<CommandResult> {
+  const secretArguments = secretArgument === undefined ? [] : [secretArgument]
+  return host.run({ argv: ['iscsiadm', ...words], timeoutMs: toolTimeoutMs, secretArguments }, signal)
+}
+
+function outputOf(result: CommandResult): string {
+  return `${result.stdout}${result.stderr}`.trim() || `exit status ${result.exitCode}`
+}
+
+async function waitForDevice({ host, clock }: SessionDeps, device: string, signal: AbortSignal): Promise<void> {
+  for (let waited = 0; ; waited += 1000) {
+    if (await host.files.exists(device, signal)) return
+    if (waited >= deviceWaitMs)
+      throw refuse('DeviceMissing', `Timed out waiting for device at path ${device} after ${deviceWaitMs / 1000}s`)
+    await clock.sleep(1000, signal)
+  }
+}
+
+async function waitForMultipath(
+  deps: SessionDeps,
+  device: string,
+  patienceMs: number,
+  signal: AbortSignal,
+): Promise<string> {
+  for (let waited = 0; ; waited += 1000) {
+    const parent = await multipathParent(deps.host.files, deps.tree, device, signal)
+    if (parent !== '' || waited >= patienceMs) return parent
+    await deps.clock.sleep(1000, signal)
+  }
+}
