@@ -14,7 +14,7 @@ import type {
 } from '../types.ts'
 import { validateBasicQuantity, validateDescendingPath } from './common.ts'
 import { inRange, isEnvironmentName, isLabel, isPortName } from './formats.ts'
-import { checked } from './metadata.ts'
+import { checked, repeated } from './metadata.ts'
 
 const pullPolicies = ['Always', 'IfNotPresent', 'Never']
 const messagePolicies = ['FallbackToLogsOnError', 'File']
@@ -105,9 +105,10 @@ function validateMounts(container: Container, volumes: VolumesByName, path: stri
   const mounts = container.volumeMounts ?? []
   const devices = new Set((container.volumeDevices ?? []).map(({ devicePath }) => devicePath))
   const deviceNames = new Set((container.volumeDevices ?? []).map(({ name }) => name))
+  const twins = new Set(repeated(mounts.map(({ mountPath }) => mountPath)))
   return mounts.flatMap((mount, index) => {
     const at = `${path}[${index}]`
-    const twin = mounts.findIndex(({ mountPath }) => mountPath === mount.mountPath) < index
+    const twin = twins.has(index)
     return [
       ...validateVolumeName(mount.name, volumes, at),
       ...(mount.mountPath ? [] : [required(`${at}.mountPath`)]),
@@ -164,6 +165,8 @@ function validateRecursion(mount: VolumeMount, path: string): readonly FieldErro
 
 function validateDevices(container: Container, volumes: VolumesByName, path: string): readonly FieldError[] {
   const devices = container.volumeDevices ?? []
+  const pathTwins = new Set(repeated(devices.map(({ devicePath }) => devicePath)))
+  const nameTwins = new Set(repeated(devices.map(({ name }) => name)))
   const mounted = new Set((container.volumeMounts ?? []).map(({ mountPath }) => mountPath))
   return devices.flatMap((device, index) => {
     const at = `${path}[${index}]`
@@ -171,12 +174,8 @@ function validateDevices(container: Container, volumes: VolumesByName, path: str
       ...validateVolumeName(device.name, volumes, at),
       ...validateBlockSource(device, volumes, at),
       ...validateDevicePath(device.devicePath, `${at}.devicePath`),
-      ...(devices.findIndex(({ devicePath }) => devicePath === device.devicePath) < index
-        ? [invalid(`${at}.devicePath`, device.devicePath, 'must be unique')]
-        : []),
-      ...(devices.findIndex(({ name }) => name === device.name) < index
-        ? [invalid(`${at}.name`, device.name, 'must be unique')]
-        : []),
+      ...(pathTwins.has(index) ? [invalid(`${at}.devicePath`, device.devicePath, 'must be unique')] : []),
+      ...(nameTwins.has(index) ? [invalid(`${at}.name`, device.name, 'must be unique')] : []),
       ...(mounted.has(device.devicePath)
         ? [invalid(`${at}.devicePath`, device.devicePath, 'must not already exist as a path in volumeMounts')]
         : []),

@@ -4,7 +4,7 @@ import type { FieldError } from '../field-errors.ts'
 import type { ConfigMap, Event, EventsEvent, Lease, Namespace, Node, OperationRecord, Secret, Taint } from '../types.ts'
 import { validateBasicQuantity } from './common.ts'
 import { isConfigKey, isLabelValue, isQualifiedName } from './formats.ts'
-import { byteLength, checked, sameData, unchanged } from './metadata.ts'
+import { byteLength, checked, repeated, sameData, unchanged } from './metadata.ts'
 import type { RulesByKind } from './validate.ts'
 
 const largestData = 1024 * 1024
@@ -29,10 +29,8 @@ function validateNode(node: Node): readonly FieldError[] {
   const taints = node.spec?.taints ?? []
   return [
     ...taints.flatMap((taint, index) => validateTaint(taint, `spec.taints[${index}]`)),
-    ...taints.flatMap((taint, index) =>
-      taints.findIndex(({ key, effect }) => key === taint.key && effect === taint.effect) < index
-        ? [invalid(`spec.taints[${index}]`, taint, 'taints must be unique by key and effect pair')]
-        : [],
+    ...repeated(taints.map(({ key, effect }) => `${key}:${effect}`)).map((index) =>
+      invalid(`spec.taints[${index}]`, taints[index], 'taints must be unique by key and effect pair'),
     ),
     ...validateNodeStatus(node),
   ]

@@ -2,38 +2,51 @@
 
 export type Check = (text: string) => readonly string[]
 
-const subdomain = '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*'
-const label = '[a-z0-9]([-a-z0-9]*[a-z0-9])?'
+/** A pattern, compiled once, and the sentence for a text that does not match it. */
+interface Format {
+  readonly pattern: RegExp
+  readonly message: string
+}
+
+const alphanumericEnds = 'and must start and end with an alphanumeric character'
 const qualified = '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]'
-const labelValue = `(${qualified})?`
-const configKey = '[-._a-zA-Z0-9]+'
 
-const qualifiedSentence = `must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '${qualified}')`
+const subdomainFormat = format(
+  '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*',
+  `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', ${alphanumericEnds}`,
+  ['example.com'],
+)
+const labelFormat = format(
+  '[a-z0-9]([-a-z0-9]*[a-z0-9])?',
+  `a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', ${alphanumericEnds}`,
+  ['my-name', '123-abc'],
+)
+const qualifiedFormat = format(
+  qualified,
+  `must consist of alphanumeric characters, '-', '_' or '.', ${alphanumericEnds}`,
+  ['MyName', 'my.name', '123-abc'],
+)
+const labelValueFormat = format(
+  `(${qualified})?`,
+  `a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', ${alphanumericEnds}`,
+  ['MyValue', 'my_value', '12345'],
+)
+const configKeyFormat = format(
+  '[-._a-zA-Z0-9]+',
+  "a valid config key must consist of alphanumeric characters, '-', '_' or '.'",
+  ['key.name', 'KEY_NAME', 'key-name'],
+)
 
-export const isSubdomain: Check = (text) => [
-  ...noLongerThan(text, 253),
-  ...matches(
-    text,
-    subdomain,
-    `a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '${subdomain}')`,
-  ),
-]
+export const isSubdomain: Check = (text) => [...noLongerThan(text, 253), ...matches(text, subdomainFormat)]
 
-export const isLabel: Check = (text) => [
-  ...noLongerThan(text, 63),
-  ...matches(
-    text,
-    label,
-    `a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '${label}')`,
-  ),
-]
+export const isLabel: Check = (text) => [...noLongerThan(text, 63), ...matches(text, labelFormat)]
 
 /** `name` or `prefix/name`: label keys, annotation keys, finalizers, provisioners. */
 export const isQualifiedName: Check = (text) => {
   const parts = text.split('/')
   if (parts.length > 2) {
     return [
-      `a valid label key ${qualifiedSentence} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
+      `a valid label key ${qualifiedFormat.message} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')`,
     ]
   }
   const name = parts.at(-1) ?? ''
@@ -45,29 +58,14 @@ export const isQualifiedName: Check = (text) => {
   }
   if (name === '') errors.push('name part must be non-empty')
   else errors.push(...noLongerThan(name, 63).map((message) => `name part ${message}`))
-  if (!whole(qualified).test(name)) errors.push(`name part ${qualifiedSentence}`)
-  return errors
+  return [...errors, ...matches(name, qualifiedFormat).map((message) => `name part ${message}`)]
 }
 
-export const isLabelValue: Check = (text) => [
-  ...noLongerThan(text, 63),
-  ...matches(
-    text,
-    labelValue,
-    `a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '${labelValue}')`,
-  ),
-]
+export const isLabelValue: Check = (text) => [...noLongerThan(text, 63), ...matches(text, labelValueFormat)]
 
 /** A key of a ConfigMap or Secret: it becomes a file name. */
 export const isConfigKey: Check = (text) => {
-  const errors = [
-    ...noLongerThan(text, 253),
-    ...matches(
-      text,
-      configKey,
-      `a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '${configKey}')`,
-    ),
-  ]
+  const errors = [...noLongerThan(text, 253), ...matches(text, configKeyFormat)]
   if (text === '.') errors.push("must not be '.'")
   else if (text === '..') errors.push("must not be '..'")
   else if (text.startsWith('..')) errors.push("must not start with '..'")
@@ -107,10 +105,15 @@ function noLongerThan(text: string, maximum: number): readonly string[] {
   return text.length > maximum ? [`must be no more than ${maximum} characters`] : []
 }
 
-function matches(text: string, pattern: string, message: string): readonly string[] {
-  return whole(pattern).test(text) ? [] : [message]
+function matches(text: string, { pattern, message }: Format): readonly string[] {
+  return pattern.test(text) ? [] : [message]
 }
 
-function whole(pattern: string): RegExp {
-  return new RegExp(`^(?:${pattern})$`)
+/** Kubernetes' sentences end alike: examples, then the pattern. */
+function format(pattern: string, sentence: string, examples: readonly string[]): Format {
+  const list = examples.map((each) => `'${each}'`).join(',  or ')
+  return {
+    pattern: new RegExp(`^(?:${pattern})$`),
+    message: `${sentence} (e.g. ${list}, regex used for validation is '${pattern}')`,
+  }
 }

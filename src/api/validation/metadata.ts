@@ -118,8 +118,19 @@ export function checked(path: string, text: string, check: Check): readonly Fiel
   return check(text).map((message) => invalid(path, text, message))
 }
 
+/** The indices of values that were there before. One pass: lists come from clients and may be long. */
+export function repeated(values: readonly string[]): readonly number[] {
+  const seen = new Set<string>()
+  const indices: number[] = []
+  for (const [index, value] of values.entries()) {
+    if (seen.has(value)) indices.push(index)
+    seen.add(value)
+  }
+  return indices
+}
+
 export function duplicates(values: readonly string[], path: (index: number) => string): readonly FieldError[] {
-  return values.flatMap((value, index) => (values.indexOf(value) < index ? [duplicate(path(index), value)] : []))
+  return repeated(values).map((index) => duplicate(path(index), values[index]))
 }
 
 function validateNames(meta: ObjectMeta, rules: MetadataRules, path: string): readonly FieldError[] {

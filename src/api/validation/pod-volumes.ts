@@ -17,7 +17,7 @@ import type {
 import { validateClaimSpec } from './claim.ts'
 import { validateDriverName, validateFilePath } from './common.ts'
 import { isLabel, isQualifiedName, isSubdomain } from './formats.ts'
-import { checked, validateAnnotations, validateLabels } from './metadata.ts'
+import { checked, repeated, validateAnnotations, validateLabels } from './metadata.ts'
 import { validateTokenDuration } from './storage-kinds.ts'
 import {
   validateFc,
@@ -46,13 +46,13 @@ const resourceNames = [
 const modeText = 'must be a number between 0 and 0777 (octal), both inclusive'
 
 export function validatePodVolumes(volumes: readonly Volume[], pod: Pod, path: string): readonly FieldError[] {
-  const names = volumes.map(({ name }) => name)
+  const twins = new Set(repeated(volumes.map(({ name }) => name)))
   return volumes.flatMap((volume, index) => {
     const at = `${path}[${index}]`
     return [
       ...validateSources(volume, pod, at),
       ...(volume.name ? checked(`${at}.name`, volume.name, isLabel) : [required(`${at}.name`)]),
-      ...(volume.name && names.indexOf(volume.name) < index ? [duplicate(`${at}.name`, volume.name)] : []),
+      ...(volume.name && twins.has(index) ? [duplicate(`${at}.name`, volume.name)] : []),
     ]
   })
 }

@@ -123,10 +123,9 @@ function validateToleration(toleration: Toleration, path: string): readonly Fiel
 
 /** Tolerations may be added, and their seconds changed. */
 function validateTolerationChange(next: PodSpec, previous: PodSpec): readonly FieldError[] {
-  const without = ({ tolerationSeconds: _, ...rest }: Toleration) => rest
-  const kept = (previous.tolerations ?? []).every((old) =>
-    (next.tolerations ?? []).some((each) => sameData(without(each), without(old))),
-  )
+  const text = ({ key, operator, value, effect }: Toleration) => JSON.stringify([key, operator, value, effect])
+  const wanted = new Set((next.tolerations ?? []).map(text))
+  const kept = (previous.tolerations ?? []).every((old) => wanted.has(text(old)))
   if (kept) return []
   return [forbidden('spec.tolerations', 'existing toleration can not be modified except its tolerationSeconds')]
 }

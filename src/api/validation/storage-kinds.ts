@@ -15,7 +15,7 @@ import type {
 } from '../types.ts'
 import { validateClassName, validateDriverName, validateNonNegativeQuantity, validateParameters } from './common.ts'
 import { immutable, isQualifiedName, isSubdomain, notNegative } from './formats.ts'
-import { byteLength, checked, duplicates, sameData, unchanged, validateLabelSelector } from './metadata.ts'
+import { byteLength, checked, duplicates, repeated, sameData, unchanged, validateLabelSelector } from './metadata.ts'
 import { validateVolumeSpec } from './persistent-volume.ts'
 import type { RulesByKind } from './validate.ts'
 
@@ -55,9 +55,9 @@ function validateClassUpdate(next: StorageClass, previous: StorageClass): readon
 }
 
 function validateTopologies(terms: readonly TopologySelectorTerm[], path: string): readonly FieldError[] {
+  const twins = new Set(repeated(terms.map((term) => JSON.stringify(term))))
   return terms.flatMap((term, termIndex) => {
     const at = `${path}[${termIndex}]`
-    const twin = terms.findIndex((other) => sameData(other, term)) < termIndex
     const expressions = term.matchLabelExpressions ?? []
     const keys = expressions.map(({ key }) => key)
     return [
@@ -70,7 +70,7 @@ function validateTopologies(terms: readonly TopologySelectorTerm[], path: string
         ]
       }),
       ...duplicates(keys, (index) => `${at}.matchLabelExpressions[${index}].key`),
-      ...(twin ? [duplicate(`${at}.matchLabelExpressions`, '')] : []),
+      ...(twins.has(termIndex) ? [duplicate(`${at}.matchLabelExpressions`, '')] : []),
     ]
   })
 }
@@ -217,8 +217,9 @@ function validateNodeDriver(driver: CSINodeDriver, path: string): readonly Field
 
 /** A driver that stays may only change how much it can take. */
 function validateCsiNodeUpdate(next: CSINode, previous: CSINode): readonly FieldError[] {
+  const before = new Map(previous.spec.drivers.map((driver) => [driver.name, driver]))
   return next.spec.drivers.flatMap((driver, index) => {
-    const old = previous.spec.drivers.find(({ name }) => name === driver.name)
+    const old = before.get(driver.name)
     if (old === undefined) return []
     const same = old.nodeID === driver.nodeID && sameData(old.topologyKeys, driver.topologyKeys)
     return same ? [] : [invalid(`spec.drivers[${index}]`, driver, immutable)]
