@@ -14,6 +14,8 @@ export interface Fault {
   /** Error code of the failure (default EIO). */
   readonly code?: string
   readonly delayMs?: number
+  /** How many calls that fit are let through first. */
+  after?: number
   /** How often it strikes (default: until removed). */
   times?: number
 }
@@ -75,6 +77,10 @@ function take(planted: Set<Fault>, name: string, path: string): Fault | undefine
   for (const fault of planted) {
     if (fault.call !== '*' && fault.call !== name) continue
     if (fault.below !== undefined && path !== fault.below && !path.startsWith(`${fault.below}/`)) continue
+    if (fault.after !== undefined && fault.after > 0) {
+      fault.after -= 1
+      continue
+    }
     if (fault.times !== undefined && --fault.times <= 0) planted.delete(fault)
     return fault
   }

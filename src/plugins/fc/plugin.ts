@@ -3,7 +3,7 @@
 import { basename, join } from 'node:path/posix'
 import { cleanMountPoint, isMounted } from '../../host/clean-mount-point.ts'
 import { globalDevicePath, globalPluginPath } from '../../volume/paths.ts'
-import type { BlockMapper, DeviceMounter, NodePlugin } from '../../volume/plugin.ts'
+import type { BlockMapper, DeviceMounter, NodePlugin, RestoreRequest } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { NodePluginDeps } from '../deps.ts'
@@ -11,6 +11,7 @@ import { bindForPod, mountDisk, ownQuietly } from '../disk/device-mount.ts'
 import { formalAttacher } from '../disk/formal-attacher.ts'
 import type { DeviceTree } from '../disk/multipath.ts'
 import { realDeviceTree } from '../disk/multipath.ts'
+import { findMapDirectory } from '../disk/restore-block.ts'
 import { refuse, translated } from '../errors.ts'
 import { mountOptionsOf } from '../mount-options.ts'
 import { restoredVolume } from '../restored.ts'
@@ -87,9 +88,7 @@ export function createFcPlugin(deps: FcPluginDeps): NodePlugin {
     unmount: ({ target }, signal) => translated(() => cleanMountPoint(host, target, {}, signal)),
     restore: (request, signal) =>
       translated(async () => {
-        const base = `${globalPluginPath(root, fcName)}/`
-        const references = request.mode === 'Block' ? [] : await host.mounts.references(request.path, signal)
-        const found = references.find((path) => path.startsWith(base))
+        const found = await globalPathOf(deps, request, signal)
         if (found === undefined)
           throw refuse('NotRestorable', `no global mount of ${request.path} was found`, 'untried')
         const disk = parseDirectoryName(basename(found))
@@ -97,6 +96,18 @@ export function createFcPlugin(deps: FcPluginDeps): NodePlugin {
         return restoredVolume(request, { kind: 'fc', value })
       }),
   }
+}
+
+async function globalPathOf(
+  { host, root }: FcPluginDeps,
+  request: RestoreRequest,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { mode, path, pod } = request
+  if (mode === 'Block')
+    return findMapDirectory(host.files, globalDevicePath(root, fcName), 1, { pod, link: path }, signal)
+  const references = await host.mounts.references(path, signal)
+  return references.find((one) => one.startsWith(`${globalPluginPath(root, fcName)}/`))
 }
 
 /** FC-4: buffers may take a while to drain; ten seconds between tries, two minutes in all. */

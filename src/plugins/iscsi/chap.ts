@@ -13,7 +13,8 @@ const keys = ['username', 'password', 'username_in', 'password_in'] as const
 export async function chapOf(client: Client, spec: VolumeSpec, pod: Pod, signal: AbortSignal): Promise<Chap> {
   const { chapAuthDiscovery, chapAuthSession, secretRef } = sourceOf(spec)
   if (chapAuthDiscovery !== true && chapAuthSession !== true) return { discovery: {}, session: {} }
-  const own = secretRef !== undefined && 'namespace' in secretRef ? secretRef.namespace : undefined
+  // Only the reference in a PersistentVolume has a namespace.
+  const own = (secretRef as { readonly namespace?: string } | undefined)?.namespace
   const namespace = own === undefined || own === '' ? (pod.metadata.namespace ?? '') : own
   const name = secretRef?.name ?? ''
   if (name === '') throw refuse('SecretMissing', 'CHAP enabled but secret is nil', 'untried')

@@ -5,7 +5,7 @@ import { join } from 'node:path/posix'
 import type { Pod } from '../../api/types.ts'
 import { cleanMountPoint, isMounted, unmountAll } from '../../host/clean-mount-point.ts'
 import { globalDevicePath, globalPluginPath } from '../../volume/paths.ts'
-import type { BlockMapper, DeviceMounter, NodePlugin } from '../../volume/plugin.ts'
+import type { BlockMapper, DeviceMounter, NodePlugin, RestoreRequest } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { NodePluginDeps } from '../deps.ts'
@@ -13,6 +13,7 @@ import { bindForPod, mountDisk, ownQuietly } from '../disk/device-mount.ts'
 import { names, realDeviceTree } from '../disk/multipath.ts'
 import type { DeviceTree } from '../disk/multipath.ts'
 import { formalAttacher } from '../disk/formal-attacher.ts'
+import { findMapDirectory } from '../disk/restore-block.ts'
 import { refuse, translated } from '../errors.ts'
 import { createKeyedLock } from '../keyed-lock.ts'
 import { mountOptionsOf } from '../mount-options.ts'
@@ -115,7 +116,7 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
     usage: ({ path }, signal) => translated(() => filesystemUsage(deps, path, signal)),
     restore: (request, signal) =>
       translated(async () => {
-        const found = request.mode === 'Block' ? undefined : await globalPathOf(deps, request.path, signal)
+        const found = await globalPathOf(deps, request, signal)
         const target = found === undefined ? undefined : parseDirectory(found)
         if (target === undefined)
           throw refuse('NotRestorable', `no global mount of ${request.path} was found`, 'untried')
@@ -126,8 +127,15 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
   }
 }
 
-/** ISCSI-9: the pod's mount is a bind of a mount below the plugin's directory. */
-async function globalPathOf({ host, root }: IscsiDeps, path: string, signal: AbortSignal): Promise<string | undefined> {
+/** ISCSI-9: the pod's mount is a bind of a mount below the plugin's directory; a mapped device is found by its number. */
+async function globalPathOf(
+  { host, root }: IscsiDeps,
+  request: RestoreRequest,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { mode, path, pod } = request
+  if (mode === 'Block')
+    return findMapDirectory(host.files, globalDevicePath(root, iscsiName), 2, { pod, link: path }, signal)
   const references = await host.mounts.references(path, signal)
   return references.find((one) => one.startsWith(`${globalPluginPath(root, iscsiName)}/`))
 }

@@ -1,0 +1,158 @@
+// How is a FlexVolume driver asked? One run of its program per question, one JSON object as the answer (FLEX-3 … FLEX-5).
+// What a driver calls "Not supported" is remembered and never asked again.
+
+import type { CommandResult, Host } from '../../host/host.ts'
+import { hasCode } from '../../host/host-error.ts'
+import { messageOf, refuse } from '../errors.ts'
+
+export interface FlexAnswer {
+  readonly status: 'Success' | 'Not supported'
+  readonly message: string
+  readonly device: string
+  readonly volumeName: string
+  readonly attached: boolean
+  readonly volumeNewSize: bigint | undefined
+}
+
+export interface FlexCapabilities {
+  readonly attach: boolean
+  readonly selinuxRelabel: boolean
+  readonly supportsMetrics: boolean
+  readonly fsGroup: boolean
+  readonly requiresFSResize: boolean
+}
+
+export interface FlexDriver {
+  /** `vendor/driver` */
+  readonly name: string
+  readonly capabilities: FlexCapabilities
+  /** Undefined: the driver does not support this command; the caller does what is usual. */
+  call(command: string, parameters: readonly string[], signal: AbortSignal): Promise<FlexAnswer | undefined>
+}
+
+export interface FlexProgram {
+  readonly name: string
+  readonly executable: string
+}
+
+const callTimeoutMs = 120_000
+const defaults: FlexCapabilities = {
+  attach: true,
+  selinuxRelabel: true,
+  supportsMetrics: false,
+  fsGroup: true,
+  requiresFSResize: true,
+}
+
+/** Runs `init`; a driver that fails it is no driver. */
+export async function startDriver(
+  host: Pick<Host, 'run'>,
+  program: FlexProgram,
+  signal: AbortSignal,
+): Promise<FlexDriver> {
+  const unsupported = new Set<string>()
+  const answer = await ask(host, program, 'init', [], signal)
+  if (answer.status !== 'success')
+    throw refuse('DriverInit', `FlexVolume driver ${program.name} does not support init`, 'untried')
+  return {
+    name: program.name,
+    capabilities: capabilitiesOf(answer.fields),
+    async call(command, parameters, callSignal) {
+      if (unsupported.has(command)) return undefined
+      const { status, fields } = await ask(host, program, command, parameters, callSignal)
+      if (status === 'notSupported') {
+        unsupported.add(command)
+        return undefined
+      }
+      return answerOf(fields)
+    },
+  }
+}
+
+type Fields = ReadonlyMap<string, unknown>
+
+async function ask(
+  host: Pick<Host, 'run'>,
+  program: FlexProgram,
+  command: string,
+  parameters: readonly string[],
+  signal: AbortSignal,
+): Promise<{ status: 'success' | 'notSupported'; fields: Fields }> {
+  const what = `FlexVolume driver ${program.name}: ${command}`
+  // Arguments may hold secrets (`mount` gets them as JSON): none is ever shown.
+  const secretArguments = parameters.map((_, index) => index + 2)
+  let result: CommandResult
+  try {
+    result = await host.run(
+      { argv: [program.executable, command, ...parameters], timeoutMs: callTimeoutMs, secretArguments },
+      signal,
+    )
+  } catch (error) {
+    if (hasCode(error, 'NOPROGRAM'))
+      throw refuse(
+        'DriverMissing',
+        `${what} command failed: the driver's program ${program.executable} is missing`,
+        'untried',
+      )
+    if (hasCode(error, 'TIMEOUT')) throw refuse('DriverTimeout', `${what} command failed: timeout`, 'unknown')
+    throw error
+  }
+  const fields = parseAnswer(result.stdout, what)
+  const status = String(fields.get('status') ?? '')
+  if (status === 'Not supported') return { status: 'notSupported', fields }
+  if (status !== 'Success')
+    throw refuse(
+      'DriverFailed',
+      `${what} command failed, status: ${status}, reason: ${String(fields.get('message') ?? '')}`,
+    )
+  if (result.exitCode !== 0)
+    throw refuse(
+      'DriverBug',
+      `${what} command failed: exit status ${result.exitCode} with status Success (driver bug)`,
+      'unknown',
+    )
+  return { status: 'success', fields }
+}
+
+/** Keys are matched without regard to case, as drivers have come to expect. */
+function parseAnswer(stdout: string, what: string): Fields {
+  let value: unknown
+  try {
+    value = JSON.parse(stdout)
+  } catch (error) {
+    throw refuse('DriverOutput', `${what} failed to unmarshal output: ${messageOf(error)}`, 'unknown')
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw refuse('DriverOutput', `${what} did not answer with one JSON object`, 'unknown')
+  return new Map(Object.entries(value).map(([key, field]) => [key.toLowerCase(), field]))
+}
+
+function answerOf(fields: Fields): FlexAnswer {
+  const size = fields.get('volumenewsize')
+  return {
+    status: 'Success',
+    message: String(fields.get('message') ?? ''),
+    device: String(fields.get('device') ?? ''),
+    volumeName: String(fields.get('volumename') ?? ''),
+    attached: fields.get('attached') === true,
+    volumeNewSize: typeof size === 'number' && Number.isSafeInteger(size) ? BigInt(size) : undefined,
+  }
+}
+
+/** FLEX-4: a key in the answer overrides only itself. */
+function capabilitiesOf(fields: Fields): FlexCapabilities {
+  const given = fields.get('capabilities')
+  if (typeof given !== 'object' || given === null) return defaults
+  const flags = new Map(Object.entries(given).map(([key, value]) => [key.toLowerCase(), value as unknown]))
+  const flag = (name: keyof FlexCapabilities): boolean => {
+    const value = flags.get(name.toLowerCase())
+    return typeof value === 'boolean' ? value : defaults[name]
+  }
+  return {
+    attach: flag('attach'),
+    selinuxRelabel: flag('selinuxRelabel'),
+    supportsMetrics: flag('supportsMetrics'),
+    fsGroup: flag('fsGroup'),
+    requiresFSResize: flag('requiresFSResize'),
+  }
+}

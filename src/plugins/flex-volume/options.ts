@@ -1,0 +1,65 @@
+// What is a FlexVolume driver told about a volume? One JSON object of strings (FLEX-6, FLEX-7); the spec's own options win.
+
+import type { Pod } from '../../api/types.ts'
+import type { Client } from '../../client/client.ts'
+import { hasSource } from '../../volume/spec.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+import { refuse } from '../errors.ts'
+
+export function sourceOf(spec: VolumeSpec) {
+  if (!hasSource(spec, 'flexVolume')) throw refuse('WrongSource', `volume ${spec.name} is no flexVolume`, 'untried')
+  return spec.source.value
+}
+
+export function optionsJson(spec: VolumeSpec, extra: Readonly<Record<string, string>> = {}): string {
+  const { fsType = '', options = {} } = sourceOf(spec)
+  return JSON.stringify({
+    'kubernetes.io/fsType': fsType,
+    'kubernetes.io/readwrite': spec.readOnly ? 'ro' : 'rw',
+    'kubernetes.io/pvOrVolumeName': spec.name,
+    ...extra,
+    ...options,
+  })
+}
+
+/** Only `mount` is told about the pod, its group, and the secrets. */
+export async function mountExtras(
+  client: Client,
+  spec: VolumeSpec,
+  pod: Pod,
+  fsGroup: number | undefined,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, string>>> {
+  const { name = '', namespace = '', uid = '' } = pod.metadata
+  const group =
+    fsGroup === undefined
+      ? {}
+      : { 'kubernetes.io/mounterArgs.FsGroup': String(fsGroup), 'kubernetes.io/fsGroup': String(fsGroup) }
+  return {
+    'kubernetes.io/pod.name': name,
+    'kubernetes.io/pod.namespace': namespace,
+    'kubernetes.io/pod.uid': uid,
+    'kubernetes.io/serviceAccount.name': pod.spec.serviceAccountName ?? '',
+    ...group,
+    ...(await secretExtras(client, spec, namespace, signal)),
+  }
+}
+
+async function secretExtras(
+  client: Client,
+  spec: VolumeSpec,
+  podNamespace: string,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, string>>> {
+  const { secretRef, driver } = sourceOf(spec)
+  if (secretRef?.name === undefined || secretRef.name === '') return {}
+  // Only the reference in a PersistentVolume has a namespace.
+  const own = (secretRef as { readonly namespace?: string }).namespace
+  const namespace = own === undefined || own === '' ? podNamespace : own
+  const secret = await client.get('Secret', { namespace, name: secretRef.name }, signal)
+  if (secret.type !== driver) throw refuse('SecretType', `cannot get secret of type ${driver}`, 'untried')
+  // The API's own form is base64 already, which is what drivers get.
+  return Object.fromEntries(
+    Object.entries(secret.data ?? {}).map(([key, value]) => [`kubernetes.io/secret/${key}`, value]),
+  )
+}
