@@ -97,6 +97,8 @@ async function bind(deps: BinderDeps, snapshot: VolumeSnapshot, signal: AbortSig
     return JSON.stringify(sorted(next)) === JSON.stringify(sorted(each.status ?? {})) ? each : { ...each, status: next }
   }
   const written = await change(deps.client, 'VolumeSnapshot', snapshot, apply, { subresource: 'status' }, signal)
+  // Once cut, a snapshot needs its source no more.
+  if (written?.status?.readyToUse === true) await releaseClaim(deps, snapshot, signal)
   const becameReady = written?.status?.readyToUse === true && snapshot.status?.readyToUse !== true
   if (!becameReady) return
   const text = `Snapshot ${keyOf(snapshot)} is ready to use.`

@@ -1,0 +1,117 @@
+// How does a node's agent come to its drivers? The watched directory, and the drivers named by hand (`--csi-driver
+// NAME=SOCKET`), both end in the same list; attach limits are refreshed where a driver asks for it (CSINODE-9).
+import { operationBackoff } from '../../clock/backoff.ts'
+import type { Clock } from '../../clock/clock.ts'
+import type { Client } from '../../client/client.ts'
+import type { Informers } from '../../client/informer.ts'
+import type { Host } from '../../host/host.ts'
+import { createKeyLoop } from '../../loop/key-loop.ts'
+import type { Log } from '../../telemetry/log.ts'
+import { registrationDirectory } from '../../volume/paths.ts'
+import type { Connect, Drivers } from '../drivers.ts'
+import { createHandshake } from './handshake.ts'
+import type { Registered } from './handshake.ts'
+import { createNodeInfoPublisher } from './node-info.ts'
+import { watchSockets } from './sockets.ts'
+
+export interface RegistrarDeps {
+  readonly client: Client
+  readonly informers: Informers
+  readonly host: Pick<Host, 'files'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly connect: Connect
+  readonly drivers: Drivers
+  readonly nodeName: string
+  /** The node's root directory. */
+  readonly root: string
+}
+
+export interface NamedDriver {
+  /** Checked against what the driver calls itself; absent: any name. */
+  readonly name?: string
+  readonly endpoint: string
+}
+
+/** Resolves when the node's CSINode exists and the directory is watched; drivers come and go from then on. */
+export async function createRegistrar(
+  deps: RegistrarDeps,
+  named: readonly NamedDriver[],
+  signal: AbortSignal,
+): Promise<AsyncDisposable> {
+  const { client, clock, log, connect, drivers, host, nodeName } = deps
+  await using stack = new AsyncDisposableStack()
+  const nodeInfo = createNodeInfoPublisher({ client, clock, nodeName })
+  const handshake = createHandshake({ connect, clock, drivers, nodeInfo })
+  await nodeInfo.ensure(signal)
+  stack.use(await watchSockets({ host, clock, log, handshake, directory: registrationDirectory(deps.root) }, signal))
+  const present = new Map<NamedDriver, Registered>()
+  const loop = stack.use(
+    createKeyLoop<NamedDriver>({
+      name: 'named drivers',
+      clock,
+      workers: 8,
+      backoff: operationBackoff,
+      async look(driver, stop) {
+        if (present.has(driver)) return refreshInfo(driver, stop)
+        const registered = await handshake.registerDirectly(driver.endpoint, driver.name, stop)
+        present.set(driver, registered)
+        // A driver that restarts keeps its place; what it says of the node may have changed (SIDE-2).
+        registered.driver.onLost(() => loop.wake(driver))
+        log.info('driver registered', { driver: registered.driver.name, endpoint: driver.endpoint })
+      },
+      onError: (driver, error, retryAt) =>
+        log.warn('driver not registered', { endpoint: driver.endpoint, error, retryAt }),
+    }),
+  )
+  const refreshInfo = async (driver: NamedDriver, stop: AbortSignal) => {
+    const registered = present.get(driver)
+    if (registered) await nodeInfo.install(registered.driver.name, await registered.driver.node.info(stop), stop)
+  }
+  for (const driver of named) loop.wake(driver)
+  stack.use(createLimitRefresher(deps, nodeInfo))
+  const owned = stack.move()
+  return {
+    async [Symbol.asyncDispose]() {
+      await owned.disposeAsync()
+      for (const driver of drivers.all()) drivers.remove(driver)
+    },
+  }
+}
+
+/** CSINODE-9: on the driver's own period, and when an attach failed because the node is full. */
+function createLimitRefresher(
+  { clock, drivers, informers, log, nodeName }: RegistrarDeps,
+  nodeInfo: ReturnType<typeof createNodeInfoPublisher>,
+): AsyncDisposable {
+  const stack = new AsyncDisposableStack()
+  const objects = informers.of('CSIDriver')
+  const period = (name: string) => objects.get(name)?.spec.nodeAllocatableUpdatePeriodSeconds
+  const loop = stack.use(
+    createKeyLoop<string>({
+      name: 'attach limits',
+      clock,
+      workers: 2,
+      backoff: { firstMs: 10_000, capMs: 300_000 },
+      async look(name, signal) {
+        const driver = drivers.get(name)
+        const seconds = period(name)
+        if (!driver || seconds === undefined) return
+        await nodeInfo.refresh(name, await driver.node.info(signal), signal)
+        return { again: clock.now() + Math.max(10, seconds) * 1_000 }
+      },
+      onError: (name, error) => log.warn('attach limit not refreshed', { driver: name, error }),
+    }),
+  )
+  stack.use(objects.subscribe(({ object, key }) => object && period(key) !== undefined && loop.wake(key)))
+  stack.use(drivers.subscribe(({ kind, driver }) => kind === 'added' && loop.wake(driver.name)))
+  const resourceExhausted = 8
+  stack.use(
+    informers.of('VolumeAttachment').subscribe(({ object, previous }) => {
+      const full = object?.status?.attachError?.errorCode === resourceExhausted
+      const before = previous?.status?.attachError?.errorCode === resourceExhausted
+      if (object && full && !before && object.spec.nodeName === nodeName) loop.wake(object.spec.attacher)
+    }),
+  )
+  return stack
+}

@@ -1,0 +1,193 @@
+// Which jobs run for which driver? As soon as a driver is registered and ready, everything its capabilities allow is
+// started, and begun anew when its connection was lost, for it may have changed (SIDE-1, SIDE-2, SIDE-60).
+import { operationBackoff } from '../../clock/backoff.ts'
+import type { Clock } from '../../clock/clock.ts'
+import type { Client } from '../../client/client.ts'
+import type { Informers } from '../../client/informer.ts'
+import { createRecorder } from '../../client/recorder.ts'
+import { createKeyLoop } from '../../loop/key-loop.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Driver, Drivers } from '../drivers.ts'
+import type { NodeCapabilityName } from '../values.ts'
+import { createAttacher } from './attacher.ts'
+import { createCapacityTracker } from './capacity.ts'
+import { createDeleter } from './deleter.ts'
+import { createHealthMonitor } from './health.ts'
+import type { JobDeps } from './job.ts'
+import { createLeaseWatch } from './leases.ts'
+import type { JobName } from './leases.ts'
+import { createModifier } from './modifier.ts'
+import { createProvisioner } from './provisioner.ts'
+import { createResizer } from './resizer.ts'
+import { createSnapshotBinder } from './snapshot-binder.ts'
+import { createSnapshotter } from './snapshotter.ts'
+
+export interface CsiJobsDeps {
+  readonly client: Client
+  readonly informers: Informers
+  readonly clock: Clock
+  readonly log: Log
+  readonly drivers: Drivers
+}
+
+export interface CsiJobsOptions {
+  /** Drivers, or single jobs of drivers, that upstream's sidecars do; always, whatever the leases say. */
+  readonly leaveTo?: Readonly<Record<string, 'all' | readonly JobName[]>>
+  /** Our own holder identity, so that our own leases do not stop us. */
+  readonly identity?: string
+  /** Where CSIStorageCapacity objects are kept. */
+  readonly namespace?: string
+  /** Set when each node's agent runs the jobs of its own driver instance. */
+  readonly ownNode?: string
+  readonly strictTopology?: boolean
+  readonly defaultFsType?: string
+  readonly extraMetadata?: boolean
+}
+
+export interface CsiJobs extends AsyncDisposable {
+  /** Drivers whose jobs are running. */
+  readonly running: ReadonlySet<string>
+}
+
+export function createCsiJobs(deps: CsiJobsDeps, options: CsiJobsOptions = {}): CsiJobs {
+  const { client, clock, log, drivers, informers } = deps
+  const stack = new AsyncDisposableStack()
+  const leases = createLeaseWatch({ informers, clock, identity: options.identity ?? '' })
+  const running = new Map<Driver, AsyncDisposable>()
+  const names = new Set<string>()
+  const stale = new Set<Driver>()
+  // Asked for before the first job starts, so that no job decides on a half-filled cache.
+  for (const kind of watchedKinds) informers.of(kind)
+
+  const stop = async (driver: Driver) => {
+    const jobs = running.get(driver)
+    running.delete(driver)
+    names.delete(driver.name)
+    await jobs?.[Symbol.asyncDispose]()
+  }
+  const loop = stack.use(
+    createKeyLoop<Driver>({
+      name: 'csi jobs',
+      clock,
+      workers: 8,
+      backoff: operationBackoff,
+      async look(driver, signal) {
+        const registered = drivers.get(driver.name) === driver
+        if (!registered || stale.delete(driver)) await stop(driver)
+        if (!registered || running.has(driver)) return
+        await informers.synced()
+        const jobs = await start(deps, options, leases, driver, signal)
+        running.set(driver, jobs)
+        names.add(driver.name)
+        log.info('csi jobs started', { driver: driver.name })
+      },
+      onError: (driver, error, retryAt) => log.warn('csi jobs not started', { driver: driver.name, error, retryAt }),
+    }),
+  )
+  const losses = new Map<Driver, Disposable>()
+  stack.use(
+    drivers.subscribe(({ kind, driver }) => {
+      if (kind === 'added') {
+        losses.set(
+          driver,
+          driver.onLost(() => (stale.add(driver), loop.wake(driver))),
+        )
+      } else {
+        losses.get(driver)?.[Symbol.dispose]()
+        losses.delete(driver)
+      }
+      loop.wake(driver)
+    }),
+  )
+  const recorder = stack.use(createRecorder({ client, clock, log, component: 'snapshot-controller' }))
+  stack.use(createSnapshotBinder({ client, clock, log, informers, recorder }))
+  return {
+    running: names,
+    async [Symbol.asyncDispose]() {
+      await stack.disposeAsync()
+      for (const driver of [...running.keys()]) await stop(driver)
+    },
+  }
+}
+
+const watchedKinds = [
+  'PersistentVolumeClaim',
+  'PersistentVolume',
+  'StorageClass',
+  'VolumeAttachment',
+  'Node',
+  'CSINode',
+  'CSIStorageCapacity',
+  'VolumeSnapshot',
+  'VolumeSnapshotClass',
+  'VolumeSnapshotContent',
+  'VolumeAttributesClass',
+  'Pod',
+  'Lease',
+] as const
+
+async function start(
+  deps: CsiJobsDeps,
+  options: CsiJobsOptions,
+  leases: ReturnType<typeof createLeaseWatch>,
+  driver: Driver,
+  signal: AbortSignal,
+): Promise<AsyncDisposable> {
+  const { client, clock, log, informers } = deps
+  await driver.identity.waitReady(signal)
+  const plugin = await driver.pluginCapabilities(signal)
+  const controller = await driver.controllerCapabilities(signal)
+  // A controller-only instance has no node service: then nothing is known of it, which is fine.
+  const node = await driver.nodeCapabilities(signal).catch(() => new Set<NodeCapabilityName>())
+  await using stack = new AsyncDisposableStack()
+  const left = options.leaveTo?.[driver.name]
+  const base = (job: JobName, component: string): JobDeps | undefined => {
+    if (left === 'all' || left?.includes(job)) return undefined
+    const recorder = stack.use(createRecorder({ client, clock, log, component }))
+    const active = () => !leases.heldByAnother(job, driver.name)
+    return { client, clock, log, informers, driver, plugin, controller, node, recorder, active }
+  }
+  const own = options.ownNode === undefined ? {} : { ownNode: options.ownNode }
+  const provisioner = base('provisioner', `${driver.name}_hawser`)
+  if (provisioner && controller.has('CREATE_DELETE_VOLUME')) startProvisioner(stack, provisioner, options, own)
+  const attacher = base('attacher', `csi-attacher ${driver.name}`)
+  if (attacher) stack.use(createAttacher(attacher))
+  const resizer = base('resizer', `external-resizer ${driver.name}`)
+  if (resizer && (controller.has('EXPAND_VOLUME') || node.has('EXPAND_VOLUME'))) stack.use(createResizer(resizer))
+  if (resizer && controller.has('MODIFY_VOLUME')) stack.use(createModifier(resizer))
+  const snapshotter = base('snapshotter', `csi-snapshotter ${driver.name}`)
+  if (snapshotter && controller.has('CREATE_DELETE_SNAPSHOT')) stack.use(createSnapshotter(snapshotter))
+  if (provisioner && controller.has('VOLUME_CONDITION') && controller.has('LIST_VOLUMES'))
+    stack.use(createHealthMonitor(provisioner))
+  return stack.move()
+}
+
+function startProvisioner(
+  stack: AsyncDisposableStack,
+  deps: JobDeps,
+  options: CsiJobsOptions,
+  own: { readonly ownNode?: string },
+): void {
+  const tracker = deps.controller.has('GET_CAPACITY')
+    ? stack.use(
+        createCapacityTracker(deps, {
+          namespace: options.namespace ?? 'kube-system',
+          managedBy: `hawser-${options.ownNode ?? 'controller'}`,
+          ...own,
+        }),
+      )
+    : undefined
+  const changed = () => tracker?.refresh()
+  const identity = `hawser-${deps.driver.name}`
+  stack.use(
+    createProvisioner(deps, {
+      ...own,
+      identity,
+      strictTopology: options.strictTopology ?? false,
+      defaultFsType: options.defaultFsType ?? '',
+      extraMetadata: options.extraMetadata ?? false,
+      onProvisioned: changed,
+    }),
+  )
+  stack.use(createDeleter(deps, { ...own, onDeleted: changed }))
+}
