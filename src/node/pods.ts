@@ -209,11 +209,7 @@ export function createPods(deps: PodsDeps): Pods {
       work.released = 'unmounting'
       populator.drop(work.uid)
       status.wake(work.uid)
-      const done = () => {
-        work.released = 'clean'
-        loop.wake(work.uid)
-      }
-      void manager.unmounted(work.uid, stopping.signal).then(done, () => {})
+      void untilUnmounted(work)
     }
     if (work.released !== 'clean') return
     if (!work.gone && !isDeleted(work)) return // an ended pod keeps its directories until its object goes
@@ -226,6 +222,15 @@ export function createPods(deps: PodsDeps): Pods {
       return
     }
     await status.removeObject(work, signal)
+  }
+  const untilUnmounted = async (work: PodWork) => {
+    try {
+      await manager.unmounted(work.uid, stopping.signal)
+    } catch {
+      return // only a stop ends this wait early
+    }
+    work.released = 'clean'
+    loop.wake(work.uid)
   }
   const tell = (work: PodWork, type: 'Normal' | 'Warning', reason: string, message: string) => {
     if (work.pod && work.source === 'api') recorder.event({ kind: 'Pod', object: work.pod }, type, reason, message)

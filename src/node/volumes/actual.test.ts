@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { PluginName, PodUid, UniqueVolumeName } from '../../api/names.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+import type { ActualEvent, ActualVolume } from './actual.ts'
+import { reduceActual } from './actual.ts'
+
+const volume = 'kubernetes.io/csi/d^h' as UniqueVolumeName
+const plugin = 'kubernetes.io/csi' as PluginName
+const pod = 'p' as PodUid
+const spec: VolumeSpec = {
+  name: 'v',
+  from: 'pod',
+  mode: 'Filesystem',
+  readOnly: false,
+  source: { kind: 'emptyDir', value: {} },
+}
+
+const attached: ActualEvent = {
+  kind: 'attached',
+  volume,
+  plugin,
+  spec,
+  attachable: true,
+  devicePath: '/dev/x',
+  sizeBytes: 0n,
+}
+const foundOnDisk: ActualEvent = { kind: 'foundOnDisk', volume, plugin, spec, pod, devicePath: '/g' }
+const mounted: ActualEvent = { kind: 'mounted', volume, pod, spec, generation: 3, group: '7' }
+const mountUncertain: ActualEvent = { kind: 'mountUncertain', volume, pod, spec, generation: -1, group: '' }
+const mountFailed: ActualEvent = { kind: 'mountFailed', volume, pod }
+const unmountFailed: ActualEvent = { kind: 'unmountFailed', volume, pod }
+const unmounted: ActualEvent = { kind: 'unmounted', volume, pod }
+const deviceMounted: ActualEvent = { kind: 'deviceMounted', volume, path: '/g', devicePath: '/dev/x' }
+const deviceUncertain: ActualEvent = { kind: 'deviceUncertain', volume, path: '/g', devicePath: '' }
+const deviceMountFailed: ActualEvent = { kind: 'deviceMountFailed', volume }
+const deviceUnmountFailed: ActualEvent = { kind: 'deviceUnmountFailed', volume }
+const deviceUnmounted: ActualEvent = { kind: 'deviceUnmounted', volume }
+const forgotten: ActualEvent = { kind: 'forgotten', volume }
+
+const after = (...events: ActualEvent[]) =>
+  events.reduce<ActualVolume | undefined>((item, event) => reduceActual(item, event), undefined)
+const podState = (item: ActualVolume | undefined) => item?.pods.get(pod)?.presence ?? 'absent'
+
+const podTable: readonly [string, ActualEvent[], string][] = [
+  ['T-39 uncertain: NotMounted becomes doubtful', [attached, mountUncertain], 'uncertain'],
+  ['T-39 final: NotMounted stays absent', [attached, mountFailed], 'absent'],
+  ['VOL-1 doubt of our own resolves to absent', [attached, mountUncertain, mountFailed], 'absent'],
+  ['VOL-2 doubt found on disk survives a failed retry', [foundOnDisk, mountFailed], 'uncertain'],
+  ['VOL-4 a mounted volume whose remount fails stays mounted', [attached, mounted, mountFailed], 'present'],
+  ['INV-9 a mounted volume whose remount is uncertain stays mounted', [attached, mounted, mountUncertain], 'present'],
+  ['UMT-3 a failed tear-down makes doubt', [attached, mounted, unmountFailed], 'uncertain'],
+  ['doubt ends with a successful mount', [foundOnDisk, mounted], 'present'],
+  ['T-45 after a clean mount, doubt is our own again', [foundOnDisk, mounted, unmountFailed, mountFailed], 'absent'],
+  ['unmounted means absent', [attached, mounted, unmounted], 'absent'],
+  ['T-46 an answer for a volume that is gone changes nothing', [mounted], 'absent'],
+  ['KA-12 what is known is not made doubtful by disk', [attached, mounted, foundOnDisk], 'present'],
+]
+for (const [name, events, expected] of podTable) test(name, () => assert.equal(podState(after(...events)), expected))
+
+const deviceTable: readonly [string, ActualEvent[], string][] = [
+  ['T-38 timeout: device in doubt', [attached, deviceUncertain], 'uncertain'],
+  ['T-38 final: device absent', [attached, deviceMountFailed], 'absent'],
+  ['DEV-1 timeout then final: device absent', [attached, deviceUncertain, deviceMountFailed], 'absent'],
+  ['DEV-2 found on disk, then final: still in doubt', [foundOnDisk, deviceMountFailed], 'uncertain'],
+  [
+    'DEV-4 mounted stays mounted whatever a retry says',
+    [attached, deviceMounted, deviceUncertain, deviceMountFailed],
+    'present',
+  ],
+  ['UMD-4 a failed unmount makes doubt', [attached, deviceMounted, deviceUnmountFailed], 'uncertain'],
+  ['unmounted', [attached, deviceMounted, deviceUnmounted], 'absent'],
+]
+for (const [name, events, expected] of deviceTable) {
+  test(name, () => assert.equal(after(...events)?.device.presence, expected))
+}
+
+test('KA-9, T-40: the device path survives the unmount of the device', () => {
+  assert.equal(after(attached, deviceMounted, deviceUnmounted)?.devicePath, '/dev/x')
+})
+
+test('INV-4: a record with a pod or a device is not forgotten; without both it is', () => {
+  assert.ok(after(attached, mounted, forgotten))
+  assert.ok(after(attached, deviceMounted, forgotten))
+  assert.ok(after(attached, deviceUncertain, forgotten))
+  assert.equal(after(attached, forgotten), undefined)
+})
+
+test('KA-13, T-45: the first word of node.status wins', () => {
+  const told = (ok: boolean): ActualEvent => ({
+    kind: 'nodeStatusRead',
+    volume,
+    attached: ok,
+    devicePath: ok ? '/dev/y' : '',
+  })
+  const yes = after(foundOnDisk, told(true), told(false))
+  assert.deepEqual([yes?.attachable, yes?.devicePath, yes?.devicePathUnread], ['yes', '/dev/y', false])
+  assert.equal(after(foundOnDisk, told(false), told(true))?.attachable, 'no')
+})
+
+test('KA-10: the claim’s first size counts until a resize', () => {
+  const sized = (bytes: bigint): ActualEvent => ({ kind: 'sized', volume, bytes })
+  assert.equal(after(attached, sized(5n), sized(9n))?.sizeBytes, 5n)
+  assert.equal(after(attached, sized(5n), { kind: 'resized', volume, bytes: 9n })?.sizeBytes, 9n)
+})
+
+test('KA-3: attaching again changes the device path only', () => {
+  const again: ActualEvent = { ...attached, kind: 'attached', devicePath: '/dev/z', attachable: false } as ActualEvent
+  const item = after(attached, mounted, again)
+  assert.deepEqual([item?.devicePath, item?.attachable, podState(item)], ['/dev/z', 'yes', 'present'])
+})

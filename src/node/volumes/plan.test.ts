@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { PluginName, PodUid, UniqueVolumeName } from '../../api/names.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+import type { ActualMount, ActualVolume } from './actual.ts'
+import type { DesiredMount, DesiredVolume } from './desired.ts'
+import type { NodeFacts } from './plan.ts'
+import { planVolume } from './plan.ts'
+
+const volume = 'kubernetes.io/csi/d^h' as UniqueVolumeName
+const plugin = 'kubernetes.io/csi' as PluginName
+const [a, b] = ['a', 'b'] as PodUid[] as [PodUid, PodUid]
+const spec: VolumeSpec = {
+  name: 'v',
+  from: 'pod',
+  mode: 'Filesystem',
+  readOnly: false,
+  source: { kind: 'emptyDir', value: {} },
+}
+
+const wanted = (uid: PodUid, more: Partial<DesiredMount> = {}): [PodUid, DesiredMount] => [
+  uid,
+  {
+    pod: { metadata: { name: uid }, spec: { containers: [] } },
+    uid,
+    spec,
+    outerNames: ['v'],
+    requestedAt: 0,
+    generation: 0,
+    readOnly: false,
+    claimBytes: 0n,
+    ...more,
+  },
+]
+const desired = (pods: [PodUid, DesiredMount][], more: Partial<DesiredVolume> = {}): DesiredVolume => ({
+  volume,
+  plugin,
+  attachable: true,
+  deviceMountable: true,
+  reportedInUse: true,
+  group: '',
+  sizeLimitBytes: 0n,
+  sizeBytes: 0n,
+  pods: new Map(pods),
+  ...more,
+})
+const on = (pod: PodUid, more: Partial<ActualMount> = {}): [PodUid, ActualMount] => [
+  pod,
+  { pod, presence: 'present', spec, foundOnDisk: false, generation: 0, group: '', ...more },
+]
+const actual = (pods: [PodUid, ActualMount][], more: Partial<ActualVolume> = {}): ActualVolume => ({
+  volume,
+  plugin,
+  spec,
+  attachable: 'yes',
+  devicePath: '',
+  device: { presence: 'present', path: '/g', foundOnDisk: false },
+  devicePathUnread: false,
+  sizeBytes: 0n,
+  expansion: { refusedInUse: false, failedFinally: false, deferredAt: 0n },
+  pods: new Map(pods),
+  ...more,
+})
+const facts = (more: Partial<NodeFacts> = {}): NodeFacts => ({
+  podListComplete: true,
+  unresolvedPods: new Set(),
+  expandable: true,
+  listedAttached: true,
+  ...more,
+})
+const absent = { presence: 'absent', path: '', foundOnDisk: false } as const
+const found = { presence: 'uncertain', path: '/g', foundOnDisk: true } as const
+
+const table: readonly [string, DesiredVolume | undefined, ActualVolume | undefined, NodeFacts, object][] = [
+  ['nothing wanted, nothing there: nothing to do', undefined, undefined, facts(), {}],
+  [
+    'REC-5: an attachable volume waits until it is reported in use',
+    desired([wanted(a), wanted(b)], { reportedInUse: false }),
+    undefined,
+    facts(),
+    {
+      waiting: [
+        { reason: 'notReportedInUse', pod: a },
+        { reason: 'notReportedInUse', pod: b },
+      ],
+    },
+  ],
+  [
+    'VCA-2: it waits for volumesAttached as far as we have heard',
+    desired([wanted(a)]),
+    undefined,
+    facts({ listedAttached: false }),
+    { waiting: [{ reason: 'notAttached', pod: a }] },
+  ],
+  [
+    'VCA-2: an unreadable copy of the node is no reason to wait',
+    desired([wanted(a)]),
+    undefined,
+    facts({ listedAttached: undefined }),
+    { actions: [{ kind: 'verifyAttached', pod: a }] },
+  ],
+  [
+    'REC-5: reported and attached, it is verified once for all pods',
+    desired([wanted(a), wanted(b)]),
+    undefined,
+    facts(),
+    { actions: [{ kind: 'verifyAttached', pod: a }] },
+  ],
+  [
+    'REC-5: what nobody attaches is verified at once',
+    desired([wanted(a)], { attachable: false, reportedInUse: false }),
+    undefined,
+    facts({ listedAttached: false }),
+    { actions: [{ kind: 'verifyAttached', pod: a }] },
+  ],
+  [
+    'REC-4: attached and not mounted, it is mounted, even before the pod list is complete',
+    desired([wanted(a)]),
+    actual([]),
+    facts({ podListComplete: false }),
+    { actions: [{ kind: 'mount', pod: a, remount: false }] },
+  ],
+  [
+    'RCS-10: doubt about a wanted mount is resolved by mounting again',
+    desired([wanted(a)]),
+    actual([on(a, { presence: 'uncertain', foundOnDisk: true })], { devicePathUnread: true }),
+    facts(),
+    { actions: [{ kind: 'mount', pod: a, remount: false }] },
+  ],
+  [
+    'KA-11: a newer generation is a remount',
+    desired([wanted(a, { generation: 2 })]),
+    actual([on(a, { generation: 1 })]),
+    facts(),
+    { actions: [{ kind: 'mount', pod: a, remount: true }] },
+  ],
+  ['mounted and unchanged: nothing to do', desired([wanted(a)]), actual([on(a)]), facts(), {}],
+  [
+    'KA-7: a grown volume is expanded once for all pods',
+    desired([wanted(a), wanted(b)], { sizeBytes: 15n }),
+    actual([on(a), on(b)], { sizeBytes: 10n }),
+    facts(),
+    { actions: [{ kind: 'expand', pod: a }] },
+  ],
+  [
+    'KA-6: remount comes before growth',
+    desired([wanted(a, { generation: 1 })], { sizeBytes: 15n }),
+    actual([on(a)], { sizeBytes: 10n }),
+    facts(),
+    { actions: [{ kind: 'mount', pod: a, remount: true }] },
+  ],
+  [
+    'T-41: a driver that refused in use is not asked again',
+    desired([wanted(a)], { sizeBytes: 15n }),
+    actual([on(a)], { sizeBytes: 10n, expansion: { refusedInUse: true, failedFinally: false, deferredAt: 0n } }),
+    facts(),
+    {},
+  ],
+  [
+    'W-24: an expansion not allowed yet is not tried in a circle',
+    desired([wanted(a)], { sizeBytes: 15n }),
+    actual([on(a)], { sizeBytes: 10n, expansion: { refusedInUse: false, failedFinally: false, deferredAt: 15n } }),
+    facts(),
+    {},
+  ],
+  ['an unknown size never grows', desired([wanted(a)], { sizeBytes: 15n }), actual([on(a)]), facts(), {}],
+  [
+    'REC-3: a pod that no longer wants it is unmounted, before others are mounted',
+    desired([wanted(b)]),
+    actual([on(a)]),
+    facts(),
+    {
+      actions: [
+        { kind: 'unmount', pod: a },
+        { kind: 'mount', pod: b, remount: false },
+      ],
+    },
+  ],
+  [
+    'INV-7: nothing is unmounted before the pod list is complete',
+    undefined,
+    actual([on(a)]),
+    facts({ podListComplete: false }),
+    { waiting: [{ reason: 'podListIncomplete', pod: a }] },
+  ],
+  [
+    'INV-7: nothing is unmounted before node.status was read',
+    undefined,
+    actual([on(a)], { devicePathUnread: true }),
+    facts(),
+    { waiting: [{ reason: 'devicePathUnread', pod: a }] },
+  ],
+  [
+    'W-8: a running pod whose claims are unresolved keeps what was found on disk',
+    undefined,
+    actual([on(a, { presence: 'uncertain', foundOnDisk: true })]),
+    facts({ unresolvedPods: new Set([a]) }),
+    { waiting: [{ reason: 'claimsUnresolved', pod: a }] },
+  ],
+  [
+    'another pod being unresolved does not hold this one',
+    undefined,
+    actual([on(a, { presence: 'uncertain', foundOnDisk: true })]),
+    facts({ unresolvedPods: new Set([b]) }),
+    { actions: [{ kind: 'unmount', pod: a }] },
+  ],
+  [
+    'INV-6: the device stays while a pod is on it',
+    undefined,
+    actual([on(a)]),
+    facts(),
+    { actions: [{ kind: 'unmount', pod: a }] },
+  ],
+  [
+    'REC-6: without pods the device is unmounted',
+    undefined,
+    actual([]),
+    facts(),
+    { actions: [{ kind: 'unmountDevice' }] },
+  ],
+  [
+    'REC-6: a doubtful device too',
+    undefined,
+    actual([], { device: { presence: 'uncertain', path: '/g', foundOnDisk: false } }),
+    facts(),
+    { actions: [{ kind: 'unmountDevice' }] },
+  ],
+  [
+    'INV-4: with the device gone the record goes',
+    undefined,
+    actual([], { device: absent }),
+    facts(),
+    { actions: [{ kind: 'forget' }] },
+  ],
+  [
+    'a device found on disk waits for the pod list',
+    undefined,
+    actual([], { device: found }),
+    facts({ podListComplete: false }),
+    { waiting: [{ reason: 'podListIncomplete' }] },
+  ],
+  [
+    'a device found on disk waits for node.status',
+    undefined,
+    actual([], { device: found, devicePathUnread: true }),
+    facts(),
+    { waiting: [{ reason: 'devicePathUnread' }] },
+  ],
+  [
+    'W-8: a device found on disk waits while any pod is unresolved',
+    undefined,
+    actual([], { device: found }),
+    facts({ unresolvedPods: new Set([b]) }),
+    { waiting: [{ reason: 'claimsUnresolved' }] },
+  ],
+]
+
+for (const [name, want, have, given, result] of table) {
+  test(name, () => {
+    assert.deepEqual(planVolume(want, have, given), { actions: [], waiting: [], ...result })
+  })
+}
