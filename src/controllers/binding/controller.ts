@@ -160,10 +160,12 @@ export function createBindingController(deps: BindingDeps): Controller {
         waiting.set(volumeKey(name), [])
         loop.forget(volumeKey(name))
       } else index.put(object)
-      const own = volumes.isOwnWrite
-      if (!own) {
+      const partner = object === undefined ? undefined : claimKeyOf(object)
+      // Whoever names this volume hears of it, but the claim for which we are writing it knows already.
+      for (const claim of claimsByVolume.get(name))
+        if (!volumes.isOwnWrite || keyOf(claim) !== partner) wakeClaim(keyOf(claim))
+      if (!volumes.isOwnWrite) {
         wakeVolume(name)
-        for (const claim of claimsByVolume.get(name)) wakeClaim(keyOf(claim))
         for (const each of [object, previous]) if (each && claimKeyOf(each) !== undefined) wakeClaim(claimKeyOf(each)!)
       }
       if (object !== undefined && isFree(object) && !(previous && isFree(previous))) offer(name)

@@ -77,7 +77,10 @@ export function createLooks(deps: LooksDeps): Looks {
       deps.metrics.claimBound(claim)
       return []
     }
-    return followClaimPlan(deps, claim, plan, signal, (run) => {
+    // The recorded outcome of 1.35: asking right after a repair still carries the version from before it, so the first
+    // attempt ends in a conflict that users see as an event. Kept on purpose (conformance 158); the retry succeeds.
+    const judged = action.kind === 'askProvisioner' ? cached : claim
+    return followClaimPlan(deps, judged, plan, signal, (run) => {
       const whole = `claim ${claim.metadata.uid}`
       operations.set(whole, own)
       return deps.pending.start([whole], 'volume_provision', () => run(slow.signal))
