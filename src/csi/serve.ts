@@ -51,16 +51,19 @@ function addService(server: Server, service: DescService, answer: UnaryAnswerer)
     implementation[method.localName] = (call: ServerUnaryCall<Buffer, Uint8Array>, done: sendUnaryData<Uint8Array>) => {
       const cancelled = new AbortController()
       call.on('cancelled', () => cancelled.abort(new Error('the caller went away')))
-      answer(method, call.request, cancelled.signal).then(
-        (bytes) => done(null, bytes),
-        (error: unknown) => {
-          const status = statusFrom(error, method.name)
-          done({ code: statusCodes[status.status], details: status.details, metadata: new Metadata() })
-        },
-      )
+      void reply(answer(method, call.request, cancelled.signal), method.name, done)
     }
   }
   server.addService(definition as unknown as Parameters<Server['addService']>[0], implementation)
+}
+
+async function reply(answer: Promise<Uint8Array>, rpc: string, done: sendUnaryData<Uint8Array>): Promise<void> {
+  try {
+    done(null, await answer)
+  } catch (error) {
+    const { status, details } = statusFrom(error, rpc)
+    done({ code: statusCodes[status], details, metadata: new Metadata() })
+  }
 }
 
 function toBuffer(bytes: Uint8Array): Buffer {

@@ -1,13 +1,13 @@
 // Which plain values travel in and out of CSI calls? Names instead of enum numbers, bigint sizes (WIRE-1), and the
 // two translations of Kubernetes access modes: one for node calls, one for controller calls.
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import {
+import { VolumeCapability_AccessMode_Mode } from './proto/csi_pb.ts'
+import type {
   ControllerServiceCapability_RPC_Type,
   NodeServiceCapability_RPC_Type,
   PluginCapability_Service_Type,
-  VolumeCapability_AccessMode_Mode,
+  VolumeCapabilitySchema,
 } from './proto/csi_pb.ts'
-import type { VolumeCapabilitySchema } from './proto/csi_pb.ts'
 import { CsiError } from './codes.ts'
 
 export type Strings = Readonly<Record<string, string>>

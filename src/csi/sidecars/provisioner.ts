@@ -7,8 +7,9 @@
 import { annotations } from '../../api/annotations.ts'
 import { annotation, hasFinalizer, isDeleting, keyOf, uidOf, withAnnotations } from '../../api/meta.ts'
 import { isAlreadyExists } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim, StorageClass } from '../../api/types.ts'
+import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../../api/types.ts'
 import { createFreshCache } from '../../client/fresh-cache.ts'
+import type { FreshCache } from '../../client/fresh-cache.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Looked } from '../../loop/key-loop.ts'
 import { asVolumeError } from '../../volume/effect.ts'
@@ -201,7 +202,7 @@ class Reschedule extends Error {}
 interface Calls {
   readonly controller: ReturnType<JobDeps['driver']['controller']>
   readonly options: ProvisionerOptions
-  readonly volumes: ReturnType<typeof createFreshCache<import('../../api/types.ts').PersistentVolume>>
+  readonly volumes: FreshCache<PersistentVolume>
 }
 
 /** CreateVolume, and the checks of SIDE-18: an answer that must not be kept is deleted again. */
