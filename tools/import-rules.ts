@@ -72,4 +72,4 @@ export const pureModules = [
 ]
 
 /** Plugin folders that others may share. */
-export const sharedPlugins = ['disk', 'projected']
+export const sharedPlugins = ['shared', 'disk', 'projected']

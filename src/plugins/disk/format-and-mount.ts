@@ -5,7 +5,7 @@ import type { DiskContent, Host } from '../../host/host.ts'
 import { HostError, hasCode } from '../../host/host-error.ts'
 import type { Effect, ErrorTag } from '../../volume/effect.ts'
 import { VolumeError } from '../../volume/effect.ts'
-import { messageOf } from '../errors.ts'
+import { messageOf } from '../shared/errors.ts'
 
 export interface FormatRequest {
   readonly device: string

@@ -5,10 +5,10 @@ import type { NodePlugin, Usage } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
 import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import type { NodePluginDeps } from '../deps.ts'
-import { refuse, translated } from '../errors.ts'
-import { emptyDirName, resizeMemory, setUpScratch, tearDownScratch } from '../scratch.ts'
-import { treeUsage } from '../usage.ts'
+import type { NodePluginDeps } from '../shared/deps.ts'
+import { refuse, translated } from '../shared/errors.ts'
+import { emptyDirName, resizeMemory, setUpScratch, tearDownScratch } from '../shared/scratch.ts'
+import { treeUsage } from '../shared/usage.ts'
 
 type Deps = Pick<NodePluginDeps, 'host' | 'root' | 'allocatable' | 'noSwap' | 'clock'>
 

@@ -8,7 +8,7 @@ import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { DeviceTree } from '../disk/multipath.ts'
 import { deleteDisk, flushMultipath, multipathParent, names, pathsOf } from '../disk/multipath.ts'
-import { refuse } from '../errors.ts'
+import { refuse } from '../shared/errors.ts'
 
 export const fcName = pluginName('kubernetes.io/fc')
 

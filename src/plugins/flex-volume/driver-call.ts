@@ -3,7 +3,7 @@
 
 import type { CommandResult, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
-import { messageOf, refuse } from '../errors.ts'
+import { messageOf, refuse } from '../shared/errors.ts'
 
 export interface FlexAnswer {
   readonly status: 'Success' | 'Not supported'

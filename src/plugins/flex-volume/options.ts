@@ -4,7 +4,7 @@ import type { Pod } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
 import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import { refuse } from '../errors.ts'
+import { refuse } from '../shared/errors.ts'
 
 export function sourceOf(spec: VolumeSpec) {
   if (!hasSource(spec, 'flexVolume')) throw refuse('WrongSource', `volume ${spec.name} is no flexVolume`, 'untried')

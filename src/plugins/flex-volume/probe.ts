@@ -6,7 +6,7 @@ import type { Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { names } from '../disk/multipath.ts'
-import { messageOf } from '../errors.ts'
+import { messageOf } from '../shared/errors.ts'
 import type { FlexDriver } from './driver-call.ts'
 import { startDriver } from './driver-call.ts'
 

@@ -3,9 +3,9 @@
 import { pluginName } from '../../api/names.ts'
 import type { NodePlugin } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
-import { tearDownScratch } from '../scratch.ts'
-import type { NodePluginDeps } from '../deps.ts'
-import { refuse, translated } from '../errors.ts'
+import { tearDownScratch } from '../shared/scratch.ts'
+import type { NodePluginDeps } from '../shared/deps.ts'
+import { refuse, translated } from '../shared/errors.ts'
 
 export default definePlugin({
   name: pluginName('kubernetes.io/git-repo'),

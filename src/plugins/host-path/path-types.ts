@@ -3,7 +3,7 @@
 
 import type { FileKind, Files } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
-import { refuse } from '../errors.ts'
+import { refuse } from '../shared/errors.ts'
 
 interface Expectation {
   readonly kind: FileKind

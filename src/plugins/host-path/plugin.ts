@@ -8,8 +8,8 @@ import type { ClusterPlugin, NodePlugin, ProvisionRequest } from '../../volume/p
 import { definePlugin } from '../../volume/plugin.ts'
 import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import type { NodePluginDeps } from '../deps.ts'
-import { refuse, translated } from '../errors.ts'
+import type { NodePluginDeps } from '../shared/deps.ts'
+import { refuse, translated } from '../shared/errors.ts'
 import { checkPathType } from './path-types.ts'
 
 /** HOST-5: directories under /tmp for tests; only where the administrator switched it on. */

@@ -6,8 +6,8 @@ import type { NodePlugin } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
 import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import type { NodePluginDeps } from '../deps.ts'
-import { refuse, translated } from '../errors.ts'
+import type { NodePluginDeps } from '../shared/deps.ts'
+import { refuse, translated } from '../shared/errors.ts'
 
 export default definePlugin({
   name: pluginName('kubernetes.io/image'),

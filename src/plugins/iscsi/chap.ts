@@ -4,7 +4,7 @@ import { Buffer } from 'node:buffer'
 import type { Pod } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import { isNotFound, refuse, toVolumeError } from '../errors.ts'
+import { isNotFound, refuse, toVolumeError } from '../shared/errors.ts'
 import type { Chap } from './session.ts'
 import { sourceOf } from './target.ts'
 

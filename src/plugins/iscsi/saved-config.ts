@@ -4,7 +4,7 @@
 import { join } from 'node:path/posix'
 import type { Files } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
-import { refuse } from '../errors.ts'
+import { refuse } from '../shared/errors.ts'
 import type { IscsiTarget } from './target.ts'
 
 const fileName = 'iscsi.json'

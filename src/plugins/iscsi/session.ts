@@ -7,7 +7,7 @@ import type { CommandResult, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
 import type { DeviceTree } from '../disk/multipath.ts'
 import { deleteDisk, flushMultipath, multipathParent, names, pathsOf } from '../disk/multipath.ts'
-import { refuse } from '../errors.ts'
+import { refuse } from '../shared/errors.ts'
 import type { IscsiTarget } from './target.ts'
 import { devicePathOf } from './target.ts'
 

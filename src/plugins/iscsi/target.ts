@@ -6,7 +6,7 @@ import type { ISCSIPersistentVolumeSource, ISCSIVolumeSource } from '../../api/t
 import { globalDevicePath, globalPluginPath } from '../../volume/paths.ts'
 import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import { refuse } from '../errors.ts'
+import { refuse } from '../shared/errors.ts'
 
 export const iscsiName = pluginName('kubernetes.io/iscsi')
 

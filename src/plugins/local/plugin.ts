@@ -20,13 +20,13 @@ import type {
 import { definePlugin } from '../../volume/plugin.ts'
 import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import type { NodePluginDeps } from '../deps.ts'
+import type { NodePluginDeps } from '../shared/deps.ts'
 import { bindForPod, mountDisk } from '../disk/device-mount.ts'
-import { messageOf, refuse, translated } from '../errors.ts'
-import { createKeyedLock } from '../keyed-lock.ts'
-import { mountOptionsOf } from '../mount-options.ts'
-import { restoredVolume } from '../restored.ts'
-import { filesystemUsage } from '../usage.ts'
+import { messageOf, refuse, translated } from '../shared/errors.ts'
+import { createKeyedLock } from '../shared/keyed-lock.ts'
+import { mountOptionsOf } from '../shared/mount-options.ts'
+import { restoredVolume } from '../shared/restored.ts'
+import { filesystemUsage } from '../shared/usage.ts'
 
 const name = pluginName('kubernetes.io/local-volume')
 type Deps = Pick<NodePluginDeps, 'host' | 'root' | 'clock'>

@@ -7,10 +7,10 @@ import type { NodePlugin } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
 import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import type { NodePluginDeps } from '../deps.ts'
-import { refuse, translated } from '../errors.ts'
-import { mountOptionsOf } from '../mount-options.ts'
-import { filesystemUsage } from '../usage.ts'
+import type { NodePluginDeps } from '../shared/deps.ts'
+import { refuse, translated } from '../shared/errors.ts'
+import { mountOptionsOf } from '../shared/mount-options.ts'
+import { filesystemUsage } from '../shared/usage.ts'
 
 type Deps = Pick<NodePluginDeps, 'host' | 'clock'>
 

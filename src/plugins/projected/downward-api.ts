@@ -4,7 +4,7 @@ import { normalize } from 'node:path/posix'
 import { parseQuantity, milliValue, wholeValue } from '../../api/quantity.ts'
 import type { Container, DownwardAPIVolumeFile, Pod, ResourceFieldSelector } from '../../api/types.ts'
 import type { Payload, PayloadFile } from '../../host/atomic-files.ts'
-import { messageOf, refuse } from '../errors.ts'
+import { messageOf, refuse } from '../shared/errors.ts'
 import { aggregate } from './errors.ts'
 
 export interface DownwardFacts {

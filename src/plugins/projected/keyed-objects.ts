@@ -5,7 +5,7 @@ import { Buffer } from 'node:buffer'
 import type { ConfigMap, KeyToPath, Secret } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { Payload, PayloadFile } from '../../host/atomic-files.ts'
-import { isNotFound, refuse, toVolumeError } from '../errors.ts'
+import { isNotFound, refuse, toVolumeError } from '../shared/errors.ts'
 
 export interface KeyedSource {
   readonly name: string

@@ -2,7 +2,7 @@
 
 import { normalize, relative } from 'node:path/posix'
 import type { Pod } from '../../api/types.ts'
-import { refuse } from '../errors.ts'
+import { refuse } from '../shared/errors.ts'
 
 /** Paths relative to the volume, sorted, parents before children. */
 export function nestedMountPoints(volumeName: string, pod: Pod): readonly string[] {

@@ -5,7 +5,7 @@ import type { PodUid } from '../../api/names.ts'
 import type { Pod, ServiceAccountTokenProjection, TokenRequest } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { Clock } from '../../clock/clock.ts'
-import { messageOf, refuse } from '../errors.ts'
+import { messageOf, refuse } from '../shared/errors.ts'
 
 export interface Tokens {
   tokenFor(pod: Pod, projection: ServiceAccountTokenProjection, signal: AbortSignal): Promise<string>

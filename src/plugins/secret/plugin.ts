@@ -3,7 +3,7 @@
 import { pluginName } from '../../api/names.ts'
 import { definePlugin } from '../../volume/plugin.ts'
 import { hasSource } from '../../volume/spec.ts'
-import { refuse } from '../errors.ts'
+import { refuse } from '../shared/errors.ts'
 import type { ApiVolumeDeps } from '../projected/api-volume.ts'
 import { createApiVolume } from '../projected/api-volume.ts'
 import { secretPayload } from '../projected/keyed-objects.ts'

@@ -1,0 +1,43 @@
+// What does a failed call to host or API mean for a volume? The one translation, used by every plugin here.
+
+import { StatusError } from '../../api/status-error.ts'
+import { HostError } from '../../host/host-error.ts'
+import type { Effect, ErrorTag } from '../../volume/effect.ts'
+import { VolumeError } from '../../volume/effect.ts'
+
+/** Runs a plugin's call; whatever it throws comes out as a VolumeError that says what was left behind. */
+export async function translated<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    throw toVolumeError(error)
+  }
+}
+
+export function toVolumeError(error: unknown): unknown {
+  if (error instanceof VolumeError) return error
+  if (error instanceof HostError) {
+    return new VolumeError(error.code, error.message, { effect: error.certain ? 'none' : 'unknown', cause: error })
+  }
+  // The API said no or did not answer: nothing on this node was touched yet (PLUG-22).
+  if (error instanceof StatusError)
+    return new VolumeError(error.reason, error.message, { effect: 'untried', cause: error })
+  return error
+}
+
+export function refuse(
+  code: string,
+  message: string,
+  effect: Effect = 'none',
+  tags: readonly ErrorTag[] = [],
+): VolumeError {
+  return new VolumeError(code, message, { effect, tags })
+}
+
+export function isNotFound(error: unknown): boolean {
+  return error instanceof StatusError && error.code === 404
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,28 @@
+// How full is a volume? The two ways of counting: the whole filesystem, or one tree in it (METRIC-2, METRIC-3).
+
+import type { NodePluginDeps } from './deps.ts'
+import type { Usage } from '../../volume/plugin.ts'
+import { refuse } from './errors.ts'
+
+type Deps = Pick<NodePluginDeps, 'host' | 'clock'>
+
+/** The filesystem at the path is the volume's own: its numbers are the volume's numbers. */
+export async function filesystemUsage({ host, clock }: Deps, path: string, signal: AbortSignal): Promise<Usage> {
+  if (path === '') throw refuse('NoPathDefined', 'no path defined for disk usage metrics.')
+  const { capacityBytes, availableBytes, usedBytes, inodes, inodesFree, inodesUsed } = await host.filesystems.usage(
+    path,
+    signal,
+  )
+  return { time: clock.now(), capacityBytes, availableBytes, usedBytes, inodes, inodesFree, inodesUsed }
+}
+
+/** The volume is a directory among others: what it uses is counted, what is left is the filesystem's. */
+export async function treeUsage(deps: Deps, path: string, signal: AbortSignal): Promise<Usage> {
+  const whole = await filesystemUsage(deps, path, signal)
+  const { usedBytes, inodesUsed } = await deps.host.filesystems.treeUsage(path, signal)
+  return { ...whole, usedBytes, inodesUsed }
+}
+
+export async function deviceUsage({ host, clock }: Deps, device: string, signal: AbortSignal): Promise<Usage> {
+  return { time: clock.now(), capacityBytes: await host.devices.sizeBytes(device, signal) }
+}
