@@ -14,7 +14,7 @@ import { up } from './commands/up.ts'
 import { version as versionCommand } from './commands/version.ts'
 import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
-import { version } from './version.ts'
+import { packageVersion } from '../main/version.ts'
 
 export function createApplication(): Application<Context> {
   const root = buildRouteMap<string, Context>({
@@ -42,7 +42,7 @@ export function createApplication(): Application<Context> {
   })
   return buildApplication(root, {
     name: 'hawser',
-    versionInfo: { currentVersion: version },
+    versionInfo: { currentVersion: packageVersion },
     scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
     documentation: { disableAnsiColor: process.env['NO_COLOR'] !== undefined, useAliasInUsageLine: false },
     determineExitCode: exitCodeOf,

@@ -8,7 +8,10 @@ import { createMetrics } from '../telemetry/metrics.ts'
 import type { HawserConfig } from './config.ts'
 import { startControlPlane } from './control-plane.ts'
 import { startControllers } from './controllers.ts'
+import { createLinuxHost } from '../host/linux/linux-host.ts'
 import { openDataDirectory } from './data-directory.ts'
+import { startNode } from './node.ts'
+import { packageVersion } from './version.ts'
 
 export interface Hawser extends AsyncDisposable {
   readonly url: string
@@ -33,8 +36,23 @@ export async function startHawser(config: HawserConfig, { log }: HawserDeps): Pr
   const plane = stack.use(await startControlPlane({ config, directory, clock, random, log, metrics }))
   const client = plane.clientFor('system:kube-controller-manager')
   stack.use(
-    await startControllers({ client, clock, random, log, metrics, forceDetachOnTimeout: config.forceDetachOnTimeout }),
+    await startControllers({
+      client,
+      clock,
+      random,
+      log,
+      metrics,
+      forceDetachOnTimeout: config.forceDetachOnTimeout,
+      placement: !config.bare,
+    }),
   )
+  if (config.nodes.length > 0) {
+    const host = stack.use(createLinuxHost())
+    for (const node of config.nodes) {
+      const client = plane.clientFor(`system:node:${node.name}`)
+      stack.use(await startNode({ config, node, client, clock, random, log, metrics, host, version: packageVersion }))
+    }
+  }
   const kept = stack.move()
   return {
     url: plane.url,

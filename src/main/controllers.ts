@@ -1,19 +1,16 @@
 // The controllers as they ship, on the shared informers of one client.
-import { createInformers } from '../client/informer.ts'
 import type { Client } from '../client/client.ts'
+import type { Informers } from '../client/informer.ts'
+import { createInformers } from '../client/informer.ts'
 import { createRecorder } from '../client/recorder.ts'
 import type { Recorder } from '../client/recorder.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Random } from '../clock/random.ts'
-import { createAttachmentController } from '../controllers/attachment/controller.ts'
-import { createBindingController } from '../controllers/binding/controller.ts'
-import { createEphemeralController } from '../controllers/ephemeral/controller.ts'
-import { createExpansionController } from '../controllers/expansion/controller.ts'
-import { createProtectionController } from '../controllers/protection/controller.ts'
-import csi from '../plugins/csi/plugin.ts'
+import { createControllers } from '../controllers/index.ts'
+import { clusterPlugins } from '../plugins/index.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { createRegistry, inCluster } from '../volume/registry.ts'
+import { createRegistry } from '../volume/registry.ts'
 
 export interface ControllersDeps {
   readonly client: Client
@@ -22,40 +19,39 @@ export interface ControllersDeps {
   readonly log: Log
   readonly metrics: Metrics
   readonly forceDetachOnTimeout: boolean
+  /** Give pods their nodes; off where somebody else does (`--bare`). */
+  readonly placement: boolean
 }
 
-export async function startControllers(deps: ControllersDeps): Promise<AsyncDisposable> {
+export interface StartedControllers extends AsyncDisposable {
+  readonly informers: Informers
+  recorder(component: string): Recorder
+}
+
+export async function startControllers(deps: ControllersDeps): Promise<StartedControllers> {
   const { client, clock, random, metrics } = deps
   const log = deps.log.child({ part: 'controllers' })
   await using stack = new AsyncDisposableStack()
   const informers = stack.use(createInformers({ client, clock, log, random }))
   const recorders = new Map<string, Recorder>()
-  const recorder = (component: string): Recorder => {
-    const known = recorders.get(component)
-    if (known) return known
-    const made = stack.use(createRecorder({ client, clock, log, component }))
-    recorders.set(component, made)
-    return made
-  }
-  const plugins = createRegistry([inCluster(csi, { client, informers, clock })])
-  const common = { client, informers, clock, log, metrics, recorder }
-  stack.use(createBindingController({ ...common, plugins }))
-  stack.use(createExpansionController({ ...common, plugins }))
-  stack.use(createProtectionController({ ...common, options: { unusedCondition: false } }))
-  stack.use(createEphemeralController(common))
-  const attachment = stack.use(
-    createAttachmentController({
+  const recorder = (component: string) =>
+    recorders.getOrInsertComputed(component, () => stack.use(createRecorder({ client, clock, log, component })))
+  const controllers = stack.use(
+    createControllers({
       client,
       informers,
       clock,
       log,
       metrics,
-      registry: plugins,
-      recorder: recorder('attachdetach-controller'),
-      options: { forceDetachOnTimeout: deps.forceDetachOnTimeout },
+      recorder,
+      plugins: createRegistry(clusterPlugins({ client, informers, clock })),
+      options: {
+        attachment: { forceDetachOnTimeout: deps.forceDetachOnTimeout },
+        ...(deps.placement ? { placement: {} } : {}),
+      },
     }),
   )
-  await informers.synced()
-  await attachment.started
-  return stack.move()
+  await controllers.started
+  const kept = stack.move()
+  return { informers, recorder, [Symbol.asyncDispose]: () => kept.disposeAsync() }
 }

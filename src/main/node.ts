@@ -1,0 +1,134 @@
+// One node as it ships: the Linux host, the chosen runtime, the built-in plugins, CSI registration, the agent.
+import { join } from 'node:path'
+import type { NodeName } from '../api/names.ts'
+import type { Client } from '../client/client.ts'
+import { createInformers } from '../client/informer.ts'
+import type { Clock } from '../clock/clock.ts'
+import type { Random } from '../clock/random.ts'
+import type { Drivers } from '../csi/drivers.ts'
+import { createDrivers } from '../csi/drivers.ts'
+import { openChannel } from '../csi/channel.ts'
+import { createHandshake } from '../csi/registration/handshake.ts'
+import { createNodeInfoPublisher } from '../csi/registration/node-info.ts'
+import { watchSockets } from '../csi/registration/sockets.ts'
+import { createLinuxProcesses } from '../host/linux/processes.ts'
+import type { LinuxHost } from '../host/linux/linux-host.ts'
+import { createAgent } from '../node/agent.ts'
+import type { Agent } from '../node/agent.ts'
+import { createNoRuntime } from '../node/runtime/none.ts'
+import type { Runtime } from '../node/runtime/port.ts'
+import { createProcessRuntime } from '../node/runtime/processes.ts'
+import { csiNodePlugin, nodePlugins, probeFlexDrivers } from '../plugins/index.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { registrationDirectory } from '../volume/paths.ts'
+import { createRegistry } from '../volume/registry.ts'
+import type { HawserConfig, NodeConfig } from './config.ts'
+import { describeMachine, hostAddress } from './machine.ts'
+
+export interface NodeDeps {
+  readonly config: HawserConfig
+  readonly node: NodeConfig
+  readonly client: Client
+  readonly clock: Clock
+  readonly random: Random
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly host: LinuxHost
+  readonly version: string
+}
+
+export interface StartedNode extends AsyncDisposable {
+  readonly agent: Agent
+  readonly drivers: Drivers
+  readonly logDirectory: string
+  /** Registers a driver that no registrar announces. */
+  registerDriver(name: string, socket: string): Promise<void>
+}
+
+export async function startNode(deps: NodeDeps): Promise<StartedNode> {
+  const { config, node, client, clock, random, metrics, host } = deps
+  const log = deps.log.child({ part: 'node', node: node.name })
+  const stopping = new AbortController()
+  await using stack = new AsyncDisposableStack()
+  stack.defer(() => stopping.abort(new Error('the node is stopping')))
+  const informers = stack.use(createInformers({ client, clock, random, log }))
+  const csiDrivers = informers.of('CSIDriver')
+  const drivers = createDrivers()
+  const description = describeMachine(node.name, deps.version)
+  const pluginDeps = {
+    host,
+    client,
+    clock,
+    random,
+    log,
+    root: node.root,
+    nodeName: node.name,
+    drivers,
+    csiDrivers,
+    allocatable: () => description.allocatable,
+  }
+  const registry = createRegistry([...nodePlugins(pluginDeps), csiNodePlugin(pluginDeps)])
+  const flexDirectory = join(config.dataDirectory, 'volume-plugins')
+  stack.use(await probeFlexDrivers({ ...pluginDeps, directory: flexDirectory }, registry, stopping.signal))
+  const logDirectory = join(config.dataDirectory, 'logs', node.name, 'pods')
+  const runtime = createRuntime(deps, logDirectory, log)
+  if (Symbol.asyncDispose in runtime) stack.use(runtime as Runtime & AsyncDisposable)
+  await csiDrivers.synced
+  const agent = stack.use(
+    createAgent({
+      node: node.name as NodeName,
+      root: node.root,
+      client,
+      clock,
+      random,
+      log,
+      metrics,
+      host,
+      runtime,
+      registry,
+      description,
+      hostAddress: hostAddress(),
+      ...(config.manifests === undefined ? {} : { manifestDirectory: config.manifests }),
+      ...(config.manifestUrl === undefined ? {} : { manifestUrl: { url: config.manifestUrl, get: fetchText } }),
+    }),
+  )
+  await agent.start(stopping.signal)
+  const nodeInfo = createNodeInfoPublisher({ client, clock, nodeName: node.name })
+  const handshake = createHandshake({ connect: openChannel, clock, drivers, nodeInfo })
+  stack.use(
+    await watchSockets({ host, clock, log, handshake, directory: registrationDirectory(node.root) }, stopping.signal),
+  )
+  const kept = stack.move()
+  return {
+    agent,
+    drivers,
+    logDirectory,
+    registerDriver: async (name, socket) => void (await handshake.registerDirectly(socket, name, stopping.signal)),
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  }
+}
+
+function createRuntime({ config, node, clock, host }: NodeDeps, logDirectory: string, log: Log): Runtime {
+  if (config.runtime === 'none') return createNoRuntime({ clock })
+  return createProcessRuntime({
+    host,
+    processes: createLinuxProcesses({ clock }),
+    clock,
+    log,
+    directory: join(config.dataDirectory, 'containers', node.name),
+    logDirectory,
+    // Keys, tokens and the store are nobody's business but ours.
+    hidden: [config.dataDirectory],
+  })
+}
+
+const longestManifestBytes = 10 * 1024 * 1024
+
+async function fetchText(url: string, signal: AbortSignal): Promise<string> {
+  const answer = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(30_000)]) })
+  if (!answer.ok) throw new Error(`${url} answered ${answer.status}`)
+  const text = await answer.text()
+  if (text.length > longestManifestBytes) throw new Error(`${url} answered more than ${longestManifestBytes} bytes`)
+  return text
+}
