@@ -14,8 +14,8 @@ export interface FuzzRequest {
   readonly body: Uint8Array
 }
 
-export const namespaces = ['default', 'fuzz-a', 'fuzz-b'] as const
-const names = ['a', 'b', 'c', 'data-0', 'vol.1'] as const
+export const namespaces = ['default', 'fuzz-a'] as const
+const names = ['a', 'b', 'vol.1'] as const
 
 const oddText = fc.oneof(
   fc.string({ maxLength: 12 }),
@@ -40,9 +40,15 @@ const oneName = fc.oneof(
   { weight: 1, arbitrary: oddText.map((text) => encodeURIComponent(text.toWellFormed())) },
 )
 
+/** One time in `times`; undefined otherwise. */
+function rarely<T>(times: number, arbitrary: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> {
+  return fc.oneof({ weight: times - 1, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary })
+}
+
 interface Place {
   readonly info: KindInfo
   readonly path: string
+  readonly collection: string
   readonly name: string | undefined
   readonly namespace: string | undefined
 }
@@ -50,13 +56,16 @@ interface Place {
 const place: fc.Arbitrary<Place> = fc
   .record({
     kind: fc.constantFrom(...kindNames),
-    namespace: fc.constantFrom(...namespaces, 'missing'),
-    allNamespaces: fc.nat(7),
-    name: fc.option(oneName, { freq: 3, nil: undefined }),
-    subresource: fc.option(fc.constantFrom('status', 'binding', 'eviction', 'log', 'token', 'finalize', 'nope'), {
-      freq: 6,
-      nil: undefined,
-    }),
+    namespace: fc.oneof(
+      { weight: 9, arbitrary: fc.constantFrom(...namespaces) },
+      { weight: 1, arbitrary: fc.constant('missing') },
+    ),
+    allNamespaces: fc.nat(19),
+    name: fc.option(oneName, { freq: 15, nil: undefined }),
+    subresource: rarely(
+      6,
+      fc.constantFrom('status', 'status', 'status', 'binding', 'eviction', 'log', 'token', 'finalize', 'nope'),
+    ),
   })
   .map(({ kind, namespace, allNamespaces, name, subresource }) => {
     const info = kinds[kind]
@@ -65,7 +74,7 @@ const place: fc.Arbitrary<Place> = fc
     const collection = scoped ? `${root}/namespaces/${namespace}/${info.plural}` : `${root}/${info.plural}`
     const object = name === undefined ? collection : `${collection}/${name}`
     const path = subresource === undefined || name === undefined ? object : `${object}/${subresource}`
-    return { info, path, name, namespace: scoped ? namespace : undefined }
+    return { info, path, collection, name, namespace: scoped ? namespace : undefined }
   })
 
 const oddPath = fc.oneof(
@@ -260,15 +269,15 @@ function protobufBytes(info: KindInfo, object: JsonMap): fc.Arbitrary<Uint8Array
   )
 }
 
-const methods = ['GET', 'GET', 'POST', 'POST', 'POST', 'PUT', 'PUT', 'PATCH', 'PATCH', 'PATCH', 'DELETE'] as const
+const verbs = ['GET', 'GET', 'LIST', 'POST', 'POST', 'POST', 'PUT', 'PUT', 'PATCH', 'PATCH', 'PATCH', 'DELETE'] as const
 const oddMethods = ['HEAD', 'OPTIONS', 'TRACE', 'FOO', ''] as const
 
 export const fuzzRequest: fc.Arbitrary<FuzzRequest> = fc
   .record({
     place,
-    oddPath: fc.option(oddPath, { freq: 12, nil: undefined }),
-    method: fc.oneof(
-      { weight: 20, arbitrary: fc.constantFrom(...methods) },
+    oddPath: rarely(12, oddPath),
+    verb: fc.oneof(
+      { weight: 20, arbitrary: fc.constantFrom(...verbs) },
       { weight: 1, arbitrary: fc.constantFrom(...oddMethods) },
     ),
     query,
@@ -282,16 +291,14 @@ export const fuzzRequest: fc.Arbitrary<FuzzRequest> = fc
       { weight: 3, arbitrary: fc.constantFrom(...bodyTypes) },
     ),
   })
-  .chain(({ place: where, oddPath: odd, method, query: search, accept, patchType, bodyType }) => {
-    const type = method === 'PATCH' ? patchType : bodyType
-    // Creating means posting to the collection: keep the name for the body.
-    const path =
-      method === 'POST' && where.name !== undefined && !/\/(binding|eviction|token)$/.test(where.path)
-        ? where.path.slice(0, where.path.lastIndexOf(`/${where.name}`))
-        : where.path
+  .chain(({ place: where, oddPath: odd, verb, query: search, accept, patchType, bodyType }) => {
+    const type = verb === 'PATCH' ? patchType : bodyType
+    const method = verb === 'LIST' ? 'GET' : verb
+    // Creating and listing happen at the collection; the name stays in the body.
+    const atCollection = verb === 'LIST' || (verb === 'POST' && !/\/(binding|eviction|token)$/.test(where.path))
     return bodyOf(where, type).map((body) => ({
       method,
-      path: odd ?? path,
+      path: odd ?? (atCollection ? where.collection : where.path),
       query: search,
       headers: { accept, 'content-type': type, 'user-agent': 'fuzz/1.0' },
       body: method === 'GET' || method === 'HEAD' ? new Uint8Array() : body,
