@@ -14,12 +14,14 @@ export class QuantityError extends Error {
   override readonly name = 'QuantityError'
 }
 
-const formatWrong = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+export const quantityFormatWrong =
+  "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 const suffixWrong = "unable to parse quantity's suffix"
 
 const unit = 1_000_000_000n
 const largestBinary = ((1n << 63n) - 1n) * unit
-const longestText = 256
+/** Generous: what clients send is limited further where it is read, and printing may lengthen a text a little. */
+const longestText = 1024
 const largestExponent = 300
 
 const decimalSuffixes: ReadonlyMap<string, number> = new Map([
@@ -47,7 +49,7 @@ export function parseQuantity(text: string): Amount {
   const match = text.length <= longestText ? /^([+-]?)([0-9]*)(?:\.([0-9]*))?(.*)$/s.exec(text) : null
   const [, sign = '', whole = '', fraction = '', suffix = ''] = match ?? []
   if (match === null || whole + fraction === '' || !/^[eEinumkKMGTP]*[-+]?[0-9]*$/.test(suffix)) {
-    throw new QuantityError(formatWrong)
+    throw new QuantityError(quantityFormatWrong)
   }
   const digits = BigInt(whole + fraction)
   const magnitude = scaled(digits, fraction.length, suffix)

@@ -3,7 +3,7 @@
 // dropped, quantities and times in canonical form.
 import { kinds } from '../kinds.ts'
 import type { KindName } from '../kinds.ts'
-import { canonicalQuantity, QuantityError } from '../quantity.ts'
+import { canonicalQuantity, QuantityError, quantityFormatWrong } from '../quantity.ts'
 import { keepsEmpty } from './presence.ts'
 import { messageSchema } from './schema.ts'
 import type { FieldSchema } from './schema.ts'
@@ -49,6 +49,8 @@ export function readMessage(message: string, value: unknown): ReadResult {
 export function unknownFields(kind: KindName, object: unknown): readonly string[] {
   return readObject(kind, object).unknown
 }
+
+const longestQuantity = 256
 
 /** Where we are: for paths with indices (unknown fields) and without (Go's errors). */
 interface Place {
@@ -122,7 +124,8 @@ function readStruct(
 function zeroValues(fields: ReadonlyMap<string, Known>, present: ReadonlySet<string>): readonly [string, unknown][] {
   const entries: [string, unknown][] = []
   for (const [name, { schema }] of fields) {
-    if (!schema.required || schema.number === 0 || present.has(name)) continue
+    const custom = schema.number === 0 && name !== 'metadata'
+    if (!schema.required || custom || present.has(name)) continue
     const zero = zeroValue(schema)
     if (zero !== undefined) entries.push([name, zero])
   }
@@ -226,8 +229,12 @@ function readInteger(value: unknown, place: Place, type: 'int32' | 'int64'): num
 
 function readQuantity(value: unknown, place: Place): string {
   if (typeof value !== 'string' && typeof value !== 'number') throw mismatch(value, place, 'resource.Quantity')
+  const text = String(value).trim()
   try {
-    return canonicalQuantity(String(value).trim())
+    const canonical = text.length > longestQuantity ? text : canonicalQuantity(text)
+    // The canonical text may be longer than the given one; what we store must be readable again.
+    if (canonical.length > longestQuantity) throw new QuantityError(quantityFormatWrong)
+    return canonical
   } catch (error) {
     throw error instanceof QuantityError ? new ReadError(error.message, { cause: error }) : error
   }

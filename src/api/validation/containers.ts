@@ -202,7 +202,7 @@ function validateResources(resources: ResourceRequirements | undefined, path: st
     ...Object.entries(limits).flatMap(([name, value]) => validateBasicQuantity(value, `${path}.limits[${name}]`)),
     ...Object.entries(requests).flatMap(([name, value]) => validateBasicQuantity(value, `${path}.requests[${name}]`)),
     ...Object.entries(requests).flatMap(([name, value]) => {
-      const limit = limits[name]
+      const limit = Object.hasOwn(limits, name) ? limits[name] : undefined
       if (limit === undefined || compareQuantities(value, limit) <= 0) return []
       return [invalid(`${path}.requests`, value, `must be less than or equal to ${name} limit of ${limit}`)]
     }),

@@ -93,12 +93,12 @@ function validateConfigMapUpdate(next: ConfigMap, previous: ConfigMap): readonly
 }
 
 /** Types that promise certain keys. */
-const keysOfType: Readonly<Record<string, readonly string[]>> = {
-  'kubernetes.io/dockercfg': ['.dockercfg'],
-  'kubernetes.io/dockerconfigjson': ['.dockerconfigjson'],
-  'kubernetes.io/ssh-auth': ['ssh-privatekey'],
-  'kubernetes.io/tls': ['tls.crt', 'tls.key'],
-}
+const keysOfType: ReadonlyMap<string, readonly string[]> = new Map([
+  ['kubernetes.io/dockercfg', ['.dockercfg']],
+  ['kubernetes.io/dockerconfigjson', ['.dockerconfigjson']],
+  ['kubernetes.io/ssh-auth', ['ssh-privatekey']],
+  ['kubernetes.io/tls', ['tls.crt', 'tls.key']],
+])
 
 function validateSecret(secret: Secret): readonly FieldError[] {
   const data = secret.data ?? {}
@@ -108,7 +108,7 @@ function validateSecret(secret: Secret): readonly FieldError[] {
   return [
     ...Object.keys(data).flatMap((key) => checked(`data[${key}]`, key, isConfigKey)),
     ...(total(sizes) > largestData ? [tooLong('data', largestData)] : []),
-    ...(keysOfType[type] ?? []).flatMap((key) => (Object.hasOwn(data, key) ? [] : [required(`data[${key}]`)])),
+    ...(keysOfType.get(type) ?? []).flatMap((key) => (Object.hasOwn(data, key) ? [] : [required(`data[${key}]`)])),
     ...(type === 'kubernetes.io/service-account-token' && !secret.metadata.annotations?.[account]
       ? [required(`metadata.annotations[${account}]`)]
       : []),

@@ -159,13 +159,13 @@ function allowedSource(
   return { ...current, csi: { ...before, controllerExpandSecretRef: after.controllerExpandSecretRef } }
 }
 
-const generalLabels: Readonly<Record<string, string>> = {
-  [labels.betaZone]: labels.zone,
-  [labels.betaRegion]: labels.region,
-  'beta.kubernetes.io/os': labels.operatingSystem,
-  'beta.kubernetes.io/arch': labels.architecture,
-  'beta.kubernetes.io/instance-type': 'node.kubernetes.io/instance-type',
-}
+const generalLabels: ReadonlyMap<string, string> = new Map([
+  [labels.betaZone, labels.zone],
+  [labels.betaRegion, labels.region],
+  ['beta.kubernetes.io/os', labels.operatingSystem],
+  ['beta.kubernetes.io/arch', labels.architecture],
+  ['beta.kubernetes.io/instance-type', 'node.kubernetes.io/instance-type'],
+])
 
 /** Equal, or equal once the beta topology labels of the old one are replaced by their successors. */
 function sameAffinity(next: VolumeNodeAffinity | undefined, previous: VolumeNodeAffinity): boolean {
@@ -178,7 +178,7 @@ function sameAffinity(next: VolumeNodeAffinity | undefined, previous: VolumeNode
 }
 
 function renameKey(requirement: NodeSelectorRequirement): NodeSelectorRequirement {
-  return { ...requirement, key: generalLabels[requirement.key] ?? requirement.key }
+  return { ...requirement, key: generalLabels.get(requirement.key) ?? requirement.key }
 }
 
 /** As Go prints its internal type in the error. */
