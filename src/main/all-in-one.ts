@@ -5,12 +5,14 @@ import { createSystemClock } from '../clock/system-clock.ts'
 import type { Client } from '../client/client.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
-import type { HawserConfig } from './config.ts'
+import type { HawserConfig, NodeConfig } from './config.ts'
 import { startControlPlane } from './control-plane.ts'
 import { startControllers } from './controllers.ts'
 import { createLinuxHost } from '../host/linux/linux-host.ts'
 import { openDataDirectory } from './data-directory.ts'
+import { startCsi } from './csi.ts'
 import { startNode } from './node.ts'
+import type { StartedNode } from './node.ts'
 import { packageVersion } from './version.ts'
 
 export interface Hawser extends AsyncDisposable {
@@ -35,23 +37,20 @@ export async function startHawser(config: HawserConfig, { log }: HawserDeps): Pr
   const directory = stack.use(openDataDirectory(config.dataDirectory))
   const plane = stack.use(await startControlPlane({ config, directory, clock, random, log, metrics }))
   const client = plane.clientFor('system:kube-controller-manager')
-  stack.use(
-    await startControllers({
-      client,
-      clock,
-      random,
-      log,
-      metrics,
-      forceDetachOnTimeout: config.forceDetachOnTimeout,
-      placement: !config.bare,
-    }),
+  const { forceDetachOnTimeout } = config
+  const controllers = stack.use(
+    await startControllers({ client, clock, random, log, metrics, forceDetachOnTimeout, placement: !config.bare }),
   )
   if (config.nodes.length > 0) {
     const host = stack.use(createLinuxHost())
+    const nodes: { config: NodeConfig; node: StartedNode }[] = []
     for (const node of config.nodes) {
-      const client = plane.clientFor(`system:node:${node.name}`)
-      stack.use(await startNode({ config, node, client, clock, random, log, metrics, host, version: packageVersion }))
+      const own = plane.clientFor(`system:node:${node.name}`)
+      const version = packageVersion
+      const started = await startNode({ config, node, client: own, clock, random, log, metrics, host, version })
+      nodes.push({ config: node, node: stack.use(started) })
     }
+    stack.use(await startCsi({ config, client, informers: controllers.informers, clock, log, nodes }))
   }
   const kept = stack.move()
   return {
