@@ -187,13 +187,13 @@ export function createProvisioner(deps: JobDeps, options: ProvisionerOptions): A
       if (object || orders.has(uid)) loop.wake(uid)
     }),
   )
-  stack.use(classes.subscribe(({ object }) => wakeClaimsOf(object)))
   const wakeClaimsOf = (storageClass: StorageClass | undefined) => {
     if (storageClass?.provisioner !== driver.name) return
     for (const claim of claims.items.values()) {
       if (!claim.spec?.volumeName && className(claim) === storageClass.metadata.name) loop.wake(uidOf(claim))
     }
   }
+  stack.use(classes.subscribe(({ object }) => wakeClaimsOf(object)))
   return stack
 }
 
