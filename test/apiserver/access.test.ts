@@ -1,0 +1,159 @@
+// May they? Roles, what a node can reach, tokens of service accounts, reviews, and what the audit log says of it all.
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import type { User } from '../../src/apiserver/api.ts'
+import { claim, makeServer, paths, pod, volume } from './make-server.ts'
+
+const node = (name: string): User => ({ name: `system:node:${name}`, groups: ['system:nodes', 'system:authenticated'] })
+const reader: User = { name: 'rita', groups: ['hawser:read-only'] }
+const controller: User = { name: 'carl', groups: ['hawser:controllers'] }
+const nobody: User = { name: 'nina', groups: ['system:authenticated'] }
+
+test('without a known user there is only health and version', async () => {
+  await using server = await makeServer()
+  const user = undefined
+  assert.deepEqual(
+    [(await server.get('/readyz', { user })).code, (await server.get('/version', { user })).code],
+    [200, 200],
+  )
+  const refused = await server.get(paths.volumes, { user })
+  assert.deepEqual([refused.code, refused.body.reason], [401, 'Unauthorized'])
+})
+
+test('roles: readers read all but secrets, controllers leave identities alone', async () => {
+  await using server = await makeServer()
+  const cases: readonly (readonly [User, string, string, number])[] = [
+    [reader, 'GET', paths.volumes, 200],
+    [reader, 'GET', paths.secrets, 403],
+    [reader, 'POST', paths.configMaps, 403],
+    [controller, 'GET', paths.secrets, 200],
+    [controller, 'POST', paths.secrets, 403],
+    [controller, 'POST', paths.configMaps, 201],
+    [controller, 'DELETE', `${paths.namespaces}/default`, 403],
+    [nobody, 'GET', paths.volumes, 403],
+  ]
+  for (const [user, method, path, code] of cases) {
+    const body = method === 'POST' ? { metadata: { name: 'x' } } : undefined
+    const answer = await server.send(method, path, { user, ...(body ? { body } : {}) })
+    assert.equal(answer.code, code, `${user.name} ${method} ${path}: ${answer.body.message}`)
+  }
+})
+
+test('a node reaches itself, its pods and what they use, and nothing else', async () => {
+  await using server = await makeServer()
+  const user = node('n1')
+  for (const name of ['n1', 'n2']) await server.post('/api/v1/nodes', { metadata: { name } })
+  for (const name of ['used', 'unused']) await server.post(paths.secrets, { metadata: { name } })
+  await server.post(paths.volumes, volume('v', { claimRef: { namespace: 'default', name: 'c' } }))
+  await server.post(paths.volumes, volume('w'))
+  await server.post(paths.claims, claim('c'))
+  const volumes = [
+    { name: 's', secret: { secretName: 'used' } },
+    { name: 'd', persistentVolumeClaim: { claimName: 'c' } },
+  ]
+  await server.post(paths.pods, pod('mine', { nodeName: 'n1', volumes }))
+  await server.post(paths.pods, pod('theirs', { nodeName: 'n2' }))
+  const status = { status: { phase: 'Running' } }
+  const cases: readonly (readonly [string, string, unknown, number])[] = [
+    ['GET', '/api/v1/nodes/n1', undefined, 200],
+    ['GET', '/api/v1/nodes/n2', undefined, 403],
+    ['PATCH', '/api/v1/nodes/n1/status', {}, 200],
+    ['PATCH', '/api/v1/nodes/n2/status', {}, 403],
+    ['DELETE', '/api/v1/nodes/n1', undefined, 403],
+    ['POST', '/apis/storage.k8s.io/v1/csinodes', { metadata: { name: 'n1' }, spec: { drivers: [] } }, 201],
+    ['POST', '/apis/storage.k8s.io/v1/csinodes', { metadata: { name: 'n2' }, spec: { drivers: [] } }, 403],
+    ['POST', '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases', { metadata: { name: 'n1' } }, 201],
+    ['POST', '/apis/coordination.k8s.io/v1/namespaces/default/leases', { metadata: { name: 'n1' } }, 403],
+    ['GET', `${paths.pods}/mine`, undefined, 200],
+    ['GET', `${paths.pods}/theirs`, undefined, 403],
+    ['PATCH', `${paths.pods}/mine/status`, status, 200],
+    ['PATCH', `${paths.pods}/mine`, { metadata: { labels: { a: 'b' } } }, 403],
+    ['GET', '/api/v1/pods', undefined, 403],
+    ['GET', '/api/v1/pods?fieldSelector=spec.nodeName%3Dn1', undefined, 200],
+    ['GET', '/api/v1/pods?fieldSelector=spec.nodeName%3Dn2', undefined, 403],
+    ['GET', `${paths.secrets}/used`, undefined, 200],
+    ['GET', `${paths.secrets}/unused`, undefined, 403],
+    ['GET', paths.secrets, undefined, 403],
+    ['PATCH', `${paths.secrets}/used`, {}, 403],
+    ['GET', `${paths.claims}/c`, undefined, 200],
+    ['PATCH', `${paths.claims}/c`, {}, 403],
+    ['GET', `${paths.volumes}/v`, undefined, 200],
+    ['GET', `${paths.volumes}/w`, undefined, 403],
+    ['GET', '/apis/storage.k8s.io/v1/csidrivers', undefined, 200],
+    ['DELETE', `${paths.pods}/theirs`, undefined, 403],
+    ['DELETE', `${paths.pods}/mine`, undefined, 200],
+  ]
+  for (const [method, path, body, code] of cases) {
+    const type = method === 'PATCH' ? { type: 'application/merge-patch+json' } : {}
+    const answer = await server.send(method, path, { user, ...type, ...(body === undefined ? {} : { body }) })
+    assert.equal(answer.code, code, `${method} ${path}: ${answer.body.message}`)
+  }
+})
+
+test('a service account token is good for its audience, its time and its pod', async () => {
+  await using server = await makeServer()
+  await server.clock.settle()
+  await server.post(paths.pods, pod('p'))
+  const { body: bound } = await server.get(`${paths.pods}/p`)
+  const spec = {
+    audiences: ['vault'],
+    expirationSeconds: 600,
+    boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name: 'p', uid: bound.metadata.uid },
+  }
+  const path = '/api/v1/namespaces/default/serviceaccounts/default/token'
+  const made = await server.post(path, { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec })
+  assert.equal(made.code, 201)
+  const { token } = made.body.status
+  const review = async (audiences: readonly string[]) => {
+    const answer = await server.post('/apis/authentication.k8s.io/v1/tokenreviews', { spec: { token, audiences } })
+    return answer.body.status
+  }
+  const good = await review(['vault'])
+  assert.deepEqual([good.authenticated, good.user.username], [true, 'system:serviceaccount:default:default'])
+  assert.deepEqual(good.user.extra['authentication.kubernetes.io/pod-name'], ['p'])
+  assert.equal((await review(['other'])).authenticated, false)
+  await server.clock.advance(599_000)
+  assert.equal((await review(['vault'])).authenticated, true)
+  await server.clock.advance(2_000)
+  assert.equal((await review(['vault'])).authenticated, false)
+  const fresh = await server.post(path, { spec })
+  const changed = `${fresh.body.status.token.slice(0, -2)}xx`
+  assert.equal(await server.server.tokens.authenticate(changed, ['vault']), undefined)
+  await server.delete(`${paths.pods}/p`)
+  assert.equal(await server.server.tokens.authenticate(fresh.body.status.token, ['vault']), undefined)
+  const short = await server.post(path, { spec: { expirationSeconds: 5 } })
+  assert.equal(short.code, 422)
+})
+
+test('access reviews answer what the request would get', async () => {
+  await using server = await makeServer()
+  const ask = async (user: User, attributes: object) => {
+    const body = { spec: { resourceAttributes: attributes } }
+    const answer = await server.post('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', body, { user })
+    assert.equal(answer.code, 201)
+    return answer.body.status.allowed
+  }
+  assert.equal(await ask(reader, { verb: 'list', resource: 'pods' }), true)
+  assert.equal(await ask(reader, { verb: 'delete', resource: 'pods', name: 'x', namespace: 'default' }), false)
+  assert.equal(await ask(nobody, { verb: 'get', resource: 'pods' }), false)
+  const about = {
+    spec: { user: 'rita', groups: ['hawser:read-only'], resourceAttributes: { verb: 'get', resource: 'secrets' } },
+  }
+  const other = await server.post('/apis/authorization.k8s.io/v1/subjectaccessreviews', about)
+  assert.equal(other.body.status.allowed, false)
+  const who = await server.post('/apis/authentication.k8s.io/v1/selfsubjectreviews', {}, { user: reader })
+  assert.equal(who.body.status.userInfo.username, 'rita')
+})
+
+test('every mutating request leaves one line, none of them tells a secret', async () => {
+  await using server = await makeServer()
+  await server.post(paths.secrets, { metadata: { name: 's' }, stringData: { password: 'hunter2' } })
+  await server.get(`${paths.secrets}/s`)
+  await server.delete(`${paths.secrets}/none`)
+  const audits = server.lines.filter(({ message }) => message === 'api request').map(({ fields }) => fields['audit'])
+  assert.deepEqual(audits, [
+    { user: 'admin', verb: 'post', resource: 'secrets', namespace: 'default', code: 201, ms: 0 },
+    { user: 'admin', verb: 'delete', resource: 'secrets', namespace: 'default', name: 'none', code: 404, ms: 0 },
+  ])
+  assert.doesNotMatch(JSON.stringify(server.lines), /hunter2/)
+})
