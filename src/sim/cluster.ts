@@ -261,8 +261,10 @@ export async function addNode(admin: Client, name: string): Promise<void> {
   await admin.create('Node', { apiVersion: 'v1', kind: 'Node', metadata: { name, annotations }, spec: {} })
 }
 
-/** Nobody has heard from the node for a while. */
+/** Nobody has heard from the node for a while, or ever: what the node controller would write. */
 export async function setNotReady(admin: Client, name: string): Promise<void> {
-  const status = { conditions: [{ type: 'Ready', status: 'Unknown' }] }
+  const known = (await admin.get('Node', { name })).status?.conditions?.some(({ type }) => type === 'Ready')
+  const reason = known ? 'NodeStatusUnknown' : 'NodeStatusNeverUpdated'
+  const status = { conditions: [{ type: 'Ready', status: 'Unknown', reason }] }
   await admin.patch('Node', { name }, { type: 'merge', body: { status } }, { subresource: 'status' })
 }

@@ -60,7 +60,7 @@ export async function followCluster(deps: FollowDeps): Promise<void> {
   }
 
   for (const node of caches.nodes.items.values()) recoverNode(actual, node)
-  const followNode = nodeFollower(deps, (node) => {
+  const followNode = nodeFollower(deps, podsByNode.has, (node) => {
     for (const pod of podsByNode.get(node)) pods.seen(pod)
   })
   for (const attachment of caches.attachments.items.values()) {
@@ -91,7 +91,7 @@ export async function followCluster(deps: FollowDeps): Promise<void> {
 }
 
 /** AD-8, AD-9: what a Node says becomes facts; a new or re-created Node gets its list again. */
-function nodeFollower(deps: FollowDeps, becameManaged: (node: NodeName) => void) {
+function nodeFollower(deps: FollowDeps, hasPods: (node: NodeName) => boolean, becameManaged: (node: NodeName) => void) {
   const { nodes, nodeStatus, index, wake, forgetNode } = deps
   const versions = new Map<NodeName, string | undefined>()
   return (change: Change<Node>): void => {
@@ -99,8 +99,9 @@ function nodeFollower(deps: FollowDeps, becameManaged: (node: NodeName) => void)
     const before = nodes.items.get(name)
     if (change.object) {
       versions.set(name, change.object.metadata.resourceVersion)
-      // A node we never heard of, to which something was attached before we started.
-      const fresh = before === undefined && [...index.attachedTo(name)].length > 0
+      // We never heard of it, yet it has a past: something was attached to it, or pods were there before it.
+      const hasPast = hasPods(name) || index.concerns(name)
+      const fresh = before === undefined && hasPast
       nodes.apply({ kind: 'nodeSeen', name, node: change.object, fresh })
       if (change.kind === 'added') nodeStatus.nodeAppeared(name, change.object)
       if (!before?.managed && nodes.items.get(name)?.managed) becameManaged(name)

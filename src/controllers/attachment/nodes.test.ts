@@ -70,7 +70,10 @@ test('a Node made anew says nothing of its machine until the machine has spoken'
   assert.equal(factsOf(remade, volume, undefined).inUse, true)
   const touched = reduceNode(remade, seen(node({ uid: '2', annotations: { touched: 'yes' } })))
   assert.equal(factsOf(touched, volume, undefined).inUse, true)
-  const spoken = reduceNode(touched, seen(node({ uid: '2', ready: 'True' })))
+  const lost = { type: 'Ready', status: 'Unknown', reason: 'NodeStatusNeverUpdated' } as const
+  const judged = reduceNode(touched, seen({ ...node({ uid: '2' }), status: { conditions: [lost] } }))
+  assert.equal(factsOf(judged, volume, undefined).inUse, true) // the node controller's word is not the machine's
+  const spoken = reduceNode(judged, seen(node({ uid: '2', ready: 'True' })))
   assert.equal(factsOf(spoken, volume, undefined).inUse, false)
 })
 

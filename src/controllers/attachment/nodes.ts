@@ -38,6 +38,8 @@ export function createNodeWorld(): NodeWorld {
 }
 
 export const managedAnnotation = 'volumes.kubernetes.io/controller-managed-attach-detach'
+/** What the node controller writes into the Ready condition of a node that never reported anything itself. */
+const neverSpoken = 'NodeStatusNeverUpdated'
 export const outOfServiceTaint = 'node.kubernetes.io/out-of-service'
 
 export function reduceNode(item: NodeRecord | undefined, event: NodeEvent): NodeRecord | undefined {
@@ -84,7 +86,7 @@ function seen(item: NodeRecord | undefined, node: Node, exists: boolean, fresh: 
   const condition = node.status?.conditions?.find(({ type }) => type === 'Ready')
   // A Node object that was made anew says nothing of what its machine still has mounted, until the machine itself has
   // spoken: its first status brings the Ready condition and what it uses in one write. Until then the old words count.
-  const silent = condition === undefined
+  const silent = condition === undefined || condition.reason === neverSpoken
   const remade = silent && item !== undefined && (item.uid !== uid || item.carried)
   const listed = node.status?.volumesInUse ?? []
   return {
