@@ -58,10 +58,10 @@ export function validateVolumeSpec(spec: PersistentVolumeSpec, path: string): re
   ]
 }
 
-/** API-6. */
+/** API-6. Kubernetes validates the whole volume a second time here, so its causes appear twice in the answer. */
 export function validateVolumeUpdate(next: PersistentVolume, previous: PersistentVolume): readonly FieldError[] {
   const [wanted, current] = [sourcesOf(next.spec), sourcesOf(previous.spec)]
-  const errors: FieldError[] = []
+  const errors: FieldError[] = [...validateVolume(next)]
   if (!sameData(wanted, allowedSource(wanted, current))) {
     const text = 'spec.persistentvolumesource is immutable after creation'
     errors.push(forbidden('spec.persistentvolumesource', `${text}\n${describeChanges(wanted, current)}`))

@@ -19,7 +19,8 @@ import { byteLength, checked, duplicates, repeated, sameData, unchanged, validat
 import { validateVolumeSpec } from './persistent-volume.ts'
 import type { RulesByKind } from './validate.ts'
 
-const largestMessage = 256 * 1024
+const largestMetadata = 256 * 1024
+const longestErrorMessage = 1024
 const largestNodeId = 256
 
 export const storageKinds: RulesByKind = {
@@ -117,14 +118,16 @@ function validateAttachmentStatus(attachment: VolumeAttachment): readonly FieldE
   const { attachmentMetadata, attachError, detachError } = attachment.status ?? {}
   const size = Object.entries(attachmentMetadata ?? {}).reduce((sum, [k, v]) => sum + byteLength(k) + byteLength(v), 0)
   return [
-    ...(size > largestMessage ? [tooLong('status.attachmentMetadata', largestMessage)] : []),
+    ...(size > largestMetadata ? [tooLong('status.attachmentMetadata', largestMetadata)] : []),
     ...validateAttachmentError(attachError, 'status.attachError'),
     ...validateAttachmentError(detachError, 'status.detachError'),
   ]
 }
 
 function validateAttachmentError(error: VolumeAttachmentError | undefined, path: string): readonly FieldError[] {
-  return byteLength(error?.message ?? '') > largestMessage ? [tooLong(`${path}.message`, largestMessage)] : []
+  // Kubernetes 1.35 refuses beyond 1024 bytes, and says 262144.
+  const long = byteLength(error?.message ?? '') > longestErrorMessage
+  return long ? [tooLong(`${path}.message`, largestMetadata)] : []
 }
 
 function validateAttachmentUpdate(next: VolumeAttachment, previous: VolumeAttachment): readonly FieldError[] {

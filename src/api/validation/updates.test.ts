@@ -63,6 +63,14 @@ for (const [name, spec, expected] of volumeChanges) {
   test(`API-6 volume: ${name}`, () => assert.deepEqual(update('PersistentVolume', volume, volumeWith(spec)), expected))
 }
 
+test('recorded 302: a volume is checked twice on update, and every cause is told twice', () => {
+  const { capacity, ...spec } = volume.spec
+  assert.ok(capacity)
+  const errors = update('PersistentVolume', volume, { ...volume, spec })
+  const once = ['spec.capacity: Required value', 'spec.capacity: Unsupported value: null: supported values: "storage"']
+  assert.deepEqual(errors, [...once, ...once])
+})
+
 test('API-6 the affinity of a volume may be set once and not removed', () => {
   const { nodeAffinity, ...spec } = volume.spec
   assert.ok(nodeAffinity)
@@ -170,7 +178,7 @@ test('the spec of an attachment never changes; its error texts are limited', () 
   assert.deepEqual(update('VolumeAttachment', before, next), [
     'spec: Invalid value: {"Attacher":"d.example","Source":{"PersistentVolumeName":"v","InlineVolumeSpec":null},"NodeName":"other"}: field is immutable',
   ])
-  const long = { ...before, status: { attached: false, attachError: { message: 'x'.repeat(300_000) } } }
+  const long = { ...before, status: { attached: false, attachError: { message: 'x'.repeat(1025) } } }
   assert.deepEqual(update('VolumeAttachment', before, long, 'status'), [
     'status.attachError.message: Too long: may not be more than 262144 bytes',
   ])
