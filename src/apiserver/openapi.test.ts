@@ -128,7 +128,8 @@ test('the v2 protobuf holds every path, and the kind of each patch as YAML', () 
 })
 
 test('v2 comes in protobuf for those who ask, in JSON for all others', () => {
-  const type = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
-  assert.equal(get('/openapi/v2', { accept: type })?.headers['content-type'], type)
+  const type = (separator: string) => `application/com.github.proto-openapi.spec.v2${separator}v1.0+protobuf`
+  assert.equal(get('/openapi/v2', { accept: type('@') })?.headers['content-type'], type('.'))
+  assert.equal(get('/openapi/v2', { accept: type('.') })?.headers['content-type'], type('.'))
   assert.equal(get('/openapi/v2')?.headers['content-type'], 'application/json')
 })

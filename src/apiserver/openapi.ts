@@ -50,11 +50,13 @@ export function answerOpenApi(request: OpenApiRequest): OpenApiAnswer | undefine
 }
 
 const farFuture = 'Thu, 31 Dec 2099 23:59:59 GMT'
-const v2ProtobufType = 'application/com.github.proto-openapi.spec.v2@v1.0+protobuf'
+/** Clients ask with an `@` before the version; the answer has a dot, for Go's media type parser knows no `@`. */
+const v2ProtobufAsked = /application\/com\.github\.proto-openapi\.spec\.v2[@.]v1\.0\+protobuf/
+const v2ProtobufType = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
 
 function findDocument(request: OpenApiRequest): OpenApiDocument | undefined {
   const path = request.path.replace(/\/$/, '')
-  if (path === '/openapi/v2') return request.accept.includes(v2ProtobufType) ? v2Protobuf() : v2Json()
+  if (path === '/openapi/v2') return v2ProtobufAsked.test(request.accept) ? v2Protobuf() : v2Json()
   if (path === '/openapi/v3') return v3Index()
   const groupVersion = /^\/openapi\/v3\/(api\/v1|apis\/[^/]+\/[^/]+)$/.exec(path)?.[1]
   return groupVersion === undefined ? undefined : v3Document(groupVersion)
