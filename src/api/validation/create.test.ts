@@ -277,6 +277,34 @@ const others: readonly (readonly [KindName, object, readonly string[]])[] = [
     ['spec.source: Required value: must specify exactly one of inlineVolumeSpec and persistentVolumeName'],
   ],
   [
+    'VolumeAttachment',
+    {
+      metadata: { name: 'a' },
+      spec: {
+        attacher: 'd',
+        nodeName: 'n',
+        source: { inlineVolumeSpec: { accessModes: ['ReadWriteOnce'], csi: { driver: 'd', volumeHandle: 'h' } } },
+      },
+    },
+    [],
+  ],
+  [
+    'VolumeAttachment',
+    {
+      metadata: { name: 'a' },
+      spec: {
+        attacher: 'd',
+        nodeName: 'n',
+        source: { inlineVolumeSpec: { storageClassName: 'x', nfs: { server: 's', path: '/p' } } },
+      },
+    },
+    [
+      'spec.source.inlineVolumeSpec.storageClassName: Forbidden: may not be specified in the context of inline volumes',
+      'spec.source.inlineVolumeSpec.csi: Required value: has to be specified in the context of inline volumes',
+      'spec.source.inlineVolumeSpec.accessModes: Required value',
+    ],
+  ],
+  [
     'VolumeAttributesClass',
     { metadata: { name: 'a' }, driverName: 'd' },
     ['parameters: Required value: must contain at least one key/value pair'],

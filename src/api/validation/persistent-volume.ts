@@ -39,8 +39,24 @@ export function validateVolume(volume: PersistentVolume): readonly FieldError[] 
   return validateVolumeSpec(volume.spec, 'spec')
 }
 
-/** Also for the inline spec of an attachment, which is checked for its source and modes in the same way. */
-export function validateVolumeSpec(spec: PersistentVolumeSpec, path: string): readonly FieldError[] {
+/** The spec inside an attachment: a CSI source and its modes, nothing that only a stored volume has. */
+export function validateInlineSpec(spec: PersistentVolumeSpec, path: string): readonly FieldError[] {
+  const modes = spec.accessModes ?? []
+  const foreign = ['claimRef', 'capacity', 'persistentVolumeReclaimPolicy', 'nodeAffinity', 'storageClassName'] as const
+  const text = 'may not be specified in the context of inline volumes'
+  return [
+    ...foreign.flatMap((name) => (spec[name] ? [forbidden(`${path}.${name}`, text)] : [])),
+    ...(spec.csi === undefined
+      ? [required(`${path}.csi`, 'has to be specified in the context of inline volumes')]
+      : []),
+    ...(modes.length === 0 ? [required(`${path}.accessModes`)] : []),
+    ...validateAccessModes(modes, `${path}.accessModes`),
+    ...validateSources(spec, path),
+    ...validateVolumeMode(spec.volumeMode, `${path}.volumeMode`),
+  ]
+}
+
+function validateVolumeSpec(spec: PersistentVolumeSpec, path: string): readonly FieldError[] {
   const modes = spec.accessModes ?? []
   const policy = spec.persistentVolumeReclaimPolicy
   return [

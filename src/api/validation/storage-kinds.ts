@@ -16,7 +16,7 @@ import type {
 import { validateClassName, validateDriverName, validateNonNegativeQuantity, validateParameters } from './common.ts'
 import { immutable, isQualifiedName, isSubdomain, notNegative } from './formats.ts'
 import { byteLength, checked, duplicates, repeated, sameData, unchanged, validateLabelSelector } from './metadata.ts'
-import { validateVolumeSpec } from './persistent-volume.ts'
+import { validateInlineSpec } from './persistent-volume.ts'
 import type { RulesByKind } from './validate.ts'
 
 const largestMetadata = 256 * 1024
@@ -111,7 +111,7 @@ function validateAttachmentSource(source: VolumeAttachment['spec']['source'], pa
   if (inline === undefined && name === undefined) return [required(path, text)]
   if (inline !== undefined && name !== undefined) return [forbidden(path, text)]
   if (name === '') return [required(`${path}.persistentVolumeName`, 'must specify non empty persistentVolumeName')]
-  return inline === undefined ? [] : validateVolumeSpec(inline, `${path}.inlineVolumeSpec`)
+  return inline === undefined ? [] : validateInlineSpec(inline, `${path}.inlineVolumeSpec`)
 }
 
 function validateAttachmentStatus(attachment: VolumeAttachment): readonly FieldError[] {
