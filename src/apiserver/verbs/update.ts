@@ -58,8 +58,8 @@ export async function changeObject(context: ServerContext, request: ChangeReques
     const wanted = request.change(current)
     checkPreconditions(info, wanted, current)
     const next = await nextVersion(context, request, placed(info, wanted, ref), current, call)
-    if (request.dryRun) return { object: next, entry: undefined }
     if (unchanged(next, current)) return { object: current, entry }
+    if (request.dryRun) return { object: withVersion(next, current), entry: undefined }
     try {
       return await swap(context, info, entry, next)
     } catch (error) {
@@ -125,6 +125,12 @@ function placed(info: KindInfo, wanted: KubeObject, ref: ObjectRef): KubeObject 
   const { namespace: _namespace, ...rest } = wanted.metadata
   const metadata = info.namespaced && ref.namespace ? { ...rest, namespace: ref.namespace } : rest
   return { ...wanted, kind: info.kind, apiVersion: info.apiVersion, metadata: { ...metadata, name: ref.name } }
+}
+
+/** A dry run stores nothing, so the version is still that of the stored object. */
+function withVersion(next: KubeObject, current: KubeObject): KubeObject {
+  const { resourceVersion } = current.metadata
+  return resourceVersion === undefined ? next : { ...next, metadata: { ...next.metadata, resourceVersion } }
 }
 
 function unchanged(next: KubeObject, current: KubeObject): boolean {
