@@ -3,7 +3,7 @@
 import { kinds } from '../api/kinds.ts'
 import type { KindName } from '../api/kinds.ts'
 import type { KubeObject } from '../api/meta.ts'
-import { isNotFound } from '../api/status-error.ts'
+import { isAlreadyExists, isNotFound } from '../api/status-error.ts'
 import type { Event, ObjectReference } from '../api/types.ts'
 import { timestamp } from '../clock/clock.ts'
 import type { Clock } from '../clock/clock.ts'
@@ -45,6 +45,8 @@ const tries = 3
 export function createRecorder(deps: RecorderDeps): Recorder {
   const { client, clock, log } = deps
   const stopping = new AbortController()
+  /** No more second attempts: what fails now stays unsaid. */
+  const closing = new AbortController()
   const known = createRecent<KnownEvent>()
   const similar = createRecent<{ readonly messages: Set<string>; last: number }>()
   const buckets = createRecent<{ tokens: number; last: number }>()
@@ -88,13 +90,22 @@ export function createRecorder(deps: RecorderDeps): Recorder {
         if (!isNotFound(error)) throw error
       }
     }
-    // A serial number instead of nanoseconds: unique within the process even when the clock stands still.
-    serial = (serial + 1n) % 1_000_000n
-    const suffix = (BigInt(Math.floor(clock.now())) * 1_000_000n + serial).toString(16)
-    const event = newEvent(deps, spoken, suffix, now)
-    await client.create('Event', event, {}, stopping.signal)
+    const event = await createNew(spoken, now)
     const namespace = event.metadata.namespace ?? 'default'
     known.set(identity, { ref: { namespace, name: event.metadata.name }, count: spoken.times })
+  }
+  const createNew = async (spoken: Spoken, now: string): Promise<Event> => {
+    for (let attempted = 1; ; attempted++) {
+      // A serial number instead of nanoseconds: unique within this recorder even when the clock stands still. Another
+      // recorder may have used the same one about the same object; then the next number is tried at once.
+      serial = (serial + 1n) % 1_000_000n
+      const suffix = (BigInt(Math.floor(clock.now())) * 1_000_000n + serial).toString(16)
+      try {
+        return await client.create('Event', newEvent(deps, spoken, suffix, now), {}, stopping.signal)
+      } catch (error) {
+        if (!isAlreadyExists(error) || attempted === 20) throw error
+      }
+    }
   }
   const work = async () => {
     active++
@@ -122,7 +133,8 @@ export function createRecorder(deps: RecorderDeps): Recorder {
           log.debug('event not written', { reason: spoken.reason, error: String(error) })
           return
         }
-        await clock.sleep(500 * attempted, stopping.signal).catch(() => {})
+        if (closing.signal.aborted) return
+        await clock.sleep(500 * attempted, closing.signal).catch(() => {})
       }
     }
   }
@@ -142,6 +154,7 @@ export function createRecorder(deps: RecorderDeps): Recorder {
     flush: () =>
       active === 0 && queue.size === 0 ? Promise.resolve() : new Promise((resolve) => void idle.push(resolve)),
     async [Symbol.asyncDispose]() {
+      closing.abort(new Error('recorder is stopping'))
       using deadline = clock.deadline(2_000, new AbortController().signal)
       const { promise: late, resolve } = Promise.withResolvers<void>()
       deadline.signal.addEventListener('abort', () => resolve(), { once: true })

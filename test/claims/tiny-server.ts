@@ -19,12 +19,16 @@ interface Logged {
   readonly event: WatchEvent<Stored>
 }
 
+export type { Stored }
+
 export interface TinyServer extends Client {
   /** What is stored, without a call. */
   all<K extends KindName>(kind: K): KindMap[K][]
   peek<K extends KindName>(kind: K, key: string): KindMap[K] | undefined
   /** Every write: verb, kind, key and subresource. */
   readonly writes: string[]
+  /** Hears of every change before it is stored; `next` is undefined for removals. May throw. */
+  onChange: ((kind: KindName, old: Stored | undefined, next: Stored | undefined) => void) | undefined
 }
 
 export function createTinyServer({ clock, random }: { clock: Clock; random: Random }): TinyServer {
@@ -36,6 +40,7 @@ export function createTinyServer({ clock, random }: { clock: Clock; random: Rand
   const storeOf = (kind: KindName) => stores.getOrInsertComputed(kind, () => new Map())
 
   const put = (kind: KindName, type: 'added' | 'modified' | 'deleted', object: Stored) => {
+    self.onChange?.(kind, storeOf(kind).get(keyOf(object)), type === 'deleted' ? undefined : object)
     version++
     const stored = { ...object, metadata: { ...object.metadata, resourceVersion: String(version) } }
     if (type === 'deleted') storeOf(kind).delete(keyOf(stored))
@@ -58,7 +63,8 @@ export function createTinyServer({ clock, random }: { clock: Clock; random: Rand
   // The types are the caller's: what goes in under a kind comes out under it.
   const typed = (value: unknown) => value as never
 
-  return {
+  const self: TinyServer = {
+    onChange: undefined,
     writes,
     all: (kind) => typed([...storeOf(kind).values()]),
     peek: (kind, key) => typed(storeOf(kind).get(key)),
@@ -132,6 +138,7 @@ export function createTinyServer({ clock, random }: { clock: Clock; random: Rand
       }
     },
   }
+  return self
 }
 
 function firstAfter(log: readonly Logged[], version: number): number {
