@@ -197,7 +197,7 @@ async function patch(
       subresource,
       patch: sent,
       force: parseFlag(forced),
-      read: (value) => readObject(info, value, options.validation, call.warn),
+      read: (value) => readObject(info, value, options.validation, call.warn, sent.type === 'apply'),
       ...options,
     },
     call,

@@ -72,7 +72,7 @@ export function createObjectApi(deps: ObjectApiDeps, user: User): ObjectApi {
           patch,
           subresource: options?.subresource,
           force: options?.force ?? false,
-          read: (value) => readObject(info, value, 'Ignore', () => {}),
+          read: (value) => readObject(info, value, 'Ignore', () => {}, patch.type === 'apply'),
           ...writer(options),
         },
         call(signal),

@@ -212,6 +212,20 @@ async function fuzz(handle: ApiHandler, ledger: ReturnType<typeof createLedger>)
   process.stdout.write(`# seed ${seed}: ${count} requests, ${checked} accepted writes checked, codes ${shown}\n`)
 }
 
+test('found by seed 13: an applied configuration of the wrong shape is a 400', async () => {
+  await using store = createMemoryStore()
+  const server = await createApiServer(serverOptions(store))
+  try {
+    const config = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { volumes: 'text' } }
+    const request = plain('PATCH', '/api/v1/namespaces/default/pods/p', config)
+    const headers = { ...request.headers, 'content-type': 'application/apply-patch+yaml' }
+    const answer = await send(server.handle, { ...request, headers, query: 'fieldManager=fuzz' })
+    assert.equal(answer.status, 400, answer.text)
+  } finally {
+    await server.close()
+  }
+})
+
 test('the same over a socket, many at a time', async () => {
   await using store = createMemoryStore()
   const server = await startApiServer({ ...serverOptions(store), listen: { host: '127.0.0.1', port: 0 } })

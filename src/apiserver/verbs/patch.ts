@@ -20,7 +20,7 @@ export interface PatchRequest {
   readonly fieldManager: string
   readonly force: boolean
   readonly dryRun: boolean
-  /** Checks what the patch made of the object: unknown fields, wrong types. */
+  /** Checks what the patch made of the object, or the applied configuration: unknown fields, wrong types. */
   read(value: unknown): KubeObject
 }
 
@@ -53,7 +53,7 @@ function patched({ info, patch }: PatchRequest, current: KubeObject): unknown {
 /** An object that does not exist is created; two appliers racing to create it meet as an update. */
 async function apply(context: ServerContext, request: PatchRequest, call: Call): Promise<Patched> {
   const { info, ref, subresource, fieldManager, force } = request
-  const config = request.patch.body
+  const config = request.read(request.patch.body)
   const { uid } = checkApplied(config, ref)
   const owned = (live: KubeObject | undefined): KubeObject => {
     const now = context.clock.now()
