@@ -8,18 +8,19 @@ import { annotations } from '../../api/annotations.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim, SecretReference } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
-import type { Informers } from '../../client/informer.ts'
 import type { Recorder } from '../../client/recorder.ts'
 import type { BackoffShape } from '../../clock/backoff.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { VolumeError } from '../../volume/effect.ts'
 import type { Driver } from '../drivers.ts'
+import type { Caches } from './fresh-view.ts'
 import type { ControllerCapabilityName, NodeCapabilityName, PluginCapabilityName, Strings } from '../values.ts'
 
 export interface JobDeps {
   readonly client: Client
-  readonly informers: Informers
+  /** Our own writes are in them at once. */
+  readonly informers: Caches
   readonly clock: Clock
   readonly log: Log
   readonly recorder: Recorder

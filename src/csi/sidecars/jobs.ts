@@ -13,6 +13,8 @@ import { createAttacher } from './attacher.ts'
 import { createCapacityTracker } from './capacity.ts'
 import { createDeleter } from './deleter.ts'
 import { createHealthMonitor } from './health.ts'
+import { createFreshView } from './fresh-view.ts'
+import type { FreshView } from './fresh-view.ts'
 import type { JobDeps } from './job.ts'
 import { createLeaseWatch } from './leases.ts'
 import type { JobName } from './leases.ts'
@@ -52,6 +54,7 @@ export interface CsiJobs extends AsyncDisposable {
 export function createCsiJobs(deps: CsiJobsDeps, options: CsiJobsOptions = {}): CsiJobs {
   const { client, clock, log, drivers, informers } = deps
   const stack = new AsyncDisposableStack()
+  const view = stack.use(createFreshView({ client, informers }))
   const leases = createLeaseWatch({ informers, clock, identity: options.identity ?? '' })
   const running = new Map<Driver, AsyncDisposable>()
   const names = new Set<string>()
@@ -76,7 +79,7 @@ export function createCsiJobs(deps: CsiJobsDeps, options: CsiJobsOptions = {}): 
         if (!registered || stale.delete(driver)) await stop(driver)
         if (!registered || running.has(driver)) return
         await informers.synced()
-        const jobs = await start(deps, options, leases, driver, signal)
+        const jobs = await start(deps, options, { leases, view }, driver, signal)
         running.set(driver, jobs)
         names.add(driver.name)
         log.info('csi jobs started', { driver: driver.name })
@@ -100,7 +103,7 @@ export function createCsiJobs(deps: CsiJobsDeps, options: CsiJobsOptions = {}): 
     }),
   )
   const recorder = stack.use(createRecorder({ client, clock, log, component: 'snapshot-controller' }))
-  stack.use(createSnapshotBinder({ client, clock, log, informers, recorder }))
+  stack.use(createSnapshotBinder({ client: view.client, clock, log, informers: view.caches, recorder }))
   return {
     running: names,
     async [Symbol.asyncDispose]() {
@@ -129,11 +132,12 @@ const watchedKinds = [
 async function start(
   deps: CsiJobsDeps,
   options: CsiJobsOptions,
-  leases: ReturnType<typeof createLeaseWatch>,
+  shared: { readonly leases: ReturnType<typeof createLeaseWatch>; readonly view: FreshView },
   driver: Driver,
   signal: AbortSignal,
 ): Promise<AsyncDisposable> {
-  const { client, clock, log, informers } = deps
+  const { clock, log } = deps
+  const { client, caches: informers } = shared.view
   await driver.identity.waitReady(signal)
   const plugin = await driver.pluginCapabilities(signal)
   const controller = await driver.controllerCapabilities(signal)
@@ -144,7 +148,7 @@ async function start(
   const base = (job: JobName, component: string): JobDeps | undefined => {
     if (left === 'all' || left?.includes(job)) return undefined
     const recorder = stack.use(createRecorder({ client, clock, log, component }))
-    const active = () => !leases.heldByAnother(job, driver.name)
+    const active = () => !shared.leases.heldByAnother(job, driver.name)
     return { client, clock, log, informers, driver, plugin, controller, node, recorder, active }
   }
   const own = options.ownNode === undefined ? {} : { ownNode: options.ownNode }

@@ -7,9 +7,7 @@
 import { annotations } from '../../api/annotations.ts'
 import { annotation, hasFinalizer, isDeleting, keyOf, uidOf, withAnnotations } from '../../api/meta.ts'
 import { isAlreadyExists } from '../../api/status-error.ts'
-import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../../api/types.ts'
-import { createFreshCache } from '../../client/fresh-cache.ts'
-import type { FreshCache } from '../../client/fresh-cache.ts'
+import type { PersistentVolumeClaim, StorageClass } from '../../api/types.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Looked } from '../../loop/key-loop.ts'
 import { asVolumeError } from '../../volume/effect.ts'
@@ -41,12 +39,12 @@ export function createProvisioner(deps: JobDeps, options: ProvisionerOptions): A
   const classes = informers.of('StorageClass')
   const nodes = informers.of('Node')
   const csiNodes = informers.of('CSINode')
-  const volumes = stack.use(createFreshCache(informers.of('PersistentVolume')))
+  const volumes = informers.of('PersistentVolume')
   const keys = new Map<string, string>() // uid → namespace/name
   const orders = new Map<string, Order>() // uid → what the driver was, or may be, working on
   const settled = new Set<string>() // uids whose last answer was final: nothing is under way
   const controller = driver.controller(timeouts.provisioner)
-  const calls = { controller, options, volumes }
+  const calls = { controller, options }
 
   const look = async (uid: string, signal: AbortSignal): Promise<Looked | void> => {
     if (!deps.active()) return { again: clock.now() + 10_000 }
@@ -202,7 +200,6 @@ class Reschedule extends Error {}
 interface Calls {
   readonly controller: ReturnType<JobDeps['driver']['controller']>
   readonly options: ProvisionerOptions
-  readonly volumes: FreshCache<PersistentVolume>
 }
 
 /** CreateVolume, and the checks of SIDE-18: an answer that must not be kept is deleted again. */
@@ -224,7 +221,7 @@ async function ask({ controller }: Calls, order: Order, signal: AbortSignal): Pr
 /** XPR-9: the volume exists now; its object is written however long that takes. */
 async function save(
   deps: JobDeps,
-  { options, volumes }: Calls,
+  { options }: Calls,
   order: Order,
   volume: DriverVolume,
   signal: AbortSignal,
@@ -232,7 +229,7 @@ async function save(
   const object = volumeObject(order, volume, deps.driver.name, options)
   for (;;) {
     try {
-      volumes.wrote(await deps.client.create('PersistentVolume', object, {}, signal))
+      await deps.client.create('PersistentVolume', object, {}, signal)
       return
     } catch (error) {
       if (isAlreadyExists(error)) return

@@ -9,6 +9,7 @@ import { imageName } from './images.ts'
 import type { DiskLayout } from './records.ts'
 import type { Stages } from './stages.ts'
 
+const checkMs = 3_600_000
 const defaultFilesystem = 'ext4'
 const packages: Readonly<Record<string, string>> = {
   ext4: 'e2fsprogs',
@@ -50,7 +51,17 @@ export function createLoopNode(host: Host, layout: DiskLayout, stages: Stages): 
       const device = loops[0]
       if (device === undefined) throw fail('FAILED_PRECONDITION', `volume ${volume.id} is not staged on this node`)
       const { kind } = await host.files.stat(path, signal)
-      if (kind === 'directory') await host.filesystems.grow({ device, mountPath: path }, signal)
+      if (kind !== 'directory') return
+      try {
+        await host.filesystems.grow({ device, mountPath: path }, signal)
+      } catch (error) {
+        // Where the kernel lets nobody grow a mounted ext4 (no CAP_SYS_RESOURCE), the next stage does it before mounting.
+        if (!hasCode(error, 'EPERM')) throw error
+        throw fail(
+          'FAILED_PRECONDITION',
+          `${error instanceof Error ? error.message : ''}; the volume grows when it is mounted next`,
+        )
+      }
     },
   }
 }
@@ -80,6 +91,7 @@ async function mountFilesystem(
         throw fail('FAILED_PRECONDITION', `volume ${volume.id} holds ${content.type}, not ${wanted}`)
       }
       await checkFilesystem(host, device, signal)
+      if (!readOnly) await growUnmounted(host, device, content.type, signal)
       break
     default:
       content satisfies never
@@ -87,7 +99,7 @@ async function mountFilesystem(
   const options = [...access.options, ...(readOnly ? ['ro'] : []), ...(wanted === 'xfs' ? ['nouuid'] : [])]
   await host.mounts.mount({ source: device, target: path, type: wanted, options }, signal)
   // A clone or restored snapshot may have been given more room than its filesystem knows of.
-  if (volume.source && content.kind === 'filesystem' && !readOnly) {
+  if (volume.source && content.kind === 'filesystem' && !wanted.startsWith('ext') && !readOnly) {
     await host.filesystems.grow({ device, mountPath: path }, signal)
   }
 }
@@ -110,6 +122,22 @@ async function checkFilesystem(host: Host, device: string, signal: AbortSignal):
   const result = await host.filesystems.check(device, signal)
   if (result.kind === 'errorsLeft')
     throw fail('INTERNAL', `fsck found errors on ${device} it could not correct: ${result.output}`)
+}
+
+/** ext4 can always grow while nobody has it mounted; it insists on a full check first. */
+async function growUnmounted(host: Host, device: string, type: string, signal: AbortSignal): Promise<void> {
+  if (!type.startsWith('ext') || (await host.devices.isInUse(device, signal))) return
+  if ((await filesystemBytes(host, device, signal)) >= (await host.devices.sizeBytes(device, signal)) - 65_536n) return
+  const check = await host.run({ argv: ['e2fsck', '-f', '-p', device], timeoutMs: checkMs }, signal)
+  if (check.exitCode > 1) throw fail('INTERNAL', `e2fsck ${device} failed: ${check.stdout}${check.stderr}`)
+  await host.filesystems.grow({ device, mountPath: '' }, signal)
+}
+
+/** As the superblock says; 0 when it cannot be read, so that growing is tried. */
+async function filesystemBytes(host: Host, device: string, signal: AbortSignal): Promise<bigint> {
+  const { stdout } = await host.run({ argv: ['dumpe2fs', '-h', device], timeoutMs: 60_000 }, signal)
+  const field = (name: string) => BigInt(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(stdout)?.[1] ?? '0')
+  return field('Block count') * field('Block size')
 }
 
 async function isMounted(host: Host, path: string, signal: AbortSignal): Promise<boolean> {

@@ -1,0 +1,275 @@
+// A whole Hawser with the built-in driver, for end-to-end tests: real API server (memory store), controllers, nodes,
+// driver processes and mounts, all under one temporary directory that is checked for leftovers at the end.
+import { spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { KindMap, KindName } from '../../src/api/kinds.ts'
+import type { ObjectRef } from '../../src/api/meta.ts'
+import { isNotFound } from '../../src/api/status-error.ts'
+import type { Client } from '../../src/client/client.ts'
+import { createRandom } from '../../src/clock/random.ts'
+import { createSystemClock } from '../../src/clock/system-clock.ts'
+import { createCsiJobs } from '../../src/csi/sidecars/jobs.ts'
+import type { CsiJobsOptions } from '../../src/csi/sidecars/jobs.ts'
+import { spawnLocalDriver } from '../../src/drivers/local/process.ts'
+import type { LocalDriverProcess } from '../../src/drivers/local/process.ts'
+import { localDriverName } from '../../src/drivers/local/serve.ts'
+import { createLinuxHost } from '../../src/host/linux/linux-host.ts'
+import { startControllers } from '../../src/main/controllers.ts'
+import { startControlPlane } from '../../src/main/control-plane.ts'
+import { openDataDirectory } from '../../src/main/data-directory.ts'
+import { startNode } from '../../src/main/node.ts'
+import type { StartedNode } from '../../src/main/node.ts'
+import { createLog, silentLog } from '../../src/telemetry/log.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
+
+export interface CsiCluster extends AsyncDisposable {
+  readonly client: Client
+  readonly directory: string
+  readonly url: string
+  readonly token: string
+  readonly nodes: readonly StartedNode[]
+  readonly drivers: readonly LocalDriverProcess[]
+  /** The pod's directory of one volume on any node. */
+  podVolume(uid: string, volume: string): string
+  /** Mount points and loop devices below the cluster's directory. */
+  mounts(): string[]
+  loops(): string[]
+  /** Ids that the driver still holds. */
+  driverVolumes(): string[]
+}
+
+export interface ClusterOptions {
+  readonly mode: 'local' | 'shared'
+  readonly nodeNames?: readonly string[]
+  readonly runtime?: 'none' | 'process'
+  readonly jobs?: CsiJobsOptions
+}
+
+export async function startCsiCluster(options: ClusterOptions): Promise<CsiCluster> {
+  const verbose = process.env['HAWSER_TEST_LOG'] !== undefined
+  const log = verbose
+    ? createLog((level, message, fields) => console.error(level, message, JSON.stringify(fields)))
+    : silentLog
+  const clock = createSystemClock()
+  const random = createRandom(randomBytes(16))
+  const metrics = createMetrics()
+  const directory = mkdtempSync(join(tmpdir(), 'hawser-csi-'))
+  const names = options.nodeNames ?? ['n1']
+  const config = {
+    dataDirectory: directory,
+    listen: { host: '127.0.0.1', port: 0 },
+    store: 'memory' as const,
+    bare: false,
+    nodes: names.map((name) => ({ name, root: join(directory, name) })),
+    csiDrivers: [],
+    leaveToSidecars: [],
+    runtime: options.runtime ?? ('none' as const),
+    forceDetachOnTimeout: true,
+  }
+  await using stack = new AsyncDisposableStack()
+  stack.defer(() => {
+    // Each node makes its root a mount of its own (MOUNT-24) and leaves it, as a kubelet does. A failed test leaves more.
+    for (const path of mountsBelow(directory).toSorted().toReversed()) spawnSync('umount', [path])
+    for (const loop of loopsBelow(directory)) spawnSync('losetup', ['-d', `/dev/${loop.split(' ')[0]}`])
+    rmSync(directory, { recursive: true, force: true })
+  })
+  const data = stack.use(openDataDirectory(directory))
+  const plane = stack.use(await startControlPlane({ config, directory: data, clock, random, log, metrics }))
+  const controllerClient = plane.clientFor('system:kube-controller-manager')
+  const controllers = stack.use(
+    await startControllers({
+      client: controllerClient,
+      clock,
+      random,
+      log,
+      metrics,
+      forceDetachOnTimeout: true,
+      placement: true,
+    }),
+  )
+  const host = stack.use(createLinuxHost())
+  const nodes: StartedNode[] = []
+  const drivers: LocalDriverProcess[] = []
+  for (const node of config.nodes) {
+    const socket = join(node.root, 'plugins', localDriverName, 'csi.sock')
+    const dataDirectory = join(directory, options.mode === 'shared' ? 'driver' : `driver-${node.name}`)
+    const driver = stack.use(
+      await spawnLocalDriver({ clock, log }, { socket, dataDirectory, nodeId: node.name, mode: options.mode }),
+    )
+    const client = plane.clientFor(`system:node:${node.name}`)
+    const started = stack.use(
+      await startNode({ config, node, client, clock, random, log, metrics, host, version: 'test' }),
+    )
+    await started.registerDriver(localDriverName, socket)
+    nodes.push(started)
+    drivers.push(driver)
+  }
+  const jobs = { client: controllerClient, informers: controllers.informers, clock, log, drivers: nodes[0]!.drivers }
+  stack.use(createCsiJobs(jobs, { defaultFsType: 'ext4', ...options.jobs }))
+  const client = plane.clientFor('admin')
+  await createBasics(client, options.mode)
+  const owned = stack.move()
+  return {
+    client,
+    directory,
+    url: plane.url,
+    token: data.adminToken,
+    nodes,
+    drivers,
+    podVolume: (uid, volume) => {
+      for (const name of names) {
+        const path = join(directory, name, 'pods', uid, 'volumes', 'kubernetes.io~csi', volume, 'mount')
+        if (mountsBelow(directory).includes(path)) return path
+      }
+      throw new Error(`volume ${volume} of pod ${uid} is not mounted`)
+    },
+    mounts: () => mountsBelow(directory).filter((path) => !names.some((name) => path === join(directory, name))),
+    loops: () => loopsBelow(directory),
+    driverVolumes: () =>
+      readdirSync(directory)
+        .filter((name) => name.startsWith('driver'))
+        .flatMap((name) => ['volumes', 'snapshots'].flatMap((kind) => readdirSync(join(directory, name, kind)))),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  }
+}
+
+async function createBasics(client: Client, mode: 'local' | 'shared'): Promise<void> {
+  await client.create('CSIDriver', {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'CSIDriver',
+    metadata: { name: localDriverName },
+    spec: {
+      attachRequired: mode === 'shared',
+      podInfoOnMount: true,
+      volumeLifecycleModes: ['Persistent', 'Ephemeral'],
+      fsGroupPolicy: 'File',
+      storageCapacity: true,
+    },
+  })
+  for (const volumeBindingMode of ['Immediate', 'WaitForFirstConsumer'] as const) {
+    await client.create('StorageClass', {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'StorageClass',
+      metadata: { name: volumeBindingMode === 'Immediate' ? 'now' : 'later' },
+      provisioner: localDriverName,
+      volumeBindingMode,
+      allowVolumeExpansion: true,
+      reclaimPolicy: 'Delete',
+    })
+  }
+  await client.create('VolumeSnapshotClass', {
+    apiVersion: 'snapshot.storage.k8s.io/v1',
+    kind: 'VolumeSnapshotClass',
+    metadata: { name: 'snaps' },
+    driver: localDriverName,
+    deletionPolicy: 'Delete',
+  })
+}
+
+function mountsBelow(directory: string): string[] {
+  return readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[4] ?? '')
+    .filter((path) => path.startsWith(`${directory}/`))
+}
+
+function loopsBelow(directory: string): string[] {
+  return readdirSync('/sys/block')
+    .filter((name) => name.startsWith('loop'))
+    .flatMap((name) => {
+      try {
+        const file = readFileSync(`/sys/block/${name}/loop/backing_file`, 'utf8').trim()
+        return file.startsWith(`${directory}/`) ? [`${name} ${file}`] : []
+      } catch {
+        return []
+      }
+    })
+}
+
+/** Looks every few milliseconds until the answer is not undefined or false. */
+export async function until<T>(
+  what: string,
+  look: () => Promise<T | undefined | false> | T | undefined | false,
+  timeoutMs = 20_000,
+): Promise<T> {
+  const end = Date.now() + timeoutMs
+  let last: unknown
+  for (;;) {
+    try {
+      const found = await look()
+      if (found !== undefined && found !== false) return found
+    } catch (error) {
+      last = error
+    }
+    if (Date.now() > end) throw new Error(`gave up waiting: ${what}`, { cause: last })
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+export async function gone<K extends KindName>(client: Client, kind: K, ref: ObjectRef): Promise<void> {
+  await until(`${kind} ${ref.name} gone`, () =>
+    client.get(kind, ref).then(
+      () => false,
+      (error: unknown) => {
+        if (isNotFound(error)) return true
+        throw error
+      },
+    ),
+  )
+}
+
+export function claim(
+  name: string,
+  overrides: Partial<NonNullable<KindMap['PersistentVolumeClaim']['spec']>> = {},
+): KindMap['PersistentVolumeClaim'] {
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name, namespace: 'default' },
+    spec: {
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: 'now',
+      resources: { requests: { storage: '16Mi' } },
+      ...overrides,
+    },
+  }
+}
+
+export function pod(
+  name: string,
+  spec: Partial<NonNullable<KindMap['Pod']['spec']>>,
+  volumes: Record<string, object>,
+): KindMap['Pod'] {
+  const block = (volume: object) => 'block' in volume
+  const entries = Object.entries(volumes)
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default' },
+    spec: {
+      restartPolicy: 'Never',
+      terminationGracePeriodSeconds: 0,
+      containers: [
+        {
+          name: 'c',
+          image: 'local/none:1',
+          command: ['/bin/sleep', '3600'],
+          volumeMounts: entries
+            .filter(([, volume]) => !block(volume))
+            .map(([volume]) => ({ name: volume, mountPath: `/${volume}` })),
+          volumeDevices: entries
+            .filter(([, volume]) => block(volume))
+            .map(([volume]) => ({ name: volume, devicePath: `/dev/${volume}` })),
+        },
+      ],
+      volumes: entries.map(([volume, source]) => {
+        const { block: _block, ...rest } = source as { block?: true }
+        return { name: volume, ...rest }
+      }),
+      ...spec,
+    },
+  } as KindMap['Pod'] // the builder fills exactly the members a pod needs
+}
