@@ -161,7 +161,8 @@ export function createAgent(deps: AgentDeps): Agent {
 
   /** Pods first, then the fact that lets unmounts go ahead; then whatever nobody named is cleaned. */
   const completeList = async (registered: Promise<void>, leftOver: ReadonlySet<PodUid>, signal: AbortSignal) => {
-    await Promise.all([populator.processed(), registered])
+    await Promise.all([pods.taken(), registered])
+    await populator.processed()
     await retrying(clock, log, 'node status could not be read', () => status.readAttached(signal), signal)
     if (signal.aborted) return
     podListComplete = true

@@ -85,6 +85,7 @@ async function mountOf(deps: ContainerRequestDeps, wish: MountWish, signal: Abor
   if (!volume) throw new Error(`cannot find volume "${mount.name}" to mount into container "${container.name}"`)
   const readOnly = mount.readOnly === true || volume.readOnly
   const subPath = mount.subPathExpr ? expandStrictly(mount.subPathExpr, env) : (mount.subPath ?? '')
+  if (isUntypedHostPath(volume)) await makeMissing(deps, volume.path, signal)
   const source = subPath === '' ? volume.path : await showSubPath(deps, { ...wish, volume }, subPath, signal)
   return {
     source,
@@ -93,6 +94,15 @@ async function mountOf(deps: ContainerRequestDeps, wish: MountWish, signal: Abor
     recursiveReadOnly: readOnly && (mount.recursiveReadOnly === 'Enabled' || mount.recursiveReadOnly === 'IfPossible'),
     propagation: mount.mountPropagation ?? 'None',
   }
+}
+
+/** HOST-*: without a type nothing is checked; as other runtimes do, a directory is made where there is nothing. */
+function isUntypedHostPath({ spec: { source } }: MountedVolume): boolean {
+  return source.kind === 'hostPath' && !source.value.type
+}
+
+async function makeMissing({ host }: ContainerRequestDeps, path: string, signal: AbortSignal): Promise<void> {
+  if (!(await host.files.exists(path, signal))) await host.files.mkdirAll(path, 0o755, signal)
 }
 
 /** Errors shown to users hide the host's paths (SUBPATH-2); the log has them. */

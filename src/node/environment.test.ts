@@ -16,7 +16,7 @@ const objects: Record<string, object> = {
 const client = {
   get: (kind: string, { name }: { name: string }) => {
     const found = objects[`${kind}/${name}`]
-    return found ? Promise.resolve(found) : Promise.reject(notFound({ group: '', plural: kind, kind }, name))
+    return found ? Promise.resolve(found) : Promise.reject(notFound({ group: '', plural: kind }, name))
   },
 } as never // only get is used, with these two kinds
 const resolve = (container: Partial<Container>) =>

@@ -32,6 +32,11 @@ export interface Pods extends AsyncDisposable {
   clean(uid: PodUid): void
   /** Containers of an earlier life, told before any pod. */
   adopt(records: readonly ContainerRecord[]): void
+  /**
+   * Resolves when the volumes of every pod named so far are wanted. Before that nothing may be undone: a volume on disk
+   * would look like nobody's while its pod runs.
+   */
+  taken(): Promise<void>
   readonly known: ReadonlySet<PodUid>
   idle(): Promise<void>
 }
@@ -57,6 +62,8 @@ export interface PodWork {
   /** The source no longer names it. */
   gone: boolean
   directories: boolean
+  /** Its volumes are wanted, or it wants none any more. */
+  taken: boolean
   volumesReady: boolean
   volumeWait: AbortController | undefined
   readonly containers: Map<string, ContainerView>
@@ -76,6 +83,7 @@ export function createPods(deps: PodsDeps): Pods {
   const works = new Map<PodUid, PodWork>()
   const records = new Map<PodUid, Map<string, ContainerRecord>>()
   const stopping = new AbortController()
+  const takers: (() => void)[] = []
   const status = createStatusWriter({ ...deps, works, factsOf: (work, now) => statusFacts(deps, work, now) })
   const loop = createKeyLoop<PodUid>({
     name: 'pods',
@@ -102,6 +110,8 @@ export function createPods(deps: PodsDeps): Pods {
     if (!work) return
     const terminating = isTerminating(work, clock.now())
     if (!terminating && work.pod) await prepare(work, work.pod, signal)
+    work.taken = true
+    for (const resolve of takers.splice(0)) resolve()
     const plan = planPod(viewOf(work, terminating))
     if (plan.ended && !work.ended) {
       work.ended = plan.ended
@@ -245,6 +255,7 @@ export function createPods(deps: PodsDeps): Pods {
       pod: undefined,
       gone: false,
       directories: false,
+      taken: false,
       volumesReady: false,
       volumeWait: undefined,
       containers,
@@ -286,6 +297,10 @@ export function createPods(deps: PodsDeps): Pods {
     adopt(found) {
       for (const record of found) remember(record)
     },
+    async taken() {
+      const open = () => !stopping.signal.aborted && [...works.values()].some(({ taken }) => !taken)
+      while (open()) await new Promise<void>((resolve) => void takers.push(resolve))
+    },
     async idle() {
       await loop.idle()
       await status.idle()
@@ -293,6 +308,7 @@ export function createPods(deps: PodsDeps): Pods {
     async [Symbol.asyncDispose]() {
       stopping.abort(new Error('the agent is stopping; containers run on'))
       subscription[Symbol.dispose]()
+      for (const resolve of takers.splice(0)) resolve()
       await loop[Symbol.asyncDispose]()
       await status[Symbol.asyncDispose]()
     },

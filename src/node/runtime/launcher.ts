@@ -63,6 +63,8 @@ for path in $hidden; do
   if [ -d ".$path" ]; then mount -t tmpfs -o ro,mode=0755,size=4k tmpfs ".$path"; fi
 done
 unset IFS
+# Where people mount things by hand, a container starts with nothing, as it would in an image.
+if [ -d mnt ]; then mount -t tmpfs -o mode=0755 tmpfs mnt; fi
 pivot_root . .hawser
 cd /
 while [ "$count" -gt 0 ]; do
