@@ -20,6 +20,7 @@ import { UsageError } from './config.ts'
 import type { DataDirectory } from './data-directory.ts'
 import { readIfThere, writePrivate } from './data-directory.ts'
 import { kubeconfigText } from './kubeconfig.ts'
+import { createPodLogs } from './pod-logs.ts'
 
 export interface ControlPlaneDeps {
   readonly config: HawserConfig
@@ -42,6 +43,11 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
   await using stack = new AsyncDisposableStack()
   const store = stack.use(openStore(config, directory))
   const authority = await keepAuthority(directory, clock.now())
+  const podLogs = createPodLogs({
+    clock,
+    directory: directory.file('logs'),
+    pod: (ref) => server.api().get('Pod', ref),
+  })
   const server = await listen(config, () =>
     startApiServer({
       store,
@@ -55,6 +61,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
       signingKey: directory.signingKey,
       listen: config.listen,
       tls: authority.tls,
+      podLogs,
     }),
   )
   stack.defer(() => server.close())

@@ -25,6 +25,7 @@ import { registrationDirectory } from '../volume/paths.ts'
 import { createRegistry } from '../volume/registry.ts'
 import type { HawserConfig, NodeConfig } from './config.ts'
 import { describeMachine, hostAddress } from './machine.ts'
+import { createOwnBinds } from './own-binds.ts'
 
 export interface NodeDeps {
   readonly config: HawserConfig
@@ -51,6 +52,9 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
   const log = deps.log.child({ part: 'node', node: node.name })
   const stopping = new AbortController()
   await using stack = new AsyncDisposableStack()
+  const binds = createOwnBinds(host, config.dataDirectory)
+  for (const directory of [node.root, containersDirectory(config, node)]) await binds.watch(directory, stopping.signal)
+  stack.defer(() => binds.undo())
   stack.defer(() => stopping.abort(new Error('the node is stopping')))
   const informers = stack.use(createInformers({ client, clock, random, log }))
   const csiDrivers = informers.of('CSIDriver')
@@ -116,12 +120,15 @@ function createRuntime({ config, node, clock, host }: NodeDeps, logDirectory: st
     processes: createLinuxProcesses({ clock }),
     clock,
     log,
-    directory: join(config.dataDirectory, 'containers', node.name),
+    directory: containersDirectory(config, node),
     logDirectory,
     // Keys, tokens and the store are nobody's business but ours.
     hidden: [config.dataDirectory],
   })
 }
+
+const containersDirectory = (config: HawserConfig, node: NodeConfig) =>
+  join(config.dataDirectory, 'containers', node.name)
 
 const longestManifestBytes = 10 * 1024 * 1024
 

@@ -1,0 +1,113 @@
+// What did a container print? Read from the node's log files for `kubectl logs`, following them when asked.
+import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { badRequest } from '../api/status-error.ts'
+import type { ObjectRef } from '../api/meta.ts'
+import type { Pod } from '../api/types.ts'
+import type { PodLogs } from '../apiserver/http-verbs.ts'
+import type { Clock } from '../clock/clock.ts'
+
+export interface PodLogsDeps {
+  readonly clock: Clock
+  /** `<directory>/<node>/pods/<namespace>_<pod>_<uid>/<container>/<attempt>.log` */
+  readonly directory: string
+  pod(ref: ObjectRef): Promise<Pod>
+}
+
+/** How often a followed file is looked at: log files of processes announce nothing. */
+const followMs = 200
+const chunkBytes = 64 * 1024
+
+export function createPodLogs({ clock, directory, pod: getPod }: PodLogsDeps): PodLogs {
+  return async (ref, query, signal) => {
+    const pod = await getPod(ref)
+    const folder = join(
+      directory,
+      pod.spec.nodeName ?? '',
+      'pods',
+      `${ref.namespace}_${ref.name}_${pod.metadata.uid}`,
+      containerOf(pod, query),
+    )
+    const previous = query.get('previous') === 'true'
+    const file = newest(folder, previous)
+    if (file === undefined) {
+      if (previous)
+        throw badRequest(`previous terminated container "${containerOf(pod, query)}" in pod "${ref.name}" not found`)
+      return Buffer.alloc(0)
+    }
+    const start = await startOf(file, query)
+    if (query.get('follow') === 'true')
+      return follow(file, start, signal, async () => !isRunning(await getPod(ref).catch(() => undefined)), clock)
+    return createReadStream(file, { start, signal }) as AsyncIterable<Buffer>
+  }
+}
+
+function containerOf(pod: Pod, query: URLSearchParams): string {
+  const names = [...(pod.spec.initContainers ?? []), ...(pod.spec.containers ?? [])].map(({ name }) => name)
+  const asked = query.get('container')
+  if (asked && !names.includes(asked)) throw badRequest(`container ${asked} is not valid for pod ${pod.metadata.name}`)
+  const regular = (pod.spec.containers ?? []).map(({ name }) => name)
+  if (!asked && regular.length > 1) {
+    throw badRequest(
+      `a container name must be specified for pod ${pod.metadata.name}, choose one of: [${regular.join(' ')}]`,
+    )
+  }
+  return asked ?? regular[0] ?? ''
+}
+
+/** The file of the newest attempt, or of the one before. */
+function newest(folder: string, previous: boolean): string | undefined {
+  if (!existsSync(folder)) return undefined
+  const attempts = readdirSync(folder).flatMap((name) => (/^\d+\.log$/.test(name) ? [Number.parseInt(name, 10)] : []))
+  const attempt = attempts.toSorted((a, b) => b - a)[previous ? 1 : 0]
+  return attempt === undefined ? undefined : join(folder, `${attempt}.log`)
+}
+
+/** Where to begin so that `tailLines` or `limitBytes` are kept: read backwards in chunks, never the whole file. */
+async function startOf(file: string, query: URLSearchParams): Promise<number> {
+  const wanted = query.get('tailLines')
+  const { size } = statSync(file)
+  if (wanted === null) return 0
+  if (!/^\d+$/.test(wanted)) throw badRequest(`tailLines: Invalid value: "${wanted}": must be a non-negative number`)
+  let missing = Number(wanted) + 1
+  await using handle = await open(file)
+  for (let end = size; end > 0; end -= chunkBytes) {
+    const from = Math.max(0, end - chunkBytes)
+    const { buffer } = await handle.read(Buffer.alloc(end - from), 0, end - from, from)
+    for (let index = buffer.length - 1; index >= 0; index--) {
+      if (buffer[index] !== 10) continue
+      const isLast = from + index === size - 1
+      if (!isLast && --missing === 0) return from + index + 1
+      if (isLast && missing === 1) return size
+    }
+  }
+  return missing > 1 || Number(wanted) > 0 ? 0 : size
+}
+
+async function* follow(
+  file: string,
+  start: number,
+  signal: AbortSignal,
+  ended: () => Promise<boolean>,
+  clock: Clock,
+): AsyncGenerator<Buffer> {
+  await using handle = await open(file)
+  for (let position = start; !signal.aborted;) {
+    // Asked before reading: whatever was written before the end is then read for sure.
+    const last = await ended()
+    for (;;) {
+      const { bytesRead, buffer } = await handle.read(Buffer.alloc(chunkBytes), 0, chunkBytes, position)
+      if (bytesRead === 0) break
+      position += bytesRead
+      yield buffer.subarray(0, bytesRead)
+    }
+    if (last) return
+    await clock.sleep(followMs, signal).catch(() => {})
+  }
+}
+
+function isRunning(pod: Pod | undefined): boolean {
+  const phase = pod?.status?.phase
+  return pod !== undefined && phase !== 'Succeeded' && phase !== 'Failed'
+}
