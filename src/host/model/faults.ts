@@ -23,25 +23,40 @@ export interface Fault {
 export interface Faults {
   plant(fault: Fault): Disposable
   clear(): void
+  /** How often any fault has struck so far. */
+  readonly struck: number
 }
 
-export function createFaults(): Faults & { readonly planted: Set<Fault> } {
+export interface PlantedFaults extends Faults {
+  /** The fault that strikes this call, if any; counts it. */
+  take(name: string, path: string): Fault | undefined
+}
+
+export function createFaults(): PlantedFaults {
   const planted = new Set<Fault>()
+  let struck = 0
   return {
-    planted,
     plant(fault) {
       const own = { ...fault }
       planted.add(own)
       return { [Symbol.dispose]: () => void planted.delete(own) }
     },
     clear: () => planted.clear(),
+    get struck() {
+      return struck
+    },
+    take(name, path) {
+      const fault = find(planted, name, path)
+      if (fault !== undefined) struck += 1
+      return fault
+    },
   }
 }
 
 type AnyCall = (...parameters: unknown[]) => Promise<unknown>
 
 /** The same host, but every call first asks the planted faults. */
-export function withFaults(host: Host, planted: Set<Fault>, clock: Clock): Host {
+export function withFaults(host: Host, faults: PlantedFaults, clock: Clock): Host {
   const wrapAll = <T extends object>(prefix: string, part: T): T => {
     const wrapped: Record<string, AnyCall> = {}
     for (const [name, call] of Object.entries(part) as [string, AnyCall][])
@@ -52,7 +67,7 @@ export function withFaults(host: Host, planted: Set<Fault>, clock: Clock): Host 
     (name: string, call: AnyCall): AnyCall =>
     async (...parameters) => {
       const path = pathIn(parameters)
-      const fault = take(planted, name, path)
+      const fault = faults.take(name, path)
       if (fault === undefined) return call(...parameters)
       const signal = parameters.at(-1) as AbortSignal
       if (fault.kind === 'hangs') return hang(name, path, signal)
@@ -73,7 +88,7 @@ export function withFaults(host: Host, planted: Set<Fault>, clock: Clock): Host 
   }
 }
 
-function take(planted: Set<Fault>, name: string, path: string): Fault | undefined {
+function find(planted: Set<Fault>, name: string, path: string): Fault | undefined {
   for (const fault of planted) {
     if (fault.call !== '*' && fault.call !== name) continue
     if (fault.below !== undefined && path !== fault.below && !path.startsWith(`${fault.below}/`)) continue

@@ -21,6 +21,8 @@ export type ModelProgram = (command: Command, signal: AbortSignal) => CommandRes
 
 export interface ModelHost extends Host {
   readonly faults: Faults
+  /** The same machine, but no fault strikes: for stand-ins that act on it from outside. */
+  readonly quiet: Host
   readonly programs: Map<string, ModelProgram>
   /** Network filesystems by source ("server:/export"). */
   readonly exports: Map<string, ModelFilesystem>
@@ -68,8 +70,9 @@ export function createModelHost({ clock }: { readonly clock: Clock }): ModelHost
     },
   }
   return {
-    ...withFaults(plain, faults.planted, clock),
+    ...withFaults(plain, faults, clock),
     faults,
+    quiet: plain,
     programs,
     exports,
     rootFilesystem,
