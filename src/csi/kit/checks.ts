@@ -67,16 +67,26 @@ export function chooseSize(range: CapacityRange | undefined, limits: SizeLimits)
   return size
 }
 
-/** At most one call in flight per key; a second one is told to come back (WIRE-3: ABORTED). */
+/** More callers than this are told to come back (WIRE-3: ABORTED); the others wait their turn. */
+const longestQueue = 8
+
+/** At most one call at work per key, across all services of the driver. */
 export function createExclusive() {
-  const busy = new Set<string>()
+  const queues = new Map<string, { last: Promise<unknown>; length: number }>()
   return async <T>(key: string, work: () => Promise<T>): Promise<T> => {
-    if (busy.has(key)) throw fail('ABORTED', `an operation on ${key} is already in progress`)
-    busy.add(key)
+    const queue = queues.getOrInsertComputed(key, () => ({ last: Promise.resolve(), length: 0 }))
+    if (queue.length >= longestQueue) throw fail('ABORTED', `an operation on ${key} is already in progress`)
+    queue.length++
+    const turn = queue.last
+    const mine = Promise.withResolvers<void>()
+    queue.last = mine.promise
+    await turn
     try {
       return await work()
     } finally {
-      busy.delete(key)
+      queue.length--
+      if (queue.length === 0) queues.delete(key)
+      mine.resolve()
     }
   }
 }
