@@ -237,8 +237,10 @@ function load(database: DatabaseSync): InitialState {
   const history: Change[] = []
   let revision = oldest
   const rows = database.prepare('SELECT revision, key, create_revision, removed, value FROM versions ORDER BY revision')
-  for (const row of rows.iterate()) {
-    const change = changeOfRow(row, entries)
+  // Arrays are read markedly faster than objects, and this runs over everything there is.
+  rows.setReturnArrays(true)
+  for (const row of rows.iterate() as Iterable<unknown>) {
+    const change = changeOfRow(row as readonly unknown[], entries)
     const { key } = change.entry
     if (change.type === 'removed') entries.delete(key)
     else entries.set(key, change.entry)
@@ -248,15 +250,15 @@ function load(database: DatabaseSync): InitialState {
   return { entries: [...entries.values()], history, revision, oldest }
 }
 
-function changeOfRow(row: Record<string, unknown>, entries: ReadonlyMap<string, Entry>): Change {
-  const { key, value } = row
+function changeOfRow(row: readonly unknown[], entries: ReadonlyMap<string, Entry>): Change {
+  const [rawRevision, key, rawCreateRevision, removed, value] = row
   if (typeof key !== 'string' || !(value instanceof Uint8Array)) {
     throw new StoreError('unavailable', 'the store holds a row that cannot be read')
   }
-  const revision = Number(row['revision'])
-  const createRevision = Number(row['create_revision'])
+  const revision = Number(rawRevision)
+  const createRevision = Number(rawCreateRevision)
   const previous = entries.get(key)
-  if (row['removed'] === 1) {
+  if (removed === 1) {
     const last = previous?.value ?? Buffer.alloc(0)
     return { type: 'removed', revision, entry: { key, value: last, revision, createRevision }, previous }
   }

@@ -5,7 +5,7 @@ import { kindByType } from '../../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../../api/meta.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
 import type { OwnerReference } from '../../api/types.ts'
-import type { Change } from '../../store/store.ts'
+import type { Change, Entry } from '../../store/store.ts'
 import { isStoreError } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Call } from '../api.ts'
@@ -32,12 +32,7 @@ export async function collectGarbage(deps: LifecycleDeps, signal: AbortSignal): 
     try {
       const graph = createOwnerGraph()
       const { entries, revision } = await context.store.list('/', {})
-      const start: Change[] = entries.map((entry) => ({
-        type: 'created',
-        revision: entry.revision,
-        entry,
-        previous: undefined,
-      }))
+      const start = entries.filter(mayMatter).map(asCreated)
       for (const change of start) note(graph, change)
       for (const change of start) await attend(deps, graph, change, retries)
       for await (const change of context.store.watch('/', revision, signal)) {
@@ -53,6 +48,15 @@ export async function collectGarbage(deps: LifecycleDeps, signal: AbortSignal): 
 
 /** Most objects have neither owners nor dependents: their bytes are searched before they are parsed. */
 const ownerMark = Buffer.from('"ownerReferences":')
+const deletionMark = Buffer.from('"deletionTimestamp":')
+
+function mayMatter({ value }: Entry): boolean {
+  return value.includes(ownerMark) || value.includes(deletionMark)
+}
+
+function asCreated(entry: Entry): Change {
+  return { type: 'created', revision: entry.revision, entry, previous: undefined }
+}
 
 function note(graph: OwnerGraph, { type, entry }: Change): void {
   const info = kindOfKey(entry.key)
@@ -72,8 +76,6 @@ async function attend(deps: LifecycleDeps, graph: OwnerGraph, change: Change, re
     retries.later(key, () => void attend(deps, graph, change, retries))
   }
 }
-
-const deletionMark = Buffer.from('"deletionTimestamp":')
 
 async function settle({ context }: LifecycleDeps, graph: OwnerGraph, { type, entry, previous }: Change): Promise<void> {
   const info = kindOfKey(entry.key)
