@@ -10,7 +10,6 @@ import type { PersistentVolume, PersistentVolumeClaim } from '../../src/api/type
 import type { CallInfo } from '../../src/client/in-process.ts'
 import { createBindingController } from '../../src/controllers/binding/controller.ts'
 import { createProtectionController } from '../../src/controllers/protection/controller.ts'
-import { podUses } from '../../src/controllers/protection/plan.ts'
 import type { ClusterPlugin } from '../../src/volume/plugin.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
 import type { Registered } from '../../src/volume/registry.ts'
@@ -82,6 +81,7 @@ export async function createModelWorld(seed: number): Promise<ModelWorld> {
   }
   const start = () => {
     dead = false
+    const slow = random.chance(0.5)
     const stumble = (call: CallInfo) => {
       if (dead) throw new Error('the controller has crashed')
       if (call.verb === 'get' || call.verb === 'list' || call.verb === 'watch' || call.kind === 'Event') return
@@ -97,7 +97,13 @@ export async function createModelWorld(seed: number): Promise<ModelWorld> {
         createBindingController({ ...deps, plugins: createRegistry([plugin]), options: { auditMs: 0 } }),
         createProtectionController(deps),
       ],
-      { before: alive, after: stumble, onWatchEvent: alive },
+      // Some processes hear of changes late: decisions on old caches must end in conflicts, never in damage.
+      {
+        before: alive,
+        after: stumble,
+        onWatchEvent: alive,
+        delayMs: ({ verb }) => (verb === 'watch' && slow ? 70 : 0),
+      },
     )
   }
   let run = start()
@@ -293,7 +299,12 @@ function forbiddenChange(
   const before = old as unknown as PersistentVolumeClaim
   const released =
     hasFinalizer(before, finalizers.claimProtection) && (!next || !hasFinalizer(next, finalizers.claimProtection))
-  const user = bench.server.all('Pod').find((each) => podUses(each, before))
+  const user = bench.server
+    .all('Pod')
+    .find(
+      ({ spec }) =>
+        spec?.nodeName && spec.volumes?.some((each) => each.persistentVolumeClaim?.claimName === before.metadata.name),
+    )
   return released && user !== undefined
     ? [`I-8: ${keyOf(before)} lost its protection while ${keyOf(user)} uses it`]
     : []
@@ -317,8 +328,11 @@ function forbiddenVolumeChange(
     problems.push(`I-3: the reservation of ${name} for ${reserved.get(name)} was removed`)
   if (before && after && before.name !== after.name)
     problems.push(`I-7: ${name} went from ${before.name} to ${after.name}`)
+  if (before?.uid && after?.uid && before.uid !== after.uid)
+    problems.push(`I-7: ${name} went from one claim ${before.name} to another of that name, data and all`)
   const owner = server.peek('PersistentVolumeClaim', `${after?.namespace}/${after?.name}`)
-  const isNewMatch = !before && after && annotation(owner!, annotations.bindCompleted) === undefined
+  const isNewMatch =
+    !before && after && owner !== undefined && annotation(owner, annotations.bindCompleted) === undefined
   if (isNewMatch && old.metadata.deletionTimestamp) problems.push(`I-7: ${name} was chosen while it is being deleted`)
   return problems
 }
