@@ -164,7 +164,7 @@ export function readOwners(entries: readonly ManagedFieldsEntry[]): Owners {
   for (const entry of entries) {
     if (!isMap(entry)) continue
     const { operation } = entry
-    const fields = fromFieldsV1(entry.fieldsV1)
+    const fields = readFields(entry.fieldsV1)
     if (fields === undefined || isEmptySet(fields) || (operation !== 'Apply' && operation !== 'Update')) continue
     const owner: Manager = {
       manager: String(entry.manager ?? ''),
@@ -178,6 +178,24 @@ export function readOwners(entries: readonly ManagedFieldsEntry[]): Owners {
   return owners
 }
 
+// Stored objects are never changed, so what was read or written once need not be read again.
+const readBefore = new WeakMap<object, FieldSet>()
+const writtenBefore = new WeakMap<FieldSet, JsonMap>()
+
+function readFields(fields: unknown): FieldSet | undefined {
+  if (!isMap(fields)) return undefined
+  const set = readBefore.get(fields) ?? fromFieldsV1(fields)
+  if (set !== undefined) readBefore.set(fields, set)
+  return set
+}
+
+function writeFields(set: FieldSet): JsonMap {
+  const fields = writtenBefore.get(set) ?? toFieldsV1(set)
+  writtenBefore.set(set, fields)
+  readBefore.set(fields, set)
+  return fields
+}
+
 /** Applies first, then by time and name, as Kubernetes sorts them. */
 export function writeOwners(owners: Owners): readonly ManagedFieldsEntry[] {
   return [...owners.values()].toSorted(byOperationAndTime).map((owner) => ({
@@ -186,7 +204,7 @@ export function writeOwners(owners: Owners): readonly ManagedFieldsEntry[] {
     apiVersion: owner.apiVersion,
     ...(owner.time === undefined ? {} : { time: owner.time }),
     fieldsType: 'FieldsV1',
-    fieldsV1: toFieldsV1(owner.fields),
+    fieldsV1: writeFields(owner.fields),
     ...(owner.subresource === '' ? {} : { subresource: owner.subresource }),
   }))
 }

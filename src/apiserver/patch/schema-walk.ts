@@ -15,15 +15,13 @@ export const leaf: SchemaNode = { kind: 'leaf' }
 
 /** The node of a field inside a struct; a field that the schema does not know is a leaf. */
 export function childNode(message: string, field: string): SchemaNode {
-  const key = `${message} ${field}`
-  let node = nodes.get(key)
-  if (node === undefined) {
-    const schema = jsonFields(message).get(field)
-    node = schema === undefined ? leaf : buildNode(ownerOf(message, field), schema)
-    // Only what the schema knows is kept: names that clients make up must not fill the cache.
-    if (schema !== undefined) nodes.set(key, node)
+  let known = nodes.get(message)
+  if (known === undefined) {
+    // All of a message at once: names that clients make up never enter the cache.
+    known = new Map([...jsonFields(message)].map(([name, schema]) => [name, buildNode(ownerOf(message, name), schema)]))
+    nodes.set(message, known)
   }
-  return node
+  return known.get(field) ?? leaf
 }
 
 export function structNode(message: string): SchemaNode {
@@ -39,7 +37,7 @@ export function ownerOf(message: string, field: string): string {
   return message
 }
 
-const nodes = new Map<string, SchemaNode>()
+const nodes = new Map<string, ReadonlyMap<string, SchemaNode>>()
 
 function buildNode(owner: string, field: FieldSchema): SchemaNode {
   switch (field.shape) {

@@ -74,17 +74,34 @@ export function itemElement(node: SchemaNode, item: Json): string | undefined {
  * a plain write also owns the structs and lists it brings into being.
  */
 export function fieldsOf(node: SchemaNode, value: Json, by: 'applied' | 'written'): FieldSet {
+  if (isMap(value) && (node.kind === 'struct' || node.kind === 'map')) return fieldsOfMap(node, value, by)
   const parts = partsOf(node, value)
   if (parts === undefined) return ownedLeaf
   const children = new Map<string, FieldSet>()
   for (const [element, part] of parts) {
-    const child = fieldsOf(part.node, part.value, by)
-    const named = node.kind !== 'struct' || (isMap(part.value) && Object.keys(part.value).length === 0)
-    const owned = child.owned || by === 'written' || named
-    const set = makeSet(owned, child.children)
-    if (!isEmptySet(set)) children.set(element, set)
+    children.set(element, makeSet(true, fieldsOf(part.node, part.value, by).children))
   }
   return { owned: false, children }
+}
+
+// Every write walks whole objects: structs and maps take a path without intermediate tables.
+type MapNode = Extract<SchemaNode, { kind: 'struct' | 'map' }>
+
+function fieldsOfMap(node: MapNode, value: JsonMap, by: 'applied' | 'written'): FieldSet {
+  const children = new Map<string, FieldSet>()
+  for (const key of Object.keys(value)) {
+    const child = value[key] as Json
+    if (child === null) continue
+    const set = fieldsOf(mapChild(node, key), child, by)
+    const named = node.kind === 'map' || by === 'written' || (isMap(child) && Object.keys(child).length === 0)
+    const own = set.owned || !named ? set : makeSet(true, set.children)
+    if (!isEmptySet(own)) children.set(fieldElement(key), own)
+  }
+  return { owned: false, children }
+}
+
+function mapChild(node: MapNode, key: string): SchemaNode {
+  return node.kind === 'map' ? node.values : childNode(node.message, key)
 }
 
 export interface Comparison {
@@ -93,11 +110,16 @@ export interface Comparison {
   readonly removed: FieldSet
 }
 
+const same: Comparison = { changed: emptySet, removed: emptySet }
+
 export function compare(node: SchemaNode, before: Json | undefined, after: Json | undefined): Comparison {
-  if (before === undefined && after === undefined) return { changed: emptySet, removed: emptySet }
+  if (before === undefined && after === undefined) return same
   if (before === undefined) return { changed: wholeOf(node, after as Json), removed: emptySet }
   if (after === undefined) return { changed: emptySet, removed: wholeOf(node, before) }
-  if (before === after) return { changed: emptySet, removed: emptySet }
+  if (before === after) return same
+  if (isMap(before) && isMap(after) && (node.kind === 'struct' || node.kind === 'map')) {
+    return compareMaps(node, before, after)
+  }
   const left = partsOf(node, before)
   const right = partsOf(node, after)
   if (left === undefined || right === undefined) {
@@ -111,6 +133,22 @@ export function compare(node: SchemaNode, before: Json | undefined, after: Json 
     if (!isEmptySet(part.changed)) changed.set(element, part.changed)
     if (!isEmptySet(part.removed)) removed.set(element, part.removed)
   }
+  return { changed: { owned: false, children: changed }, removed: { owned: false, children: removed } }
+}
+
+function compareMaps(node: MapNode, before: JsonMap, after: JsonMap): Comparison {
+  const changed = new Map<string, FieldSet>()
+  const removed = new Map<string, FieldSet>()
+  const visit = (key: string) => {
+    const left = own(before, key) ?? undefined
+    const right = own(after, key) ?? undefined
+    const part = compare(mapChild(node, key), left, right)
+    if (!isEmptySet(part.changed)) changed.set(fieldElement(key), part.changed)
+    if (!isEmptySet(part.removed)) removed.set(fieldElement(key), part.removed)
+  }
+  for (const key of Object.keys(after)) visit(key)
+  for (const key of Object.keys(before)) if (!Object.hasOwn(after, key)) visit(key)
+  if (changed.size === 0 && removed.size === 0) return same
   return { changed: { owned: false, children: changed }, removed: { owned: false, children: removed } }
 }
 
