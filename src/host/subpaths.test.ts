@@ -1,0 +1,92 @@
+// Is a part of a volume shown safely? SUBPATH-2 … SUBPATH-10, T-23 and T-24 on the in-memory host.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createVirtualClock } from '../clock/virtual-clock.ts'
+import { createModelHost } from './model/model-host.ts'
+import { bindSubPath, cleanSubPaths, subPathProblem } from './subpaths.ts'
+
+const { signal } = new AbortController()
+const podDirectory = '/var/pods/u'
+const target = `${podDirectory}/volume-subpaths/v/c/0`
+
+async function world() {
+  const host = createModelHost({ clock: createVirtualClock() })
+  await host.files.mkdirAll('/var/volume/real', 0o2770, signal)
+  await host.files.mkdirAll(podDirectory, 0o750, signal)
+  await host.files.writeFile('/var/volume/real/f', 'inside', { mode: 0o644 }, signal)
+  await host.files.writeFile('/var/outside', 'secret', { mode: 0o600 }, signal)
+  const bind = (subPath: string, create = true) =>
+    bindSubPath(host, { volumePath: '/var/volume', subPath, target, create, podDirectory }, signal)
+  return { host, bind }
+}
+
+test('SUBPATH-2: absolute paths and .. are refused', () => {
+  assert.deepEqual(
+    ['a/b', '/a', '../a', 'a/../b', 'a..b', '..a'].map((path) => subPathProblem(path) !== undefined),
+    [false, true, true, true, false, false],
+  )
+})
+
+test('a directory, a file and a socket are bound; links inside the volume are followed', async () => {
+  const { host, bind } = await world()
+  await host.files.symlink('real', '/var/volume/link', signal)
+  host.makeSpecial('/var/volume/socket', 'socket')
+  for (const [subPath, kind] of [
+    ['real', 'directory'],
+    ['link', 'directory'],
+    ['link/f', 'file'],
+    ['socket', 'socket'],
+  ] as const) {
+    await bind(subPath)
+    assert.equal((await host.files.stat(target, signal)).kind, kind)
+    await cleanSubPaths(host, podDirectory, 'v', signal)
+    assert.deepEqual(await host.files.readDir(podDirectory, signal), [])
+  }
+})
+
+test('T-23: a link out of the volume is refused and leaves nothing', async () => {
+  const { host, bind } = await world()
+  await host.files.symlink('../outside', '/var/volume/escape', signal)
+  await host.files.symlink('/var/outside', '/var/volume/absolute', signal)
+  for (const subPath of ['escape', 'absolute', 'escape/x']) await assert.rejects(bind(subPath), { code: 'EXDEV' })
+  assert.deepEqual(await host.files.readDir(podDirectory, signal), [])
+  assert.equal((await host.mounts.list(signal)).length, 1)
+})
+
+test('SUBPATH-3: a missing part is made with the mode of the volume root', async () => {
+  const { host, bind } = await world()
+  await host.files.chmod('/var/volume', 0o2770, signal)
+  await bind('new/part')
+  assert.equal((await host.files.stat('/var/volume/new/part', signal)).mode, 0o2770)
+  await assert.rejects(bind('other', false), { code: 'ENOENT' })
+})
+
+test('SUBPATH-8, T-24: the same file is kept, a replaced one is bound anew', async () => {
+  const { host, bind } = await world()
+  await bind('real')
+  const first = (await host.mounts.info(target, signal)).id
+  await bind('real')
+  assert.equal((await host.mounts.info(target, signal)).id, first)
+  await host.files.rename('/var/volume/real', '/var/volume/old', signal)
+  await host.files.mkdir('/var/volume/real', 0o755, signal)
+  await bind('real')
+  assert.deepEqual(await host.files.readDir(target, signal), [])
+})
+
+test('SUBPATH-9: when binding fails, what was prepared is taken away', async () => {
+  const { host, bind } = await world()
+  host.faults.plant({ call: 'mounts.bind', kind: 'fails', times: 1 })
+  await assert.rejects(bind('real'), { code: 'EIO' })
+  assert.deepEqual(await host.files.readDir(podDirectory, signal), [])
+})
+
+test('SUBPATH-10: cleaning what is not there is fine; a mount that cannot be removed blocks', async () => {
+  const { host, bind } = await world()
+  await cleanSubPaths(host, podDirectory, 'v', signal)
+  await bind('real')
+  host.faults.plant({ call: 'mounts.unmount', kind: 'fails', code: 'EBUSY', times: 1 })
+  await assert.rejects(cleanSubPaths(host, podDirectory, 'v', signal), { code: 'EBUSY' })
+  await cleanSubPaths(host, podDirectory, 'v', signal)
+  assert.deepEqual(await host.files.readDir(podDirectory, signal), [])
+})
