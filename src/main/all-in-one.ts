@@ -38,11 +38,12 @@ export async function startHawser(config: HawserConfig, { log }: HawserDeps): Pr
   const plane = stack.use(await startControlPlane({ config, directory, clock, random, log, metrics }))
   const client = plane.clientFor('system:kube-controller-manager')
   const { forceDetachOnTimeout } = config
+  const host = stack.use(createLinuxHost())
+  const placement = !config.bare
   const controllers = stack.use(
-    await startControllers({ client, clock, random, log, metrics, forceDetachOnTimeout, placement: !config.bare }),
+    await startControllers({ client, clock, random, log, metrics, host, forceDetachOnTimeout, placement }),
   )
   if (config.nodes.length > 0) {
-    const host = stack.use(createLinuxHost())
     const nodes: { config: NodeConfig; node: StartedNode }[] = []
     for (const node of config.nodes) {
       const own = plane.clientFor(`system:node:${node.name}`)

@@ -7,6 +7,7 @@ import type { Recorder } from '../client/recorder.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Random } from '../clock/random.ts'
 import { createControllers } from '../controllers/index.ts'
+import type { Host } from '../host/host.ts'
 import { clusterPlugins } from '../plugins/index.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -18,6 +19,8 @@ export interface ControllersDeps {
   readonly random: Random
   readonly log: Log
   readonly metrics: Metrics
+  /** For hostPath volumes with policy Delete (REC-6). */
+  readonly host: Pick<Host, 'files'>
   readonly forceDetachOnTimeout: boolean
   /** Give pods their nodes; off where somebody else does (`--bare`). */
   readonly placement: boolean
@@ -29,7 +32,7 @@ export interface StartedControllers extends AsyncDisposable {
 }
 
 export async function startControllers(deps: ControllersDeps): Promise<StartedControllers> {
-  const { client, clock, random, metrics } = deps
+  const { client, clock, random, metrics, host } = deps
   const log = deps.log.child({ part: 'controllers' })
   await using stack = new AsyncDisposableStack()
   const informers = stack.use(createInformers({ client, clock, log, random }))
@@ -44,7 +47,9 @@ export async function startControllers(deps: ControllersDeps): Promise<StartedCo
       log,
       metrics,
       recorder,
-      plugins: createRegistry(clusterPlugins({ client, informers, clock })),
+      plugins: createRegistry(
+        clusterPlugins({ client, informers, clock, hostPath: { provisioning: { host, random } } }),
+      ),
       options: {
         attachment: { forceDetachOnTimeout: deps.forceDetachOnTimeout },
         ...(deps.placement ? { placement: {} } : {}),
