@@ -6,9 +6,10 @@ import type { Tokens } from './access/tokens.ts'
 import type { Call, ListOptions, ObjectApi, ObjectEvent, User, WatchOptions } from './api.ts'
 import type { ServerContext } from './context.ts'
 import { readStored } from './context.ts'
-import { decodeObject } from './objects.ts'
+import { leanObject, withoutManagedFields } from './objects.ts'
 import { readObject } from './rules.ts'
 import { postSubresource } from './subresources.ts'
+import type { Written } from './verbs/create.ts'
 import { createObject } from './verbs/create.ts'
 import { deleteObject } from './verbs/delete.ts'
 import { listEntries } from './verbs/list.ts'
@@ -33,12 +34,12 @@ export function createObjectApi(deps: ObjectApiDeps, user: User): ObjectApi {
   return {
     async get(kind, ref) {
       const { info, entry } = await readStored(context, kinds[kind], ref)
-      return typed(kind, decodeObject(info, entry))
+      return typed(kind, leanObject(info, entry))
     },
     async list<K extends KindName>(kind: K, options: ListOptions = {}) {
       const found = await listEntries(context, { info: kinds[kind], ...options })
       return {
-        items: found.entries.map((entry) => typed(kind, decodeObject(kinds[kind], entry))),
+        items: found.entries.map((entry) => typed(kind, leanObject(kinds[kind], entry))),
         resourceVersion: String(found.revision),
         ...(found.continue === undefined ? {} : { continue: found.continue }),
       }
@@ -48,7 +49,7 @@ export function createObjectApi(deps: ObjectApiDeps, user: User): ObjectApi {
       const copy = readObject(info, object, 'Ignore', () => {})
       const namespace = info.namespaced ? object.metadata.namespace : undefined
       const request = { info, namespace, object: copy, ...writer(options) }
-      return typed(kind, (await createObject(context, request, call(signal))).object)
+      return shown(kind, await createObject(context, request, call(signal)))
     },
     async update(kind, object, options, signal) {
       const info = kinds[kind]
@@ -60,7 +61,7 @@ export function createObjectApi(deps: ObjectApiDeps, user: User): ObjectApi {
         object: copy,
         ...writer(options),
       }
-      return typed(kind, (await replaceObject(context, request, call(signal))).object)
+      return shown(kind, await replaceObject(context, request, call(signal)))
     },
     async patch(kind, ref, patch, options, signal) {
       const info = kinds[kind]
@@ -77,11 +78,11 @@ export function createObjectApi(deps: ObjectApiDeps, user: User): ObjectApi {
         },
         call(signal),
       )
-      return typed(kind, written.object)
+      return shown(kind, written)
     },
     async remove(kind, ref, options = {}) {
       const outcome = await deleteObject(context, kinds[kind], ref, options)
-      return outcome.kind === 'gone' ? undefined : typed(kind, outcome.object)
+      return outcome.kind === 'gone' ? undefined : shown(kind, outcome)
     },
     post: (kind, ref, subresource, body, signal) =>
       postSubresource(context, deps.tokens, { kind, ref, subresource, body, dryRun: false }, call(signal)),
@@ -101,8 +102,13 @@ async function* objectEvents<K extends KindName>(
 ): AsyncGenerator<ObjectEvent<KindMap[K]>, void, undefined> {
   for await (const event of watchEntries(context, { info: kinds[kind], ...options }, signal)) {
     if (event.type === 'BOOKMARK') yield { type: 'bookmark', resourceVersion: String(event.revision) }
-    else yield { type: eventTypes[event.type], object: typed(kind, decodeObject(kinds[kind], event.entry)) }
+    else yield { type: eventTypes[event.type], object: typed(kind, leanObject(kinds[kind], event.entry)) }
   }
+}
+
+function shown<K extends KindName>(kind: K, written: Written): KindMap[K] {
+  const { entry, object } = written
+  return typed(kind, entry === undefined ? withoutManagedFields(object) : leanObject(kinds[kind], entry))
 }
 
 /** The store under a kind's prefix holds objects of that kind only. */

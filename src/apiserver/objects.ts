@@ -66,6 +66,26 @@ export function remember(info: KindInfo, entry: Entry, object: KubeObject): Kube
   return whole
 }
 
+const lean = new WeakMap<Entry, WeakRef<KubeObject>>()
+
+/**
+ * The object without the record of who owns its fields: our own parts never read it, and it is often half of the
+ * object. A write that brings no record leaves the stored one as it is.
+ */
+export function leanObject(info: KindInfo, entry: Entry): KubeObject {
+  const known = info.name === 'EventsEvent' ? undefined : lean.get(entry)?.deref()
+  if (known !== undefined) return known
+  const object = withoutManagedFields(decodeObject(info, entry))
+  if (info.name !== 'EventsEvent') lean.set(entry, new WeakRef(object))
+  return object
+}
+
+export function withoutManagedFields(object: KubeObject): KubeObject {
+  if (object.metadata.managedFields === undefined) return object
+  const { managedFields: _managedFields, ...metadata } = object.metadata
+  return deepFreeze({ ...object, metadata })
+}
+
 /** The JSON of the whole object. */
 export function objectBytes(info: KindInfo, entry: Entry): Buffer {
   if (info.name === 'EventsEvent') return Buffer.from(JSON.stringify(decodeObject(info, entry)))

@@ -23,7 +23,7 @@ export interface CreateRequest {
   readonly managed?: boolean
 }
 
-/** What a write left behind; a dry run leaves no entry. */
+/** What a write left behind; a dry run and an update that ends in removal leave no entry. */
 export interface Written {
   readonly object: KubeObject
   readonly entry: Entry | undefined

@@ -95,7 +95,8 @@ async function swap(context: ServerContext, info: KindInfo, entry: Entry, next: 
   const held = (metadata.finalizers?.length ?? 0) > 0 || (metadata.deletionGracePeriodSeconds ?? 0) > 0
   if (metadata.deletionTimestamp !== undefined && !held && !holdsNamespace(info, next)) {
     const removed = await context.store.remove(key, entry.revision)
-    return { object: remember(info, removed, next), entry: removed }
+    // Shown as it was wanted: the entry still has the bytes of the version before.
+    return { object: remember(info, removed, next), entry: undefined }
   }
   const written = await context.store.update(key, encodeObject(info, next), entry.revision)
   return { object: remember(info, written, next), entry: written }
