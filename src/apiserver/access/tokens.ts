@@ -1,5 +1,5 @@
 // Whose token is this? Static tokens from the data directory, and tokens of service accounts that we signed ourselves.
-import { createHash, createHmac } from 'node:crypto'
+import { createHmac, hash } from 'node:crypto'
 import { kinds } from '../../api/kinds.ts'
 import type { ServiceAccount } from '../../api/types.ts'
 import type { User } from '../api.ts'
@@ -136,7 +136,7 @@ function verify(token: string, key: Uint8Array): TokenClaims | undefined {
 }
 
 function digest(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
+  return hash('sha256', text, 'hex')
 }
 
 function signature(text: string, key: Uint8Array): string {

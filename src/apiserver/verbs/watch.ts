@@ -72,10 +72,12 @@ export async function* watchEntries(
   }
 }
 
+const over = new Error('the watch is over')
+
 /** A signal that also ends when the reader simply walks away. */
 function ownSignal(outer: AbortSignal): Disposable & { readonly signal: AbortSignal } {
   const own = new AbortController()
-  const end = (): void => own.abort()
+  const end = (): void => own.abort(over)
   if (outer.aborted) end()
   else outer.addEventListener('abort', end, { once: true })
   return {
