@@ -1,0 +1,123 @@
+// Does an emptyDir have the right medium, size and mode, and is it gone afterwards without harm to anything else?
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { inline, mounting, pod, signal } from '../../../test/plugins/bench.ts'
+import { createModelBench } from '../../../test/plugins/model-bench.ts'
+import { podUid } from '../../api/names.ts'
+import type { EmptyDirVolumeSource, Pod } from '../../api/types.ts'
+import { memorySize } from '../shared/scratch.ts'
+
+const withLimits = (...limits: readonly (string | undefined)[]): Pod =>
+  pod({
+    spec: {
+      containers: limits.map((memory, index) => ({
+        name: `c${index}`,
+        ...(memory === undefined ? {} : { resources: { limits: { memory } } }),
+      })),
+    },
+  })
+
+test('T-9, EMPTY-6: the smallest of node, pod and volume limit is the size', () => {
+  const allocatable = () => ({ memory: '8Gi' })
+  const size = (own: Pod, sizeLimit?: string) => memorySize({ allocatable }, { pod: own, sizeLimit }) >> 20n
+  assert.equal(size(withLimits('2Gi'), '1Gi'), 1024n)
+  assert.equal(size(withLimits('2Gi'), '4Gi'), 2048n)
+  assert.equal(size(withLimits('1Gi', '1Gi')), 2048n)
+  assert.equal(size(withLimits('1Gi', undefined)), 8192n, 'a container without limit: the pod has none')
+  assert.equal(size(withLimits(undefined), '0'), 8192n)
+  assert.equal(size(pod({ spec: { containers: [{ name: 'c' }], resources: { limits: { memory: '3Gi' } } } })), 3072n)
+})
+
+test('EMPTY-5, EMPTY-6: modes and mounts are those of a kubelet', async () => {
+  const bench = await createModelBench()
+  const disk = mounting(bench, inline({ emptyDir: {} }, 'disk'))
+  const memory = mounting(bench, inline({ emptyDir: { medium: 'Memory', sizeLimit: '2Mi' } }, 'memory'))
+  for (const { plugin, request } of [disk, memory]) await plugin.plugin.mount(request, signal)
+  assert.equal((await bench.host.files.stat(disk.request.target, signal)).mode, 0o777)
+  const info = await bench.host.mounts.info(memory.request.target, signal)
+  assert.deepEqual([info.type, info.source, info.superOptions.includes('size=2048k')], ['tmpfs', 'tmpfs', true])
+  assert.equal(
+    (await bench.host.files.stat(`${bench.root}/pods/uid-1/plugins/kubernetes.io~empty-dir/disk/ready`, signal)).mode,
+    0o644,
+  )
+  await bench.close()
+})
+
+test('T-11, EMPTY-4: a ready marker without its directory does not count', async () => {
+  const bench = await createModelBench()
+  const { plugin, request } = mounting(bench, inline({ emptyDir: {} }))
+  await plugin.plugin.mount(request, signal)
+  await bench.host.files.rmdir(request.target, signal)
+  await plugin.plugin.mount(request, signal)
+  assert.equal((await bench.host.files.stat(request.target, signal)).kind, 'directory')
+  await bench.close()
+})
+
+test('T-10, EMPTY-8: huge pages need exactly one requested size, or the size that is named', async () => {
+  const bench = await createModelBench()
+  const tries = async (emptyDir: EmptyDirVolumeSource, sizes: readonly string[]): Promise<string> => {
+    const limits = Object.fromEntries(sizes.map((size) => [`hugepages-${size}`, size]))
+    const { plugin, request } = mounting(bench, inline({ emptyDir }), {
+      pod: pod({ spec: { containers: [{ name: 'c', resources: { limits } }] } }),
+    })
+    try {
+      await plugin.plugin.mount(request, signal)
+    } catch (error) {
+      return (error as Error).message
+    }
+    const { superOptions } = await bench.host.mounts.info(request.target, signal)
+    await plugin.plugin.unmount({ volumeName: 'v', pod: podUid('uid-1'), target: request.target }, signal)
+    return superOptions.join()
+  }
+  assert.match(
+    await tries({ medium: 'HugePages' }, []),
+    /^medium HugePages: hugePages storage requested, but there is no resource request for huge pages$/,
+  )
+  assert.match(await tries({ medium: 'HugePages' }, ['2Mi', '1Gi']), /more than one page size/)
+  assert.equal(await tries({ medium: 'HugePages' }, ['2Mi']), 'rw,pagesize=2M')
+  assert.equal(await tries({ medium: 'HugePages-1Gi' }, ['2Mi', '1Gi']), 'rw,pagesize=1G')
+  assert.match(await tries({ medium: 'HugePages-1Gi' }, ['2Mi']), /no resource request for this page size/)
+  await bench.close()
+})
+
+test('EMPTY-3: an unknown medium is refused before anything is made', async () => {
+  const bench = await createModelBench()
+  const { plugin, request } = mounting(bench, inline({ emptyDir: { medium: 'Floppy' as never } }))
+  await assert.rejects(plugin.plugin.mount(request, signal), {
+    message: 'unknown storage medium "Floppy"',
+    effect: 'none',
+  })
+  assert.equal(await bench.host.files.exists(request.target, signal), false)
+  await bench.close()
+})
+
+test('a bind mount planted in an emptyDir stops its deletion; what it shows survives', async () => {
+  const bench = await createModelBench()
+  const { files, mounts } = bench.host
+  const { plugin, request } = mounting(bench, inline({ emptyDir: {} }))
+  await plugin.plugin.mount(request, signal)
+  await files.mkdirAll('/tmp/precious', 0o755, signal)
+  await files.writeFile('/tmp/precious/data', 'x', { mode: 0o644 }, signal)
+  await files.mkdir(`${request.target}/planted`, 0o755, signal)
+  await mounts.bind({ source: '/tmp/precious', target: `${request.target}/planted` }, signal)
+  const unmount = () => plugin.plugin.unmount({ volumeName: 'v', pod: podUid('uid-1'), target: request.target }, signal)
+  await assert.rejects(unmount(), { code: 'EBUSY' })
+  assert.equal(await files.readText('/tmp/precious/data', signal), 'x')
+  await mounts.unmount(`${request.target}/planted`, {}, signal)
+  await unmount()
+  assert.equal(await files.exists(request.target, signal), false)
+  await bench.close()
+})
+
+test('EMPTY-12: a memory volume can grow while it is mounted', async () => {
+  const bench = await createModelBench()
+  const { plugin, request } = mounting(bench, inline({ emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } }))
+  const resize = (newBytes: bigint) =>
+    plugin.plugin.expand?.({ spec: request.spec, oldBytes: 0n, newBytes, path: request.target }, signal)
+  await assert.rejects(resize(2n << 20n) ?? Promise.resolve(), { effect: 'untried' })
+  await plugin.plugin.mount(request, signal)
+  await resize(2n << 20n)
+  assert.equal((await bench.host.filesystems.usage(request.target, signal)).capacityBytes, 2n << 20n)
+  await bench.close()
+})

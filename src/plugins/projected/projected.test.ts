@@ -1,0 +1,267 @@
+// Do volumes made of API objects hold the right files, with the right owners, and keep them when a refresh fails?
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { inline, mounting, picture, pod, signal } from '../../../test/plugins/bench.ts'
+import type { PluginBench } from '../../../test/plugins/bench.ts'
+import { createModelBench } from '../../../test/plugins/model-bench.ts'
+import type { Pod, VolumeProjection } from '../../api/types.ts'
+import type { Ownership } from '../../volume/plugin.ts'
+import { fieldValue, formatMap } from './downward-api.ts'
+import { nestedMountPoints } from './nested-mounts.ts'
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64')
+const metadata = (name: string) => ({ name, namespace: 'default' })
+
+async function configMap(bench: PluginBench, name: string, data: Readonly<Record<string, string>>): Promise<void> {
+  await bench.client.create('ConfigMap', { apiVersion: 'v1', kind: 'ConfigMap', metadata: metadata(name), data })
+}
+
+function projected(
+  bench: PluginBench,
+  sources: readonly VolumeProjection[],
+  facts: { pod?: Pod; ownership?: Ownership; remount?: boolean } = {},
+) {
+  return mounting(bench, inline({ projected: { defaultMode: 0o644, sources } }), facts)
+}
+
+test('a configMap volume looks exactly like a kubelet made it', async () => {
+  const bench = await createModelBench()
+  await configMap(bench, 'o', { k: 'v' })
+  const { plugin, request } = mounting(
+    bench,
+    inline({ configMap: { name: 'o', defaultMode: 0o440, items: [{ key: 'k', path: 'd/k', mode: 0o400 }] } }),
+    { ownership: { fsGroup: 2000 } },
+  )
+  await plugin.plugin.mount(request, signal)
+  assert.deepEqual(await picture(bench.host, `${bench.root}/pods/uid-1/volumes`), [
+    'kubernetes.io~configmap d 0755 0:0',
+    'kubernetes.io~configmap/v d 02777 0:2000',
+    'kubernetes.io~configmap/v/..ts d 02755 0:2000',
+    'kubernetes.io~configmap/v/..ts/d d 02755 0:2000',
+    'kubernetes.io~configmap/v/..ts/d/k f 0440 0:2000 "v"',
+    'kubernetes.io~configmap/v/..data l 0:2000 -> ..ts',
+    'kubernetes.io~configmap/v/d l 0:2000 -> ..data/d',
+  ])
+  await bench.close()
+})
+
+test('T-6, CONF-6: missing objects and keys, optional or not; nothing is touched on failure', async () => {
+  const bench = await createModelBench()
+  await configMap(bench, 'o', { k: 'v' })
+  const secret = mounting(bench, inline({ secret: { secretName: 'late', defaultMode: 0o644 } }))
+  await assert.rejects(secret.plugin.plugin.mount(secret.request, signal), {
+    message: 'secret "late" not found',
+    effect: 'untried',
+  })
+  const map = mounting(bench, inline({ configMap: { name: 'late', defaultMode: 0o644 } }))
+  await assert.rejects(map.plugin.plugin.mount(map.request, signal), { message: 'configmap "late" not found' })
+  const key = mounting(
+    bench,
+    inline({ configMap: { name: 'o', defaultMode: 0o644, items: [{ key: 'none', path: 'x' }] } }),
+  )
+  await assert.rejects(key.plugin.plugin.mount(key.request, signal), {
+    message: 'configmap references non-existent config key: none',
+  })
+  assert.deepEqual(await picture(bench.host, `${bench.root}/pods/uid-1/volumes`), [])
+  const optional = mounting(bench, inline({ secret: { secretName: 'late', defaultMode: 0o644, optional: true } }))
+  await optional.plugin.plugin.mount(optional.request, signal)
+  assert.deepEqual(
+    (await bench.host.files.readDir(optional.request.target, signal)).filter((name) => !name.startsWith('..')),
+    [],
+  )
+  await bench.close()
+})
+
+test('T-7, CONF-8: the later source wins; failures are told together', async () => {
+  const bench = await createModelBench()
+  await configMap(bench, 'one', { p: '1' })
+  await configMap(bench, 'two', { p: '2' })
+  const { plugin, request } = projected(bench, [{ configMap: { name: 'one' } }, { configMap: { name: 'two' } }])
+  await plugin.plugin.mount(request, signal)
+  assert.equal(await bench.host.files.readText(`${request.target}/p`, signal), '2')
+  const broken = projected(bench, [
+    { configMap: { name: 'no' } },
+    { configMap: { name: 'one' } },
+    { secret: { name: 'no' } },
+  ])
+  await assert.rejects(broken.plugin.plugin.mount(broken.request, signal), {
+    message: '[configmap "no" not found, secret "no" not found]',
+  })
+  assert.equal(await bench.host.files.readText(`${request.target}/p`, signal), '2')
+  await bench.close()
+})
+
+test('T-8, CONF-9: a token file belongs to its user or group alone', async () => {
+  const bench = await createModelBench()
+  await bench.client.create('ServiceAccount', { apiVersion: 'v1', kind: 'ServiceAccount', metadata: metadata('robot') })
+  const plain = pod({ spec: { containers: [{ name: 'c', image: 'i' }], serviceAccountName: 'robot' } })
+  const { metadata: stored } = await bench.client.create('Pod', {
+    ...plain,
+    metadata: { name: 'p', namespace: 'default' },
+  })
+  const own = { ...plain, metadata: { ...stored, uid: 'uid-1' } }
+  const sources = [{ serviceAccountToken: { path: 'token', expirationSeconds: 600 } }]
+  const modes: string[] = []
+  for (const ownership of [{}, { fsGroup: 2000 }, { fsUser: 1000 }, { fsUser: 1000, fsGroup: 2000 }]) {
+    const world = await createModelBench({
+      client: {
+        ...bench.client,
+        post: async () => ({ status: { token: 't', expirationTimestamp: '2026-01-01T01:00:00Z' } }),
+      },
+    })
+    const { plugin, request } = projected(world, sources, { pod: own, ownership })
+    await plugin.plugin.mount(request, signal)
+    const stat = await world.host.files.stat(`${request.target}/token`, signal)
+    modes.push(`${stat.mode.toString(8)} ${stat.uid}:${stat.gid}`)
+    await world.close()
+  }
+  assert.deepEqual(modes, ['644 0:0', '640 0:2000', '600 1000:0', '640 1000:2000'])
+  await bench.close()
+})
+
+test('CONF-9: tokens are bound to the pod, kept, renewed when most of their life is over, forgotten with the pod', async () => {
+  const bodies: unknown[] = []
+  const bench = await createModelBench()
+  const post = async (_kind: unknown, ref: unknown, subresource: string, body: unknown) => {
+    bodies.push([ref, subresource, body])
+    return {
+      status: {
+        token: `t${bodies.length}`,
+        expirationTimestamp: new Date(world.clock.now() + 3_600_000).toISOString(),
+      },
+    }
+  }
+  const world = await createModelBench({ client: { ...bench.client, post } })
+  const registry = world.registry()
+  const spec = inline({
+    projected: { defaultMode: 0o644, sources: [{ serviceAccountToken: { path: 'token', audience: 'vault' } }] },
+  })
+  const { request } = mounting(world, spec)
+  const { plugin } = registry.find(spec)
+  const token = async () => {
+    await plugin.mount({ ...request, remount: true }, signal)
+    return world.host.files.readText(`${request.target}/token`, signal)
+  }
+  assert.equal(await token(), 't1')
+  await world.clock.advance(40 * 60_000)
+  assert.equal(await token(), 't1')
+  await world.clock.advance(10 * 60_000)
+  assert.equal(await token(), 't2')
+  assert.deepEqual(bodies[0], [
+    { namespace: 'default', name: 'default' },
+    'token',
+    {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenRequest',
+      spec: {
+        audiences: ['vault'],
+        expirationSeconds: 3600,
+        boundObjectRef: { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'uid-1' },
+      },
+    },
+  ])
+  await world.close()
+  await bench.close()
+})
+
+test('a service account that does not exist is told in the words of a kubelet', async () => {
+  const bench = await createModelBench()
+  const { plugin, request } = projected(bench, [{ serviceAccountToken: { path: 'token' } }], {
+    pod: pod({ spec: { containers: [{ name: 'c' }], serviceAccountName: 'ghost' } }),
+  })
+  await assert.rejects(plugin.plugin.mount(request, signal), {
+    message: 'failed to fetch token: serviceaccounts "ghost" not found',
+  })
+  await bench.close()
+})
+
+test('WART-4: a refresh that fails leaves a running pod its files', async () => {
+  const bench = await createModelBench()
+  await configMap(bench, 'o', { k: 'old' })
+  const { plugin, request } = projected(bench, [{ configMap: { name: 'o' } }])
+  await plugin.plugin.mount(request, signal)
+  await bench.client.patch('ConfigMap', metadata('o'), { type: 'merge', body: { data: { k: 'new' } } })
+  for (const call of ['files.writeTree', 'files.setGroup', 'files.symlink', 'files.rename']) {
+    using _fault = bench.host.faults.plant({ call, kind: 'fails', code: 'ENOSPC', times: 1 })
+    const failed = await plugin.plugin.mount({ ...request, remount: true, ownership: { fsGroup: 5 } }, signal).then(
+      () => false,
+      () => true,
+    )
+    assert.equal(failed, true, call)
+    assert.equal(await bench.host.files.readText(`${request.target}/k`, signal), 'old')
+  }
+  await plugin.plugin.mount({ ...request, remount: true }, signal)
+  assert.equal(await bench.host.files.readText(`${request.target}/k`, signal), 'new')
+  await bench.close()
+})
+
+test('WART-26: a secret fits although the pod may use less memory than it is large', async () => {
+  const bench = await createModelBench()
+  await bench.client.create('Secret', {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: metadata('big'),
+    data: { k: base64('x'.repeat(300_000)) },
+  })
+  const own = pod({ spec: { containers: [{ name: 'c', resources: { limits: { memory: '64Ki' } } }] } })
+  const { plugin, request } = mounting(bench, inline({ secret: { secretName: 'big', defaultMode: 0o644 } }), {
+    pod: own,
+  })
+  await plugin.plugin.mount(request, signal)
+  assert.equal((await bench.host.files.readText(`${request.target}/k`, signal)).length, 300_000)
+  await bench.close()
+})
+
+test('NEST-1: mount points inside the volume, the outermost only, compared as paths', () => {
+  const mounts = (...paths: readonly [string, string][]): Pod =>
+    pod({
+      spec: { containers: [{ name: 'c', volumeMounts: paths.map(([name, mountPath]) => ({ name, mountPath })) }] },
+    })
+  assert.deepEqual(
+    nestedMountPoints('v', mounts(['v', '/etc/cfg'], ['a', '/etc/cfg/sub/dir'], ['b', '/etc/cfg/sub/dir/deeper'])),
+    ['sub/dir'],
+  )
+  assert.deepEqual(nestedMountPoints('v', mounts(['v', '/dir/nested'], ['a', '/dir/nested-vol'])), [])
+  assert.deepEqual(nestedMountPoints('v', mounts(['v', '/a'], ['v', '/b'], ['x', '/a/1'], ['x', '/b/2'])), ['1', '2'])
+  assert.throws(() => nestedMountPoints('v', mounts(['v', '../x'])))
+})
+
+test('CONF-7: fields and maps are rendered as Go would', () => {
+  const own = pod({
+    metadata: { labels: { b: '2', a: 'x"y' }, annotations: { note: 'two "quoted"\nlines', 'a/b': 'ü\u0001' } },
+  })
+  assert.equal(fieldValue('metadata.labels', own), 'a="x\\"y"\nb="2"')
+  assert.equal(fieldValue("metadata.annotations['note']", own), 'two "quoted"\nlines')
+  assert.equal(fieldValue("metadata.labels['none']", own), '')
+  assert.equal(formatMap({ 'a/b': 'ü\u0001' }), 'a/b="ü\\x01"')
+  assert.throws(() => fieldValue('spec.nodeName', own), /unsupported fieldPath/)
+})
+
+test('CONF-7: resources with divisors, rounded up; a missing limit is what the node has', async () => {
+  const bench = await createModelBench()
+  const resources = { requests: { cpu: '100m', memory: '10Mi' }, limits: { cpu: '250m', memory: '20Mi' } }
+  const own = pod({ spec: { containers: [{ name: 'c', resources }, { name: 'd' }] } })
+  const item = (path: string, containerName: string, resource: string, divisor?: string) => ({
+    path,
+    resourceFieldRef: { containerName, resource, ...(divisor === undefined ? {} : { divisor }) },
+  })
+  const items = [
+    item('cpu-limit-m', 'c', 'limits.cpu', '1m'),
+    item('cpu-request', 'c', 'requests.cpu', '1'),
+    item('mem-limit', 'c', 'limits.memory', '1Mi'),
+    item('mem-request', 'c', 'requests.memory', '1'),
+    item('default/mem', 'd', 'limits.memory'),
+  ]
+  const { plugin, request } = mounting(bench, inline({ downwardAPI: { defaultMode: 0o644, items } }), { pod: own })
+  await plugin.plugin.mount(request, signal)
+  const read = (path: string) => bench.host.files.readText(`${request.target}/${path}`, signal)
+  assert.deepEqual(await Promise.all(items.map(({ path }) => read(path))), [
+    '250',
+    '1',
+    '20',
+    '10485760',
+    String(8n << 30n),
+  ])
+  await bench.close()
+})
