@@ -1,10 +1,11 @@
 // Do the invariants I-1 … I-10 survive any life that users, administrators and crashes can give a cluster?
-// HAWSER_MODEL_STEPS and HAWSER_MODEL_SEEDS make it heavy (10,000 × 50); HAWSER_MODEL_SEED repeats one run.
+// HAWSER_HEAVY=1 is 10,000 steps × 50 seeds; HAWSER_MODEL_STEPS, _SEEDS and _SEED choose otherwise.
 import { test } from 'node:test'
 import { createModelWorld } from './model-world.ts'
 
-const steps = Number(process.env['HAWSER_MODEL_STEPS'] ?? 200)
-const seeds = Number(process.env['HAWSER_MODEL_SEEDS'] ?? 6)
+const heavy = process.env['HAWSER_HEAVY'] === '1'
+const steps = Number(process.env['HAWSER_MODEL_STEPS'] ?? (heavy ? 10_000 : 200))
+const seeds = Number(process.env['HAWSER_MODEL_SEEDS'] ?? (heavy ? 50 : 6))
 const only = process.env['HAWSER_MODEL_SEED']
 const chosen = only === undefined ? Array.from({ length: seeds }, (_, at) => at + 1) : [Number(only)]
 

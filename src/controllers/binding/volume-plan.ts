@@ -1,7 +1,7 @@
 // What should happen to this volume next? Every branch of volume sync (VOL-1 … VOL-13) and of reclaiming
 // (REC-1 … REC-8) as total, pure functions.
-import { annotations } from '../../api/annotations.ts'
-import { annotation } from '../../api/meta.ts'
+import { annotations, finalizers } from '../../api/annotations.ts'
+import { annotation, hasFinalizer, isDeleting } from '../../api/meta.ts'
 import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
 import type { PlannedEvent } from './claim-plan.ts'
 import { claimKeyOf } from './volume-index.ts'
@@ -131,6 +131,9 @@ function planDelete({ volume, deleterByName, deleterBySource }: ReclaimFacts): R
   const provisioner = annotation(volume, annotations.provisionedBy)
   if (provisioner) {
     const plugin = deleterByName(provisioner)
+    // Going away without our finalizer: we took it off when the storage was gone; only the object is left.
+    const isDone = isDeleting(volume) && !hasFinalizer(volume, finalizers.volumeController)
+    if (plugin !== undefined && isDone) return { kind: 'keep', rule: 'REC-6', waiting: [] }
     if (plugin !== undefined) return { kind: 'delete', rule: 'REC-6', plugin }
     if (!provisioner.startsWith('kubernetes.io/')) return external
     return failedWith(`no volume plugin matched name: ${provisioner}`)
