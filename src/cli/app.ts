@@ -8,12 +8,16 @@ import { complete, completion } from './commands/completion.ts'
 import { describe } from './commands/describe.ts'
 import { events } from './commands/events.ts'
 import { get } from './commands/get.ts'
+import { logs } from './commands/logs.ts'
 import { remove } from './commands/delete.ts'
+import { run } from './commands/run.ts'
 import { token } from './commands/token.ts'
 import { up } from './commands/up.ts'
 import { version as versionCommand } from './commands/version.ts'
+import { volume } from './commands/volume/routes.ts'
 import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
+import { StillWaiting } from './wait.ts'
 import { packageVersion } from '../main/version.ts'
 
 export function createApplication(): Application<Context> {
@@ -24,7 +28,10 @@ export function createApplication(): Application<Context> {
       describe,
       apply,
       delete: remove,
+      logs,
       events,
+      volume,
+      run,
       token,
       completion,
       version: versionCommand,
@@ -52,13 +59,15 @@ export function createApplication(): Application<Context> {
 
 function exitCodeOf(error: unknown): number {
   if (error instanceof UsageError) return exitCodes.usage
+  if (error instanceof StillWaiting) return exitCodes.waiting
   if (error instanceof StatusError) return error.code === 404 ? exitCodes.notFound : exitCodes.failed
   return isUnreachable(error) ? exitCodes.unreachable : exitCodes.failed
 }
 
 /** One sentence and a hint; a stack trace only for what must be a bug of ours. */
 function sentence(error: unknown): string {
-  if (error instanceof UsageError) return `hawser: ${error.message}${error.hint ? `\n  try: ${error.hint}` : ''}`
+  if (error instanceof UsageError || error instanceof StillWaiting)
+    return `hawser: ${error.message}${error.hint ? `\n  try: ${error.hint}` : ''}`
   if (error instanceof StatusError) return `hawser: ${error.message}`
   if (isUnreachable(error)) {
     return `hawser: the server cannot be reached: ${(error as Error).message}\n  try: hawser up (in another terminal)`

@@ -1,8 +1,8 @@
 // Which server do we speak to? The one whose kubeconfig was named, by flag, by environment, or by the data directory.
 import { join } from 'node:path'
 import { createHttpTransport } from '../client/http.ts'
+import type { HttpTransport } from '../client/http.ts'
 import { createRestClient } from '../client/rest.ts'
-import type { RestTransport } from '../client/rest.ts'
 import type { Client } from '../client/client.ts'
 import { loadKubeconfig } from '../main/kubeconfig.ts'
 import type { Context } from './context.ts'
@@ -15,7 +15,7 @@ export interface ConnectFlags {
 
 export interface Connection extends Disposable {
   readonly client: Client
-  readonly transport: RestTransport
+  readonly transport: HttpTransport
   readonly namespace: string
   readonly url: string
 }

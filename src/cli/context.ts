@@ -8,9 +8,13 @@ export interface Context extends CommandContext {
   readonly color: boolean
   readonly interactive: boolean
   print(text: string): void
+  /** To stdout as it is: the output of somebody else's program. */
+  write(bytes: Uint8Array): void
   /** To stderr: progress, warnings, hints. */
   note(text: string): void
   fail(code: ExitCode): void
+  /** Ends with the exit code of a program that was run for the user. */
+  exitLike(code: number): void
 }
 
 interface Streams {
@@ -26,7 +30,9 @@ export function createContext(streams: Streams): Context {
     color: streams.stdout.isTTY && streams.env['NO_COLOR'] === undefined,
     interactive: streams.stdout.isTTY,
     print: (text) => void streams.stdout.write(text.endsWith('\n') ? text : `${text}\n`),
+    write: (bytes) => void streams.stdout.write(bytes),
     note: (text) => void streams.stderr.write(text.endsWith('\n') ? text : `${text}\n`),
     fail: (code) => void (streams.exitCode = code),
+    exitLike: (code) => void (streams.exitCode = code),
   }
 }

@@ -24,6 +24,11 @@ export interface HttpConfig {
 
 export type HttpClient = Client & Disposable
 
+export interface HttpTransport extends RestTransport, Disposable {
+  /** An answer that is no JSON (a pod's log), piece by piece as it arrives; no time limit. */
+  bytes(request: RestRequest, signal: AbortSignal): AsyncIterable<Uint8Array>
+}
+
 export function createHttpClient(config: HttpConfig): HttpClient {
   const transport = createHttpTransport(config)
   return Object.assign(createRestClient(transport), {
@@ -31,7 +36,7 @@ export function createHttpClient(config: HttpConfig): HttpClient {
   })
 }
 
-export function createHttpTransport(config: HttpConfig): RestTransport & Disposable {
+export function createHttpTransport(config: HttpConfig): HttpTransport {
   const base = new URL(config.url)
   const library = base.protocol === 'https:' ? https : http
   const tls = {
@@ -108,6 +113,17 @@ export function createHttpTransport(config: HttpConfig): RestTransport & Disposa
       if (status >= 300) throw errorFromAnswer(status, await readText(response))
       try {
         yield* jsonLines(response)
+      } finally {
+        response.destroy()
+      }
+    },
+    async *bytes(request, signal) {
+      signal.throwIfAborted()
+      const response = await send(request, watches, signal)
+      const status = response.statusCode ?? 0
+      if (status >= 300) throw errorFromAnswer(status, await readText(response))
+      try {
+        for await (const chunk of response) yield chunk as Buffer
       } finally {
         response.destroy()
       }

@@ -1,0 +1,227 @@
+// `hawser run`: a command with volumes, as one pod; its output is ours, its exit code is ours, nothing of it stays.
+import { randomBytes } from 'node:crypto'
+import { buildCommand } from '@stricli/core'
+import type { Pod } from '../../api/types.ts'
+import { isNotFound } from '../../api/status-error.ts'
+import { UsageError } from '../../main/config.ts'
+import type { ConnectFlags, Connection } from '../connect.ts'
+import { connect, connectFlags } from '../connect.ts'
+import type { Context } from '../context.ts'
+import type { Look } from '../wait.ts'
+import { timeoutFlag, waitUntil } from '../wait.ts'
+import { printLogs } from './logs.ts'
+
+interface Flags extends ConnectFlags {
+  readonly claim?: readonly ClaimMount[]
+  readonly name?: string
+  readonly node?: string
+  readonly env?: readonly EnvironmentValue[]
+  readonly workdir?: string
+  readonly grace: number
+  readonly timeout: number
+}
+
+export interface ClaimMount {
+  readonly claim: string
+  readonly path: string
+  readonly readOnly: boolean
+}
+
+interface EnvironmentValue {
+  readonly name: string
+  readonly value: string
+}
+
+/** As shells say it: killed by signal n is 128 + n. */
+const signalCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
+
+export const run = buildCommand<Flags, string[], Context>({
+  docs: {
+    brief: 'Run a command with volumes mounted',
+    fullDescription: [
+      'Runs a command as a pod (a process of the node, in a mount namespace of its own) with claims mounted at paths.',
+      "Its output is printed, its exit code becomes this program's, and the pod is deleted at the end.",
+      'SIGINT, SIGTERM and SIGHUP stop the command: it gets SIGTERM and, after --grace seconds, SIGKILL.',
+      '',
+      'Examples:',
+      "  hawser run --claim data:/data -- sh -c 'date > /data/when; ls -la /data'",
+      '  hawser run --claim data:/data:ro --claim other:/other -- cp -a /data/. /other/',
+      '  hawser run --claim data:/data --node n2 --env LEVEL=3 -- ./job.sh',
+    ].join('\n'),
+  },
+  parameters: {
+    flags: {
+      ...connectFlags,
+      claim: {
+        kind: 'parsed',
+        parse: mountFrom,
+        optional: true,
+        variadic: true,
+        placeholder: 'CLAIM:PATH[:ro]',
+        brief: 'Mount this claim there',
+      },
+      name: { kind: 'parsed', parse: String, optional: true, placeholder: 'NAME', brief: 'Name of the pod' },
+      node: { kind: 'parsed', parse: String, optional: true, placeholder: 'NODE', brief: 'Run on this node' },
+      env: {
+        kind: 'parsed',
+        parse: environmentFrom,
+        optional: true,
+        variadic: true,
+        placeholder: 'NAME=VALUE',
+        brief: 'Set a variable of its environment',
+      },
+      workdir: { kind: 'parsed', parse: String, optional: true, placeholder: 'DIR', brief: 'Its working directory' },
+      grace: { kind: 'parsed', parse: Number, default: '10', placeholder: 'SECONDS', brief: 'Between TERM and KILL' },
+      timeout: { ...timeoutFlag, brief: 'How long to wait until it starts' },
+    },
+    aliases: { n: 'namespace', e: 'env', w: 'workdir' },
+    positional: {
+      kind: 'array',
+      parameter: { parse: String, placeholder: 'COMMAND', brief: 'What to run, after --' },
+      minimum: 1,
+    },
+  },
+  async func(flags, ...command) {
+    using connection = connect(this, flags)
+    const name = flags.name ?? `run-${randomBytes(4).toString('hex')}`
+    await requireClaims(connection, flags.claim ?? [])
+    await connection.client.create('Pod', podOf({ ...flags, name, command }, connection.namespace))
+    this.exitLike(await attend(this, connection, { ...flags, name }))
+  },
+})
+
+export interface RunRequest {
+  readonly name: string
+  readonly command: readonly string[]
+  readonly claim?: readonly ClaimMount[]
+  readonly node?: string
+  readonly env?: readonly EnvironmentValue[]
+  readonly workdir?: string
+}
+
+/** The pod of a run. Image names mean nothing to the process runtime. */
+export function podOf(request: RunRequest, namespace: string): Pod {
+  const mounts = request.claim ?? []
+  return {
+    metadata: { name: request.name, namespace, labels: { 'app.kubernetes.io/managed-by': 'hawser-run' } },
+    spec: {
+      restartPolicy: 'Never',
+      ...(request.node === undefined ? {} : { nodeSelector: { 'kubernetes.io/hostname': request.node } }),
+      containers: [
+        {
+          name: 'run',
+          image: 'none',
+          command: [...request.command],
+          ...(request.workdir === undefined ? {} : { workingDir: request.workdir }),
+          ...(request.env === undefined ? {} : { env: [...request.env] }),
+          volumeMounts: mounts.map(({ path, readOnly }, index) => ({
+            name: `claim-${index}`,
+            mountPath: path,
+            ...(readOnly ? { readOnly } : {}),
+          })),
+        },
+      ],
+      volumes: mounts.map(({ claim }, index) => ({
+        name: `claim-${index}`,
+        persistentVolumeClaim: { claimName: claim },
+      })),
+    },
+  }
+}
+
+/** From the start to the end of the pod; answers the exit code. */
+async function attend(
+  context: Context,
+  connection: Connection,
+  request: { readonly name: string; readonly grace: number; readonly timeout: number },
+): Promise<number> {
+  const { client, namespace } = connection
+  const ref = { name: request.name, namespace }
+  let stoppedBy: keyof typeof signalCodes | undefined
+  const remove = (gracePeriodSeconds: number) =>
+    client.remove('Pod', ref, { gracePeriodSeconds }).catch((error: unknown) => {
+      if (!isNotFound(error)) throw error
+      return undefined
+    })
+  const onSignal = (name: NodeJS.Signals) => {
+    // The second signal means: now.
+    void remove(stoppedBy === undefined ? request.grace : 0).catch(() => {})
+    stoppedBy ??= name as keyof typeof signalCodes
+  }
+  for (const name of Object.keys(signalCodes)) process.on(name, onSignal)
+  try {
+    await waitUntil(context, client, { kind: 'Pod', ref, timeoutMs: request.timeout * 1_000 }, started)
+    const logging = new AbortController()
+    const ended = waitUntil(context, client, { kind: 'Pod', ref }, exitOf)
+    const printed = printLogs(
+      context,
+      connection,
+      { name: request.name, follow: true, timestamps: false },
+      logging.signal,
+    ).catch((error: unknown) => {
+      if (!isNotFound(error)) context.note(`its output cannot be read: ${(error as Error).message}`)
+    })
+    const code = await ended
+    // What was written last may still be on its way, but a follower that never ends must not hold us.
+    await Promise.race([printed, new Promise((resolve) => setTimeout(resolve, 2_000))])
+    logging.abort()
+    await printed
+    return code ?? (stoppedBy === undefined ? 1 : signalCodes[stoppedBy])
+  } finally {
+    for (const name of Object.keys(signalCodes)) process.removeListener(name, onSignal)
+    await remove(0)
+  }
+}
+
+export function started(pod: Pod | undefined): Look<undefined> {
+  if (!pod) return { done: true, value: undefined }
+  const { state } = pod.status?.containerStatuses?.[0] ?? {}
+  if (state?.running || state?.terminated) return { done: true, value: undefined }
+  if (pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') return { done: true, value: undefined }
+  const { reason, message } = state?.waiting ?? {}
+  if (reason === 'CreateContainerError' || reason === 'RunContainerError')
+    return { done: 'failed', message: `it cannot be started: ${message ?? reason}` }
+  if (!pod.spec?.nodeName) return { done: false, waiting: `pod ${pod.metadata.name} waits for a node` }
+  return { done: false, waiting: `pod ${pod.metadata.name} waits for its volumes on ${pod.spec.nodeName}` }
+}
+
+/** Undefined: the pod is gone and took its exit code with it. */
+export function exitOf(pod: Pod | undefined): Look<number | undefined> {
+  if (!pod) return { done: true, value: undefined }
+  const code = pod.status?.containerStatuses?.[0]?.state?.terminated?.exitCode
+  if (code !== undefined) return { done: true, value: code }
+  if (pod.status?.phase === 'Failed')
+    return { done: 'failed', message: pod.status.message ?? pod.status.reason ?? 'the pod failed' }
+  // The command talks now; we keep silent.
+  return { done: false, waiting: '' }
+}
+
+async function requireClaims({ client, namespace }: Connection, mounts: readonly ClaimMount[]): Promise<void> {
+  for (const { claim } of mounts) {
+    await client.get('PersistentVolumeClaim', { name: claim, namespace }).catch((error: unknown) => {
+      if (!isNotFound(error)) throw error
+      throw new UsageError(
+        `there is no claim "${claim}" in namespace ${namespace}`,
+        `hawser volume create ${claim} --size 1Gi`,
+      )
+    })
+  }
+}
+
+export function mountFrom(text: string): ClaimMount {
+  const [claim = '', path = '', option, ...rest] = text.split(':')
+  if (
+    !claim ||
+    !path.startsWith('/') ||
+    rest.length > 0 ||
+    (option !== undefined && option !== 'ro' && option !== 'rw')
+  )
+    throw new SyntaxError(`"${text}" is not of the form CLAIM:/PATH or CLAIM:/PATH:ro`)
+  return { claim, path, readOnly: option === 'ro' }
+}
+
+function environmentFrom(text: string): EnvironmentValue {
+  const cut = text.indexOf('=')
+  if (cut <= 0) throw new SyntaxError(`"${text}" is not of the form NAME=VALUE`)
+  return { name: text.slice(0, cut), value: text.slice(cut + 1) }
+}

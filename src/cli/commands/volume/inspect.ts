@@ -1,0 +1,51 @@
+// `hawser volume inspect`: everything about one volume in one place.
+import { buildCommand } from '@stricli/core'
+import type { ConnectFlags } from '../../connect.ts'
+import { connect, connectFlags } from '../../connect.ts'
+import type { Context } from '../../context.ts'
+import type { OutputForm } from '../../output.ts'
+import { json, outputFlag, table, yaml } from '../../output.ts'
+import type { VolumeFacts } from '../../volume-facts.ts'
+import { gatherVolume } from '../../volume-facts.ts'
+
+export const inspect = buildCommand<ConnectFlags & { readonly output: OutputForm }, [string], Context>({
+  docs: {
+    brief: 'Show everything about a volume',
+    fullDescription: ['Examples:', '  hawser volume inspect data', '  hawser volume inspect data -o json'].join('\n'),
+  },
+  parameters: {
+    flags: { ...connectFlags, output: outputFlag },
+    aliases: { n: 'namespace', o: 'output' },
+    positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'NAME', brief: 'Which claim' }] },
+  },
+  async func(flags, name) {
+    using connection = connect(this, flags)
+    const facts = await gatherVolume(connection.client, connection.namespace, name)
+    if (flags.output === 'json') return this.print(json(facts))
+    if (flags.output === 'yaml') return this.print(yaml(facts))
+    if (flags.output === 'name') return this.print(`persistentvolumeclaim/${name}`)
+    this.print(table([], rows(facts)))
+    if (facts.status !== 'Bound' || facts.conditions.length > 0) this.note(`what it waits for: hawser why pvc/${name}`)
+  },
+})
+
+function rows(facts: VolumeFacts): string[][] {
+  const line = (title: string, value: string | undefined) => (value ? [[title, value]] : [])
+  return [
+    ...line('claim', `${facts.namespace}/${facts.name}`),
+    ...line('status', facts.status),
+    ...line('size', facts.capacity || `(${facts.requested} requested)`),
+    ...(facts.capacity !== '' && facts.capacity !== facts.requested ? line('requested', facts.requested) : []),
+    ...line('access modes', facts.accessModes.join(', ')),
+    ...line('volume mode', facts.volumeMode),
+    ...line('class', facts.class),
+    ...line('volume', facts.volume),
+    ...line('driver', facts.driver),
+    ...line('handle', facts.handle),
+    ...line('reclaim policy', facts.reclaimPolicy),
+    ...line('attached to', facts.attachedTo.join(', ') || 'no node'),
+    ...line('used by', facts.usedBy.map((pod) => `pod/${pod}`).join(', ') || 'no pod'),
+    ...line('snapshots', facts.snapshots.join(', ')),
+    ...facts.conditions.map((condition) => ['condition', condition]),
+  ]
+}

@@ -1,0 +1,120 @@
+// What do the volume commands share? Sizes, access modes, and how a claim that is being made is watched.
+import type { PersistentVolumeClaim, StorageClass } from '../../../api/types.ts'
+import { bytesOfQuantity, tryParseQuantity } from '../../../api/quantity.ts'
+import { isNotFound } from '../../../api/status-error.ts'
+import type { Client } from '../../../client/client.ts'
+import { UsageError } from '../../../main/config.ts'
+import type { Connection } from '../../connect.ts'
+import type { Context } from '../../context.ts'
+import type { Look } from '../../wait.ts'
+import { waitUntil } from '../../wait.ts'
+
+export type AccessMode = 'ReadWriteOnce' | 'ReadOnlyMany' | 'ReadWriteMany' | 'ReadWriteOncePod'
+
+const modes: Readonly<Record<string, AccessMode>> = {
+  rwo: 'ReadWriteOnce',
+  rox: 'ReadOnlyMany',
+  rwx: 'ReadWriteMany',
+  rwop: 'ReadWriteOncePod',
+  readwriteonce: 'ReadWriteOnce',
+  readonlymany: 'ReadOnlyMany',
+  readwritemany: 'ReadWriteMany',
+  readwriteoncepod: 'ReadWriteOncePod',
+}
+
+export function modeFrom(text: string): AccessMode {
+  const mode = modes[text.toLowerCase()]
+  if (!mode) throw new SyntaxError(`"${text}" is not one of RWO, ROX, RWX, RWOP`)
+  return mode
+}
+
+/** A Kubernetes quantity above zero. */
+export function sizeFrom(text: string): string {
+  const bytes = tryParseQuantity(text) ? bytesOfQuantity(text) : 0n
+  if (bytes <= 0n) throw new SyntaxError(`"${text}" is no size; write it like 500Mi, 1Gi or 2T`)
+  return text
+}
+
+export const nodeFlag = {
+  kind: 'parsed',
+  parse: String,
+  optional: true,
+  placeholder: 'NODE',
+  brief: 'Make it now, for this node, where the class waits for the first pod',
+} as const
+
+export const selectedNodeAnnotation = 'volume.kubernetes.io/selected-node'
+
+export interface NewClaim {
+  readonly name: string
+  readonly size: string
+  readonly class?: string
+  readonly mode: AccessMode
+  readonly block: boolean
+  readonly node?: string
+  readonly from?: { readonly apiGroup?: string; readonly kind: string; readonly name: string }
+}
+
+export function claimOf(request: NewClaim, namespace: string): PersistentVolumeClaim {
+  return {
+    metadata: {
+      name: request.name,
+      namespace,
+      ...(request.node === undefined ? {} : { annotations: { [selectedNodeAnnotation]: request.node } }),
+    },
+    spec: {
+      accessModes: [request.mode],
+      resources: { requests: { storage: request.size } },
+      ...(request.class === undefined ? {} : { storageClassName: request.class }),
+      ...(request.block ? { volumeMode: 'Block' } : {}),
+      ...(request.from ? { dataSource: request.from } : {}),
+    },
+  }
+}
+
+/** Makes the claim and follows it until there is a volume, or until only a first pod is missing. */
+export async function createClaim(
+  context: Context,
+  { client, namespace }: Connection,
+  request: NewClaim,
+  options: { readonly wait: boolean; readonly timeout: number },
+): Promise<void> {
+  if (request.node !== undefined) await requireNode(client, request.node)
+  const made = await client.create('PersistentVolumeClaim', claimOf(request, namespace))
+  context.print(`persistentvolumeclaim/${request.name} created`)
+  if (!options.wait) return
+  const storageClass = await classOf(client, made)
+  if (storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && request.node === undefined) {
+    context.note(`its class ${storageClass.metadata.name} makes the volume when the first pod uses it`)
+    context.note(`  try: hawser run --claim ${request.name}:/data -- ls -la /data`)
+    return
+  }
+  const ref = { name: request.name, namespace }
+  const wait = { kind: 'PersistentVolumeClaim', ref, timeoutMs: options.timeout * 1_000 } as const
+  const volume = await waitUntil(context, client, wait, boundTo)
+  context.print(`persistentvolumeclaim/${request.name} bound to ${volume}`)
+}
+
+function boundTo(claim: PersistentVolumeClaim | undefined): Look<string> {
+  if (!claim) return { done: 'failed', message: 'the claim was deleted meanwhile' }
+  const phase = claim.status?.phase
+  if (phase === 'Lost') return { done: 'failed', message: `its volume ${claim.spec?.volumeName} is lost` }
+  if (phase === 'Bound') return { done: true, value: claim.spec?.volumeName ?? '' }
+  return { done: false, waiting: `waiting for a volume for claim ${claim.metadata.name}` }
+}
+
+async function classOf(client: Client, claim: PersistentVolumeClaim): Promise<StorageClass | undefined> {
+  const name = claim.spec?.storageClassName
+  if (!name) return undefined
+  return client.get('StorageClass', { name }).catch((error: unknown) => {
+    if (isNotFound(error)) return undefined
+    throw error
+  })
+}
+
+async function requireNode(client: Client, name: string): Promise<void> {
+  const { items } = await client.list('Node')
+  if (items.some(({ metadata }) => metadata.name === name)) return
+  const known = items.map(({ metadata }) => metadata.name).join(', ')
+  throw new UsageError(`there is no node "${name}"`, known ? `nodes: ${known}` : 'hawser get nodes')
+}

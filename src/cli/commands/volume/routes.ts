@@ -1,0 +1,24 @@
+// `hawser volume …`: volumes in a person's words, over claims, volumes and snapshots.
+import { buildRouteMap } from '@stricli/core'
+import type { Context } from '../../context.ts'
+import { create } from './create.ts'
+import { inspect } from './inspect.ts'
+import { ls } from './ls.ts'
+import { resize } from './resize.ts'
+import { rm } from './rm.ts'
+import { restore, snapshot } from './snapshot.ts'
+
+export const volume = buildRouteMap<string, Context>({
+  routes: { create, ls, inspect, resize, snapshot, restore, rm },
+  docs: {
+    brief: 'Make, list, grow, snapshot and delete volumes',
+    fullDescription: [
+      'Volumes in short: claims together with what belongs to them.',
+      '',
+      'Examples:',
+      '  hawser volume create data --size 1Gi',
+      '  hawser volume ls',
+      '  hawser volume snapshot data --as monday',
+    ].join('\n'),
+  },
+})

@@ -1,0 +1,154 @@
+// `hawser volume snapshot` and `hawser volume restore`: keep a moment of a volume, and begin a new volume there.
+import { buildCommand } from '@stricli/core'
+import type { PersistentVolumeClaim, VolumeSnapshot } from '../../../api/types.ts'
+import { isNotFound } from '../../../api/status-error.ts'
+import type { Client } from '../../../client/client.ts'
+import { UsageError } from '../../../main/config.ts'
+import type { ConnectFlags } from '../../connect.ts'
+import { connect, connectFlags } from '../../connect.ts'
+import type { Context } from '../../context.ts'
+import type { Look } from '../../wait.ts'
+import { timeoutFlag, waitFlag, waitUntil } from '../../wait.ts'
+import type { AccessMode } from './options.ts'
+import { createClaim, modeFrom, nodeFlag, sizeFrom } from './options.ts'
+
+interface SnapshotFlags extends ConnectFlags {
+  readonly as?: string
+  readonly class?: string
+  readonly wait: boolean
+  readonly timeout: number
+}
+
+export const snapshot = buildCommand<SnapshotFlags, [string], Context>({
+  docs: {
+    brief: 'Keep the state of a volume as it is now',
+    fullDescription: [
+      'Makes a VolumeSnapshot and waits until it can be restored. List them with: hawser get volumesnapshots',
+      '',
+      'Examples:',
+      '  hawser volume snapshot data',
+      '  hawser volume snapshot data --as before-upgrade',
+      '  hawser delete volumesnapshot/before-upgrade',
+    ].join('\n'),
+  },
+  parameters: {
+    flags: {
+      ...connectFlags,
+      as: { kind: 'parsed', parse: String, optional: true, placeholder: 'NAME', brief: 'Name (default: CLAIM-TIME)' },
+      class: { kind: 'parsed', parse: String, optional: true, placeholder: 'NAME', brief: 'Volume snapshot class' },
+      wait: waitFlag,
+      timeout: timeoutFlag,
+    },
+    aliases: { n: 'namespace' },
+    positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'NAME', brief: 'Which claim' }] },
+  },
+  async func(flags, claimName) {
+    using connection = connect(this, flags)
+    const { client, namespace } = connection
+    const claim = await client.get('PersistentVolumeClaim', { name: claimName, namespace })
+    if (claim.status?.phase !== 'Bound')
+      throw new UsageError(`claim ${claimName} has no volume yet`, `hawser why pvc/${claimName}`)
+    const name = flags.as ?? `${claimName}-${timeName(Date.now())}`
+    await client.create('VolumeSnapshot', {
+      metadata: { name, namespace },
+      spec: {
+        source: { persistentVolumeClaimName: claimName },
+        ...(flags.class === undefined ? {} : { volumeSnapshotClassName: flags.class }),
+      },
+    })
+    this.print(`volumesnapshot/${name} created`)
+    if (!flags.wait) return
+    const wait = { kind: 'VolumeSnapshot', ref: { name, namespace }, timeoutMs: flags.timeout * 1_000 } as const
+    const size = await waitUntil(this, client, wait, readyToUse)
+    this.print(`volumesnapshot/${name} is ready${size ? ` (${size})` : ''}`)
+  },
+})
+
+export function readyToUse(object: VolumeSnapshot | undefined): Look<string> {
+  if (!object) return { done: 'failed', message: 'the snapshot was deleted meanwhile' }
+  if (object.status?.readyToUse === true) return { done: true, value: String(object.status.restoreSize ?? '') }
+  const error = object.status?.error?.message
+  return { done: false, waiting: error ? `the snapshot fails, it is tried again: ${error}` : 'taking the snapshot' }
+}
+
+interface RestoreFlags extends ConnectFlags {
+  readonly as: string
+  readonly size?: string
+  readonly class?: string
+  readonly mode?: AccessMode
+  readonly node?: string
+  readonly wait: boolean
+  readonly timeout: number
+}
+
+export const restore = buildCommand<RestoreFlags, [string], Context>({
+  docs: {
+    brief: 'Make a new volume from a snapshot',
+    fullDescription: [
+      "The new claim takes size, class and modes from the snapshot's source unless told otherwise.",
+      '',
+      'Examples:',
+      '  hawser volume restore before-upgrade --as data-old',
+      '  hawser volume restore before-upgrade --as data-old --size 2Gi --node n2',
+    ].join('\n'),
+  },
+  parameters: {
+    flags: {
+      ...connectFlags,
+      as: { kind: 'parsed', parse: String, placeholder: 'NAME', brief: 'Name of the new claim' },
+      size: { kind: 'parsed', parse: sizeFrom, optional: true, placeholder: 'SIZE', brief: 'At least its own size' },
+      class: { kind: 'parsed', parse: String, optional: true, placeholder: 'NAME', brief: 'Storage class' },
+      mode: { kind: 'parsed', parse: modeFrom, optional: true, placeholder: 'MODE', brief: 'RWO, ROX, RWX or RWOP' },
+      node: nodeFlag,
+      wait: waitFlag,
+      timeout: timeoutFlag,
+    },
+    aliases: { n: 'namespace' },
+    positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'SNAPSHOT', brief: 'Which snapshot' }] },
+  },
+  async func(flags, name) {
+    using connection = connect(this, flags)
+    const { client, namespace } = connection
+    const found = await client.get('VolumeSnapshot', { name, namespace })
+    if (found.status?.readyToUse !== true)
+      throw new UsageError(`snapshot ${name} is not ready`, `hawser describe volumesnapshot/${name}`)
+    const source = await sourceOf(client, found, namespace)
+    const size = flags.size ?? String(found.status.restoreSize ?? source?.spec?.resources?.requests?.['storage'] ?? '')
+    if (size === '') throw new UsageError(`nobody knows how large ${name} is`, 'say it with --size')
+    const storageClass = flags.class ?? source?.spec?.storageClassName
+    await createClaim(
+      this,
+      connection,
+      {
+        name: flags.as,
+        size,
+        mode: flags.mode ?? modeFrom(source?.spec?.accessModes?.[0] ?? 'RWO'),
+        block: source?.spec?.volumeMode === 'Block',
+        from: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name },
+        ...(storageClass === undefined ? {} : { class: storageClass }),
+        ...(flags.node === undefined ? {} : { node: flags.node }),
+      },
+      flags,
+    )
+  },
+})
+
+/** The claim the snapshot was taken of, if it is still there. */
+async function sourceOf(
+  client: Client,
+  { spec }: VolumeSnapshot,
+  namespace: string,
+): Promise<PersistentVolumeClaim | undefined> {
+  const name = spec.source.persistentVolumeClaimName
+  if (name === undefined) return undefined
+  return client.get('PersistentVolumeClaim', { name, namespace }).catch((error: unknown) => {
+    if (isNotFound(error)) return undefined
+    throw error
+  })
+}
+
+/** 20260102-030405: sorts by time and is a valid end of a name. */
+function timeName(ms: number): string {
+  const [date = '', time = ''] = new Date(ms).toISOString().split('T')
+  return `${date.replaceAll('-', '')}-${time.slice(0, 8).replaceAll(':', '')}`
+}

@@ -1,0 +1,110 @@
+// What is there to say about a claim? Its volume, who uses it, where it is attached: gathered from the API once.
+import type { Client } from '../client/client.ts'
+import type { PersistentVolume, PersistentVolumeClaim, Pod, VolumeAttachment, VolumeSnapshot } from '../api/types.ts'
+
+export interface VolumeFacts {
+  readonly name: string
+  readonly namespace: string
+  readonly status: string
+  /** What was asked for, and what there is. */
+  readonly requested: string
+  readonly capacity: string
+  readonly accessModes: readonly string[]
+  readonly volumeMode: string
+  readonly class: string
+  readonly volume?: string
+  readonly driver?: string
+  readonly handle?: string
+  readonly reclaimPolicy?: string
+  readonly attachedTo: readonly string[]
+  /** Pods that name the claim and have not ended. */
+  readonly usedBy: readonly string[]
+  readonly snapshots: readonly string[]
+  /** What goes on with it now, in the words of its conditions. */
+  readonly conditions: readonly string[]
+}
+
+interface Surroundings {
+  readonly volumes: readonly PersistentVolume[]
+  readonly pods: readonly Pod[]
+  readonly attachments: readonly VolumeAttachment[]
+  readonly snapshots: readonly VolumeSnapshot[]
+}
+
+export async function gatherVolumes(client: Client, namespace: string | undefined): Promise<VolumeFacts[]> {
+  const scope = namespace === undefined ? {} : { namespace }
+  const [claims, volumes, pods, attachments, snapshots] = await Promise.all([
+    client.list('PersistentVolumeClaim', scope),
+    client.list('PersistentVolume'),
+    client.list('Pod', scope),
+    client.list('VolumeAttachment'),
+    client.list('VolumeSnapshot', scope),
+  ])
+  const around = {
+    volumes: volumes.items,
+    pods: pods.items,
+    attachments: attachments.items,
+    snapshots: snapshots.items,
+  }
+  return claims.items.map((claim) => factsOf(claim, around))
+}
+
+export async function gatherVolume(client: Client, namespace: string, name: string): Promise<VolumeFacts> {
+  // A missing claim is an error of its own, with the server's sentence.
+  await client.get('PersistentVolumeClaim', { name, namespace })
+  const all = await gatherVolumes(client, namespace)
+  return all.find((facts) => facts.name === name)!
+}
+
+export function factsOf(claim: PersistentVolumeClaim, around: Surroundings): VolumeFacts {
+  const { name = '', namespace = '', deletionTimestamp } = claim.metadata
+  const volumeName = claim.spec?.volumeName
+  const volume = around.volumes.find(({ metadata }) => metadata.name === volumeName)
+  const here = ({ metadata }: { readonly metadata: { readonly namespace?: string } }) =>
+    metadata.namespace === namespace
+  return {
+    name,
+    namespace,
+    status: deletionTimestamp ? 'Terminating' : (claim.status?.phase ?? 'Pending'),
+    requested: String(claim.spec?.resources?.requests?.['storage'] ?? ''),
+    capacity: String(claim.status?.capacity?.['storage'] ?? ''),
+    accessModes: claim.spec?.accessModes ?? [],
+    volumeMode: claim.spec?.volumeMode ?? 'Filesystem',
+    class: claim.spec?.storageClassName ?? '',
+    ...(volumeName === undefined ? {} : { volume: volumeName }),
+    ...(volume?.spec?.csi ? { driver: volume.spec.csi.driver, handle: volume.spec.csi.volumeHandle } : {}),
+    ...(volume?.spec?.persistentVolumeReclaimPolicy
+      ? { reclaimPolicy: volume.spec.persistentVolumeReclaimPolicy }
+      : {}),
+    attachedTo: around.attachments
+      .filter(({ spec, status }) => spec.source.persistentVolumeName === volumeName && status?.attached === true)
+      .map(({ spec }) => spec.nodeName),
+    usedBy: around.pods
+      .filter((pod) => here(pod) && usesClaim(pod, name) && !isOver(pod))
+      .map(({ metadata }) => metadata.name ?? ''),
+    snapshots: around.snapshots
+      .filter((snapshot) => here(snapshot) && snapshot.spec.source.persistentVolumeClaimName === name)
+      .map(({ metadata }) => metadata.name ?? ''),
+    conditions: (claim.status?.conditions ?? [])
+      .filter(({ status }) => status === 'True')
+      .map(({ type, message }) => (message ? `${type}: ${message}` : type)),
+  }
+}
+
+const usesClaim = (pod: Pod, name: string) =>
+  (pod.spec?.volumes ?? []).some(
+    (volume) =>
+      volume.persistentVolumeClaim?.claimName === name ||
+      (volume.ephemeral !== undefined && `${pod.metadata.name}-${volume.name}` === name),
+  )
+
+const isOver = ({ status }: Pod) => status?.phase === 'Succeeded' || status?.phase === 'Failed'
+
+const shortModes: Readonly<Record<string, string>> = {
+  ReadWriteOnce: 'RWO',
+  ReadOnlyMany: 'ROX',
+  ReadWriteMany: 'RWX',
+  ReadWriteOncePod: 'RWOP',
+}
+
+export const shortMode = (mode: string) => shortModes[mode] ?? mode
