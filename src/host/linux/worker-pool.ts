@@ -31,6 +31,8 @@ interface Thread {
   readonly worker: Worker
   readonly cancelled: Int32Array
   job: Job | undefined
+  /** Loaded and able to take calls. */
+  ready: boolean
 }
 interface Job {
   readonly request: WorkerRequest
@@ -44,8 +46,9 @@ export interface PoolOptions {
   readonly timeoutMs?: number
 }
 
-/** Threads at work longer than this make the pool start another, before anybody has to wait for it. */
-const slowMs = 4
+/** Threads at work longer than this make the pool start another, before anybody has to wait for it. Starting one costs
+ *  more than most calls take, so a busy machine (where every call takes a few milliseconds) must not look like a hung one. */
+const slowMs = 50
 
 export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
   const { threads: usual = 2, maximumThreads = 64, timeoutMs: usualTimeoutMs = 30_000 } = poolOptions
@@ -54,27 +57,38 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
   const queue: Job[] = []
   const lost = new Set<Thread>()
   let nextId = 1
+  let starting = 0
   let closed = false
 
   function start(): void {
+    starting += 1
     const cancelled = new Int32Array(new SharedArrayBuffer(4))
     const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js'
     const worker = new Worker(new URL(file, import.meta.url), { workerData: cancelled, execArgv: [], stdout: false })
-    const thread: Thread = { worker, cancelled, job: undefined }
+    const thread: Thread = { worker, cancelled, job: undefined, ready: false }
     worker.unref()
+    starting++
+    worker.once('online', () => void starting--)
     worker.on('message', (answer: WorkerAnswer) => receive(thread, answer))
     worker.on('error', (error) => fail(thread, error))
     worker.on('exit', () => fail(thread, undefined))
     threads.add(thread)
-    idle.push(thread)
-    dispatch()
+    // No call is given to a thread that is still loading: another one may be free long before.
+    worker.once('online', () => {
+      starting -= 1
+      thread.ready = true
+      worker.unref()
+      if (closed) return void worker.terminate()
+      idle.push(thread)
+      dispatch()
+    })
   }
 
   function dispatch(): void {
     while (queue.length > 0) {
       const thread = idle.pop()
       if (thread === undefined) {
-        if (threads.size - lost.size < usual && threads.size < maximumThreads) start()
+        if (starting === 0 && threads.size - lost.size < usual && threads.size < maximumThreads) start()
         return
       }
       const job = queue.shift()
@@ -83,14 +97,20 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
       // A worker that waits must not keep the process alive; one that works must.
       thread.worker.ref()
       thread.worker.postMessage(job.request)
-      const slow = setTimeout(() => growBehind(thread, job), slowMs)
-      slow.unref()
+      watch(thread, job)
     }
+  }
+
+  function watch(thread: Thread, job: Job): void {
+    const slow = setTimeout(() => growBehind(thread, job), slowMs)
+    slow.unref()
   }
 
   /** A call that is slow may be hanging: have another thread ready. */
   function growBehind(thread: Thread, job: Job): void {
-    if (closed || thread.job !== job || idle.length > 0 || threads.size >= maximumThreads) return
+    if (closed || thread.job !== job || threads.size >= maximumThreads) return
+    // Looked at again: the calls behind this one must not depend on another call noticing.
+    if (idle.length > 0 || starting > 0) return watch(thread, job)
     start()
   }
 
@@ -103,7 +123,7 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
     lost.delete(thread)
     job.settle?.(answer)
     if (answer.kind === 'done' && job.settle === undefined) releaseForgotten(job, answer.value)
-    const spare = threads.size - lost.size > usual && idle.length >= 1 && queue.length === 0
+    const spare = threads.size - lost.size > usual && idle.length >= usual && queue.length === 0
     if (spare || closed) void thread.worker.terminate()
     else {
       idle.push(thread)
@@ -120,6 +140,7 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
 
   function fail(thread: Thread, error: unknown): void {
     const job = thread.job
+    if (!thread.ready && threads.has(thread)) starting -= 1
     thread.job = undefined
     threads.delete(thread)
     lost.delete(thread)
