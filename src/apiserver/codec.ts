@@ -1,6 +1,7 @@
 // What did the client send? JSON, YAML or protobuf bytes become one JSON value, within limits of size and depth.
 import { parse as parseYaml } from 'yaml'
 import { badRequest, requestEntityTooLarge, StatusError, unsupportedMediaType } from '../api/status-error.ts'
+import { jsonProblem } from './json-problem.ts'
 import { decodeProtobuf, protobufContentType } from './protobuf/decode.ts'
 
 export const bodyLimit = 3 * 1024 * 1024
@@ -65,8 +66,8 @@ export function parseJson(bytes: Uint8Array): unknown {
   checkDepth(text)
   try {
     return JSON.parse(text)
-  } catch (error) {
-    throw new MalformedJson(firstLine(error), text.length > 1000 ? `${text.slice(0, 1000)}…` : text)
+  } catch {
+    throw new MalformedJson(jsonProblem(text), text.length > 1000 ? `${text.slice(0, 1000)}…` : text)
   }
 }
 

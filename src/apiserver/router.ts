@@ -78,7 +78,8 @@ function decodeSegments(path: string): readonly string[] | undefined {
     } catch {
       return undefined
     }
-    if (segment === '' || segment === '.' || segment === '..' || segment.includes('/') || segment.includes('\u0000')) return undefined
+    if (segment === '' || segment === '.' || segment === '..' || segment.includes('/') || segment.includes('\u0000'))
+      return undefined
     segments.push(segment)
   }
   return segments
