@@ -79,8 +79,10 @@ export async function startCsiCluster(options: ClusterOptions): Promise<CsiClust
   const data = stack.use(openDataDirectory(directory))
   const plane = stack.use(await startControlPlane({ config, directory: data, clock, random, log, metrics }))
   const controllerClient = plane.clientFor('system:kube-controller-manager')
+  const host = stack.use(createLinuxHost())
   const controllers = stack.use(
     await startControllers({
+      host,
       client: controllerClient,
       clock,
       random,
@@ -90,7 +92,6 @@ export async function startCsiCluster(options: ClusterOptions): Promise<CsiClust
       placement: true,
     }),
   )
-  const host = stack.use(createLinuxHost())
   const nodes: StartedNode[] = []
   const drivers: LocalDriverProcess[] = []
   for (const node of config.nodes) {

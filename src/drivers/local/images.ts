@@ -31,7 +31,10 @@ export function createImageStorage(host: Host, layout: DiskLayout, stages: Stage
         async (path) => {
           if (source?.kind === 'snapshot') await copyImage(host, snapshotImage(source.id), path, signal)
           else if (source) await copyFrozen(host, stages, source.id, volumeImage(source.id), path, signal)
-          else await host.files.writeFile(path, '', { mode: 0o600 }, signal)
+          else {
+            await host.files.writeFile(path, '', { mode: 0o600 }, signal)
+            await stages.setFormat(record.id, { kind: 'begun', type: 'none' }, signal)
+          }
           await truncate(path, Number(record.capacityBytes))
         },
         signal,

@@ -3,13 +3,14 @@
 import { join } from 'node:path/posix'
 import type { NodeBackend, StageInput, VolumeRecord } from '../../csi/kit/backend.ts'
 import { fail } from '../../csi/kit/checks.ts'
-import type { Host } from '../../host/host.ts'
+import type { DiskContent, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
 import { imageName } from './images.ts'
 import type { DiskLayout } from './records.ts'
 import type { Stages } from './stages.ts'
 
 const checkMs = 3_600_000
+const makeMs = 1_800_000
 const defaultFilesystem = 'ext4'
 const packages: Readonly<Record<string, string>> = {
   ext4: 'e2fsprogs',
@@ -33,9 +34,9 @@ export function createLoopNode(host: Host, layout: DiskLayout, stages: Stages): 
       if (access.kind === 'mount' && (await isMounted(host, path, signal))) return
       await stages.add(volume.id, path, signal)
       const device = await loopFor(volume, false, signal)
-      if (access.kind === 'block') return
+      if (access.kind === 'block') return stages.forgetFormat(volume.id, signal)
       await host.files.mkdirAll(path, 0o750, signal)
-      await mountFilesystem(host, input, access, device, signal)
+      await mountFilesystem(host, stages, input, access, device, signal)
     },
     async unstage(volume, path, signal) {
       await host.mounts.unmount(path, {}, signal)
@@ -68,51 +69,74 @@ export function createLoopNode(host: Host, layout: DiskLayout, stages: Stages): 
 
 async function mountFilesystem(
   host: Host,
+  stages: Stages,
   { volume, path, readOnly }: StageInput,
   access: Extract<StageInput['access'], { kind: 'mount' }>,
   device: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const content = await host.filesystems.detect(device, signal)
-  const wanted = access.fsType || (content.kind === 'filesystem' ? content.type : defaultFilesystem)
-  switch (content.kind) {
+  const known = await contentOf(host, stages, volume, device, signal)
+  const wanted = access.fsType || (known.kind === 'filesystem' ? known.type : defaultFilesystem)
+  const options = [...access.options, ...(readOnly ? ['ro'] : []), ...(wanted === 'xfs' ? ['nouuid'] : [])]
+  const mount = () => host.mounts.mount({ source: device, target: path, type: wanted, options }, signal)
+  switch (known.kind) {
     case 'blank':
       if (readOnly)
         throw fail(
           'FAILED_PRECONDITION',
           `volume ${volume.id} is empty and must be written once before it is read only`,
         )
+      // The mark stands while mkfs runs: what is cut short is not taken for somebody's data.
+      await stages.setFormat(volume.id, { kind: 'begun', type: wanted }, signal)
       await makeFilesystem(host, device, wanted, signal)
-      break
+      await mount()
+      await stages.setFormat(volume.id, { kind: 'done', type: wanted }, signal)
+      return
     case 'unknown':
-      throw fail('FAILED_PRECONDITION', `volume ${volume.id} holds ${content.description}, no filesystem`)
+      throw fail('FAILED_PRECONDITION', `volume ${volume.id} holds ${known.description}, no filesystem`)
     case 'filesystem':
-      if (content.type !== wanted) {
-        throw fail('FAILED_PRECONDITION', `volume ${volume.id} holds ${content.type}, not ${wanted}`)
-      }
+      if (known.type !== wanted)
+        throw fail('FAILED_PRECONDITION', `volume ${volume.id} holds ${known.type}, not ${wanted}`)
       await checkFilesystem(host, device, signal)
-      if (!readOnly) await growUnmounted(host, device, content.type, signal)
+      if (!readOnly) await growUnmounted(host, device, known.type, signal)
+      await mount()
       break
     default:
-      content satisfies never
+      known satisfies never
   }
-  const options = [...access.options, ...(readOnly ? ['ro'] : []), ...(wanted === 'xfs' ? ['nouuid'] : [])]
-  await host.mounts.mount({ source: device, target: path, type: wanted, options }, signal)
   // A clone or restored snapshot may have been given more room than its filesystem knows of.
-  if (volume.source && content.kind === 'filesystem' && !wanted.startsWith('ext') && !readOnly) {
+  if (volume.source && !wanted.startsWith('ext') && !readOnly)
     await host.filesystems.grow({ device, mountPath: path }, signal)
-  }
+}
+
+/** Our own word where we have it; the device is read only when somebody else may have written it (a source, a raw use). */
+async function contentOf(
+  host: Host,
+  stages: Stages,
+  volume: VolumeRecord,
+  device: string,
+  signal: AbortSignal,
+): Promise<DiskContent> {
+  const format = await stages.format(volume.id, signal)
+  if (format?.kind === 'done') return { kind: 'filesystem', type: format.type }
+  if (format?.kind === 'begun') return { kind: 'blank' }
+  return host.filesystems.detect(device, signal)
 }
 
 async function makeFilesystem(host: Host, device: string, type: string, signal: AbortSignal): Promise<void> {
-  try {
-    // A fresh image has nothing to discard.
-    const options = type === 'ext4' ? ['-q', '-E', 'nodiscard'] : []
-    await host.filesystems.make({ device, type, options }, signal)
-  } catch (error) {
-    if (!hasCode(error, 'NOPROGRAM')) throw error
+  const missing = () => {
     const hint = packages[type] ? ` (package ${packages[type]})` : ''
-    throw fail('FAILED_PRECONDITION', `cannot make ${type}: mkfs.${type} is not installed on this node${hint}`)
+    return fail('FAILED_PRECONDITION', `cannot make ${type}: mkfs.${type} is not installed on this node${hint}`)
+  }
+  if (!/^[a-z0-9]+$/.test(type)) throw fail('INVALID_ARGUMENT', `${JSON.stringify(type)} is no filesystem`)
+  // A fresh image has nothing to discard; what an interrupted mkfs left may be overwritten.
+  const options = type.startsWith('ext') ? ['-q', '-F', '-m0', '-E', 'nodiscard'] : ['-f']
+  try {
+    const result = await host.run({ argv: [`mkfs.${type}`, ...options, device], timeoutMs: makeMs }, signal)
+    if (result.exitCode !== 0)
+      throw fail('INTERNAL', `mkfs.${type} ${device} failed: ${result.stdout}${result.stderr}`.trim())
+  } catch (error) {
+    throw hasCode(error, 'NOPROGRAM') ? missing() : error
   }
 }
 
