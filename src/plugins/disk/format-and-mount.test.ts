@@ -1,0 +1,70 @@
+// Is only a blank disk formatted, and is every failure named? FMT-1 … FMT-7, T-17, T-18.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createVirtualClock } from '../../clock/virtual-clock.ts'
+import { createModelHost } from '../../host/model/model-host.ts'
+import { hasTag } from '../../volume/effect.ts'
+import { formatAndMount } from './format-and-mount.ts'
+
+const { signal } = new AbortController()
+
+async function world() {
+  const host = createModelHost({ clock: createVirtualClock() })
+  const disk = host.addDisk('/dev/sda')
+  const mount = (fsType = '', options: readonly string[] = []) =>
+    formatAndMount(host, { device: '/dev/sda', target: '/tmp', fsType, options }, signal)
+  return { host, disk, mount }
+}
+
+test('T-17: a blank disk is formatted as ext4 and mounted; again it is only mounted', async () => {
+  const { host, disk, mount } = await world()
+  await mount()
+  assert.deepEqual(disk.content, { kind: 'filesystem', type: 'ext4' })
+  await host.files.writeFile('/tmp/kept', 'x', { mode: 0o644 }, signal)
+  await host.mounts.unmount('/tmp', {}, signal)
+  await mount('ext4')
+  assert.equal(await host.files.readText('/tmp/kept', signal), 'x')
+})
+
+test('T-17: a blank disk is never formatted for a read-only mount', async () => {
+  const { disk, mount } = await world()
+  await assert.rejects(mount('', ['ro']), { code: 'UnformattedReadOnly', effect: 'none' })
+  assert.equal(disk.content.kind, 'blank')
+})
+
+test('T-18: errors that fsck leaves stop the mount; corrected ones do not; read-only mounts are not checked', async () => {
+  const { host, disk, mount } = await world()
+  await host.filesystems.make({ device: '/dev/sda', type: 'ext4' }, signal)
+  disk.health = 'errorsLeft'
+  await assert.rejects(mount(), { code: 'HasFilesystemErrors' })
+  await mount('', ['ro'])
+  await host.mounts.unmount('/tmp', {}, signal)
+  disk.health = 'corrected'
+  await mount()
+})
+
+test('T-18, FMT-5: another filesystem than asked for is a mismatch; partitions are never formatted over', async () => {
+  const { host, disk, mount } = await world()
+  await host.filesystems.make({ device: '/dev/sda', type: 'xfs' }, signal)
+  const error = await mount('ext4').catch((caught: unknown) => caught)
+  assert.ok(hasTag(error, 'filesystemMismatch'))
+  assert.match(
+    (error as Error).message,
+    /^failed to mount the volume as "ext4", it already contains xfs\. Mount error: /,
+  )
+  disk.content = { kind: 'unknown', description: 'unknown data, probably partitions' }
+  await assert.rejects(mount('ext4'), { code: 'FilesystemMismatch' })
+  assert.equal(disk.content.kind, 'unknown')
+})
+
+test('T-18: a disk that cannot be looked at is not touched; a failing mkfs says so', async () => {
+  const { host, disk, mount } = await world()
+  host.faults.plant({ call: 'filesystems.detect', kind: 'fails', times: 1 })
+  await assert.rejects(mount(), { code: 'GetDiskFormatFailed' })
+  assert.equal(disk.content.kind, 'blank')
+  host.faults.plant({ call: 'filesystems.make', kind: 'fails', times: 1 })
+  await assert.rejects(mount(), { code: 'FormatFailed', effect: 'none' })
+  host.faults.plant({ call: 'mounts.mount', kind: 'failsAfter', times: 1 })
+  await assert.rejects(mount(), { code: 'UnknownMountError', effect: 'unknown' })
+})

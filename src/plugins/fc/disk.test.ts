@@ -1,0 +1,59 @@
+// Is the right Fibre Channel disk found, and does it leave the kernel cleanly? FC-1 … FC-4, DEV-1, DEV-2, against stand-in
+// sysfs and udev trees: there is no Fibre Channel hardware on our machines.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { signal } from '../../../test/plugins/bench.ts'
+import { showFcDisk } from '../../../test/plugins/fake-iscsi.ts'
+import { createVirtualClock } from '../../clock/virtual-clock.ts'
+import { createDisk } from '../../host/model/disks.ts'
+import { createModelHost } from '../../host/model/model-host.ts'
+import { realDeviceTree as tree } from '../disk/multipath.ts'
+import { diskOf, directoryName, findDisk, identityOf, parseDirectoryName, releaseDisk } from './disk.ts'
+
+const wwn = '50060e801049cfd1'
+
+async function world() {
+  const host = createModelHost({ clock: createVirtualClock() })
+  await showFcDisk(host, createDisk(1n << 30n), wwn, 0)
+  return { host, tree }
+}
+
+test('FC-1, FC-2: identity and directory names, there and back', () => {
+  const byTarget = { targetWWNs: ['aa', 'bb'], lun: 3 }
+  const byIdentifier = { wwids: ['3600508b 400105e21'] }
+  assert.deepEqual([identityOf(byTarget), identityOf(byIdentifier)], ['[aa bb]:3', '[3600508b 400105e21]'])
+  assert.deepEqual(
+    [directoryName(diskOf(byTarget)), directoryName(diskOf(byIdentifier))],
+    ['aa-bb-lun-3', '3600508b_400105e21'],
+  )
+  assert.deepEqual(parseDirectoryName('aa-bb-lun-3'), { kind: 'target', wwns: ['aa', 'bb'], lun: '3' })
+  assert.deepEqual(parseDirectoryName('3600508b_400105e21'), { kind: 'identifier', wwids: ['3600508b 400105e21'] })
+  assert.throws(() => diskOf({}), /either targetWWNs/)
+})
+
+test('FC-3: found by path and by identifier; a multipath device is preferred; none found after a scan is an error', async () => {
+  const deps = await world()
+  const { files } = deps.host
+  assert.equal(await findDisk(deps, diskOf({ targetWWNs: [wwn.toUpperCase()], lun: 0 }), signal), '/dev/sdq')
+  assert.equal(await findDisk(deps, diskOf({ wwids: ['3600508b400105e21'] }), signal), '/dev/sdq')
+  await files.mkdirAll('/sys/block/dm-1/slaves/sdq', 0o755, signal)
+  assert.equal(await findDisk(deps, diskOf({ targetWWNs: [wwn], lun: 0 }), signal), '/dev/dm-1')
+  await assert.rejects(findDisk(deps, diskOf({ targetWWNs: [wwn], lun: 9 }), signal), { message: 'no fc disk found' })
+  assert.equal(await files.readText('/sys/class/scsi_host/host0/scan', signal), '- - -')
+})
+
+test('FC-4: releasing flushes the multipath map and deletes each path to the disk', async () => {
+  const deps = await world()
+  const flushed: string[] = []
+  deps.host.programs.set('multipath', ({ argv }) => {
+    flushed.push(argv.slice(1).join(' '))
+    return { exitCode: 0, stdout: '', stderr: '' }
+  })
+  await deps.host.files.mkdirAll('/sys/block/dm-1/slaves/sdq', 0o755, signal)
+  deps.host.addDisk('/dev/dm-1')
+  await releaseDisk(deps, '/dev/dm-1', signal)
+  assert.deepEqual(flushed, ['-f /dev/dm-1'])
+  assert.equal(await deps.host.files.readText('/sys/block/sdq/device/delete', signal), '1')
+  await releaseDisk(deps, '/dev/gone', signal)
+})

@@ -1,0 +1,186 @@
+// Do FlexVolume drivers come, answer and go as their users are used to? FLEX-1 … FLEX-12, T-25 … T-27.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { inline, mounting, pod, signal } from '../../../test/plugins/bench.ts'
+import { createModelBench, root } from '../../../test/plugins/model-bench.ts'
+import type { ModelBench } from '../../../test/plugins/model-bench.ts'
+import { podUid } from '../../api/names.ts'
+import type { CommandResult } from '../../host/host.ts'
+import { silentLog } from '../../telemetry/log.ts'
+import { createRegistry } from '../../volume/registry.ts'
+import { probeFlexDrivers } from '../index.ts'
+import { startDriver } from './driver-call.ts'
+import { flexPlugin } from './plugin.ts'
+
+const directory = '/opt/flex'
+const program = `${directory}/acme~disk/disk`
+type Answer = object | ((words: readonly string[]) => Promise<object> | object)
+
+/** Installs a driver whose answers are given by command; others are "Not supported" (with exit code 1). */
+async function install(
+  bench: ModelBench,
+  answers: Readonly<Record<string, Answer>>,
+  path = program,
+): Promise<string[]> {
+  const calls: string[] = []
+  bench.host.programs.set(path, async ({ argv }): Promise<CommandResult> => {
+    const [, command = '', ...words] = argv
+    calls.push([command, ...words].join(' '))
+    const answer = answers[command] ?? (command === 'init' ? { status: 'Success' } : undefined)
+    if (answer === undefined) return { exitCode: 1, stdout: '{"status":"Not supported"}', stderr: 'noise' }
+    const given = typeof answer === 'function' ? await answer(words) : answer
+    return { exitCode: 0, stdout: JSON.stringify(given), stderr: 'noise on stderr' }
+  })
+  await bench.host.files.mkdirAll(path.slice(0, path.lastIndexOf('/')), 0o755, signal)
+  await bench.host.files.writeFile(path, '#!', { mode: 0o755 }, signal)
+  return calls
+}
+
+const start = (bench: ModelBench) => startDriver(bench.host, { name: 'acme/disk', executable: program }, signal)
+const spec = inline({ flexVolume: { driver: 'acme/disk', fsType: 'ext4', options: { own: '1' } } })
+
+test('T-25, FLEX-4: a capability in the answer overrides only itself', async () => {
+  const bench = await createModelBench()
+  await install(bench, { init: { Status: 'Success', Capabilities: { ATTACH: false } } })
+  const { capabilities } = await start(bench)
+  assert.deepEqual(capabilities, {
+    attach: false,
+    selinuxRelabel: true,
+    supportsMetrics: false,
+    fsGroup: true,
+    requiresFSResize: true,
+  })
+  await bench.close()
+})
+
+test('T-26, FLEX-5: what is not supported is asked once; failures, bad output and driver bugs are told', async () => {
+  const bench = await createModelBench()
+  const calls = await install(bench, { attach: { status: 'Failure', message: 'no disk' } })
+  const driver = await start(bench)
+  assert.equal(await driver.call('mount', ['/x', '{}'], signal), undefined)
+  assert.equal(await driver.call('mount', ['/x', '{}'], signal), undefined)
+  assert.deepEqual(calls, ['init', 'mount /x {}'])
+  await assert.rejects(driver.call('attach', ['{}', 'n'], signal), /status: Failure, reason: no disk/)
+  bench.host.programs.set(program, () => ({ exitCode: 1, stdout: '{"status":"Success"}', stderr: '' }))
+  await assert.rejects(driver.call('detach', ['v', 'n'], signal), /driver bug/)
+  bench.host.programs.set(program, () => ({ exitCode: 0, stdout: 'hello', stderr: '' }))
+  await assert.rejects(driver.call('detach', ['v', 'n'], signal), { code: 'DriverOutput', effect: 'unknown' })
+  await bench.close()
+})
+
+test('FLEX-6 … FLEX-10: mount is told everything, secrets included; other commands less', async () => {
+  const bench = await createModelBench()
+  const told: Record<string, string>[] = []
+  await install(bench, {
+    init: { status: 'Success', capabilities: { attach: false } },
+    mount: async ([target = '', json = '']) => {
+      told.push(JSON.parse(json) as Record<string, string>)
+      await bench.host.mounts.mount({ source: 'tmpfs', target, type: 'tmpfs', options: [] }, signal)
+      return { status: 'Success' }
+    },
+    unmount: async ([target = '']) => {
+      await bench.host.mounts.unmount(target, {}, signal)
+      return { status: 'Success' }
+    },
+  })
+  const data = { key: Buffer.from('hush').toString('base64') }
+  await bench.client.create('Secret', {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 's', namespace: 'default' },
+    type: 'acme/disk',
+    data,
+  })
+  const withSecret = inline({
+    flexVolume: { driver: 'acme/disk', secretRef: { name: 's' }, options: { 'kubernetes.io/fsType': 'mine' } },
+  })
+  const plugin = flexPlugin(await start(bench)).node(bench.deps)
+  const target = `${root}/pods/uid-1/volumes/acme~disk/v`
+  const request = {
+    spec: withSecret,
+    pod: pod(),
+    target,
+    ownership: { fsGroup: 5 },
+    foundOnDisk: false,
+    remount: false,
+    notify: () => undefined,
+  }
+  await plugin.mount(request, signal)
+  await plugin.mount(request, signal)
+  assert.deepEqual(told, [
+    {
+      'kubernetes.io/fsType': 'mine',
+      'kubernetes.io/readwrite': 'rw',
+      'kubernetes.io/pvOrVolumeName': 'v',
+      'kubernetes.io/pod.name': 'p',
+      'kubernetes.io/pod.namespace': 'default',
+      'kubernetes.io/pod.uid': 'uid-1',
+      'kubernetes.io/serviceAccount.name': '',
+      'kubernetes.io/mounterArgs.FsGroup': '5',
+      'kubernetes.io/fsGroup': '5',
+      'kubernetes.io/secret/key': data.key,
+    },
+  ])
+  assert.equal((await bench.host.files.stat(target, signal)).gid, 5)
+  assert.equal(plugin.device?.(withSecret), undefined)
+  await plugin.unmount({ volumeName: 'v', pod: podUid('uid-1'), target }, signal)
+  await plugin.unmount({ volumeName: 'v', pod: podUid('uid-1'), target }, signal)
+  assert.equal(await bench.host.files.exists(target, signal), false)
+  await bench.close()
+})
+
+test('FLEX-8: without the driver’s help the usual actions are done: format, mount, bind', async () => {
+  const bench = await createModelBench()
+  bench.host.addDisk('/dev/sdf')
+  await install(bench, {})
+  const plugin = flexPlugin(await start(bench)).node(bench.deps)
+  const device = plugin.device?.(spec)
+  assert.ok(device)
+  const path = device.path(spec)
+  assert.equal(path, `${root}/plugins/kubernetes.io/flexvolume/acme/disk/mounts/v`)
+  const devicePath = (await device.waitForAttach?.({ spec, devicePath: '/dev/sdf', pod: pod() }, signal)) ?? ''
+  await device.mount({ spec, pod: pod(), devicePath, path }, signal)
+  const target = `${root}/pods/uid-1/volumes/acme~disk/v`
+  await plugin.mount(
+    { spec, pod: pod(), target, ownership: {}, foundOnDisk: false, remount: false, notify: () => undefined },
+    signal,
+  )
+  assert.equal((await bench.host.mounts.info(target, signal)).source, '/dev/sdf')
+  await plugin.unmount({ volumeName: 'v', pod: podUid('uid-1'), target }, signal)
+  await device.unmount({ path }, signal)
+  assert.equal((await bench.host.mounts.list(signal)).length, 1)
+  await bench.close()
+})
+
+test('T-27, FLEX-2: drivers appear and vanish while we run; a broken one hides no good one', async () => {
+  const bench = await createModelBench()
+  const registry = createRegistry(bench.registry().all())
+  await using prober = await probeFlexDrivers({ ...bench.deps, directory, log: silentLog }, registry, signal)
+  assert.throws(() => registry.find(spec), /no volume plugin matched/)
+  bench.host.programs.set(`${directory}/bad~one/one`, () => ({ exitCode: 1, stdout: '', stderr: '' }))
+  await bench.host.files.mkdirAll(`${directory}/bad~one`, 0o755, signal)
+  await bench.host.files.writeFile(`${directory}/bad~one/one`, '', { mode: 0o755 }, signal)
+  await install(bench, {})
+  await install(bench, {}, `${directory}/.hidden~x/x`)
+  await prober.probe()
+  assert.equal(registry.find(spec).name, 'acme/disk')
+  assert.equal(mounting({ ...bench, registry: () => registry }, spec).plugin.name, 'acme/disk')
+  assert.deepEqual(
+    registry
+      .all()
+      .filter(({ name }) => !name.startsWith('kubernetes.io/'))
+      .map(({ name }) => name),
+    ['acme/disk'],
+  )
+  await bench.host.files.unlink(program, signal)
+  await prober.probe()
+  assert.throws(() => registry.find(spec), /no volume plugin matched/)
+  await install(bench, {})
+  await prober.probe()
+  assert.equal(registry.find(spec).name, 'acme/disk')
+  await bench.host.files.removeTree(directory, signal)
+  await prober.probe()
+  assert.throws(() => registry.find(spec), /no volume plugin matched/)
+  await bench.close()
+})

@@ -1,0 +1,175 @@
+// Does a node log in, share sessions and log out as it should? ISCSI-1 … ISCSI-10, against a stand-in for iscsiadm and sysfs:
+// there is no iSCSI hardware on our machines.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { inTime, mounting, pod, signal } from '../../../test/plugins/bench.ts'
+import { FakeIscsi } from '../../../test/plugins/fake-iscsi.ts'
+import { createModelBench, root } from '../../../test/plugins/model-bench.ts'
+import type { ModelBench } from '../../../test/plugins/model-bench.ts'
+import { persistent } from '../../../test/plugins/volumes.ts'
+import { createDisk } from '../../host/model/disks.ts'
+import type { DeviceMounter } from '../../volume/plugin.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+import { parseConfig } from './saved-config.ts'
+import { devicePathOf, parseDirectory, targetOf } from './target.ts'
+
+const iqn = 'iqn.2026-01.dev.hawser:disk'
+const base64 = (text: string): string => Buffer.from(text).toString('base64')
+const iscsi = (more: object = {}) => persistent({ iscsi: { targetPortal: '10.0.0.1', iqn, lun: 0, ...more } })
+
+function deviceOf(bench: ModelBench, spec: VolumeSpec): DeviceMounter {
+  const device = bench.registry().find(spec).plugin.device?.(spec)
+  assert.ok(device)
+  return device
+}
+
+test('ISCSI-1 … ISCSI-3: names of portals, interfaces, devices and directories', () => {
+  const plain = targetOf(iscsi({ portals: ['10.0.0.2:3261', '10.0.0.1:3260'] }))
+  assert.deepEqual([plain.portals, plain.interface], [['10.0.0.1:3260', '10.0.0.2:3261'], 'default'])
+  assert.equal(targetOf(iscsi({ initiatorName: 'iqn.x' })).interface, '10.0.0.1:3260:pv')
+  assert.equal(targetOf(iscsi({ targetPortal: '[fe80::1]' })).portals[0], '[fe80::1]:3260')
+  assert.equal(devicePathOf('/dev', '10.0.0.1:3260', plain), `/dev/disk/by-path/ip-10.0.0.1:3260-iscsi-${iqn}-lun-0`)
+  const parsed = parseDirectory(`/x/iface-default/10.0.0.1:3260-${iqn}-lun-7`)
+  assert.deepEqual([parsed?.portals, parsed?.iqn, parsed?.lun], [['10.0.0.1:3260'], iqn, '7'])
+  assert.equal(parseDirectory('/x/y/z'), undefined)
+})
+
+test('ISCSI-4, ISCSI-5: login, metadata without secrets, mount; then everything is undone', async () => {
+  const bench = await createModelBench()
+  const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
+  const spec = iscsi()
+  const device = deviceOf(bench, spec)
+  const { request } = mounting(bench, spec)
+  const path = device.path(spec)
+  assert.equal(path, `${root}/plugins/kubernetes.io/iscsi/iface-default/10.0.0.1:3260-${iqn}-lun-0`)
+  const devicePath = (await device.waitForAttach?.({ spec, devicePath: '', pod: request.pod }, signal)) ?? ''
+  assert.equal(devicePath, fake.linkOf('10.0.0.1:3260'))
+  const prefix = '-m discoverydb -t sendtargets -p 10.0.0.1:3260 -I default'
+  const node = `-m node -p 10.0.0.1:3260 -T ${iqn} -I default`
+  assert.deepEqual(fake.calls, [
+    `${prefix} -o new`,
+    `${prefix} --discover`,
+    `${node} -o update -n node.session.scan -v manual`,
+    `${node} --login`,
+    `${node} -o update -n node.startup -v manual`,
+  ])
+  assert.equal(await bench.host.files.readText('/sys/class/scsi_host/host3/scan', signal), '0 0 0')
+  fake.calls.length = 0
+  await device.waitForAttach?.({ spec, devicePath: '', pod: request.pod }, signal)
+  assert.deepEqual(fake.calls, [], 'a session that exists is used')
+  await device.mount({ spec, pod: request.pod, devicePath, path }, signal)
+  assert.equal(await bench.host.mounts.isMountPoint(path, signal), true)
+  await device.unmount({ path }, signal)
+  assert.deepEqual(fake.calls, [`${node} --logout`, `${node} -o delete`])
+  assert.equal(await bench.host.files.exists(path, signal), false)
+  await bench.close()
+})
+
+test('ISCSI-8: the session stays while another disk of the target is used here', async () => {
+  const bench = await createModelBench()
+  const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
+  const spec = iscsi()
+  const device = deviceOf(bench, spec)
+  const path = device.path(spec)
+  const devicePath = (await device.waitForAttach?.({ spec, devicePath: '', pod: pod() }, signal)) ?? ''
+  await device.mount({ spec, pod: pod(), devicePath, path }, signal)
+  await bench.host.files.mkdirAll(path.replace(/lun-0$/, 'lun-1'), 0o750, signal)
+  fake.calls.length = 0
+  await device.unmount({ path }, signal)
+  assert.deepEqual(fake.calls, [])
+  assert.equal(await bench.host.files.readText('/sys/block/sda/device/delete', signal), '1')
+  await bench.close()
+})
+
+test('ISCSI-7: CHAP comes from the secret; passwords are told to iscsiadm only and never shown', async () => {
+  const bench = await createModelBench()
+  const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
+  const data = {
+    'node.session.auth.username': base64('user'),
+    'node.session.auth.password': base64('hunter2'),
+    other: base64('x'),
+  }
+  await bench.client.create('Secret', {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name: 'chap', namespace: 'default' },
+    data,
+  })
+  const spec = iscsi({ chapAuthSession: true, secretRef: { name: 'chap' } })
+  const device = deviceOf(bench, spec)
+  await device.waitForAttach?.({ spec, devicePath: '', pod: pod() }, signal)
+  const updates = fake.calls.filter((call) => call.includes('auth')).map((call) => call.slice(call.indexOf('-n ')))
+  assert.deepEqual(updates, [
+    '-n node.session.auth.authmethod -v CHAP',
+    '-n node.session.auth.username -v user',
+    '-n node.session.auth.password -v hunter2',
+  ])
+  bench.host.programs.set('iscsiadm', ({ argv }) => ({
+    exitCode: argv.includes('hunter2') ? 6 : 0,
+    stdout: '',
+    stderr: argv.join(' '),
+  }))
+  const other = iscsi({ targetPortal: '10.0.0.9', chapAuthSession: true, secretRef: { name: 'chap' } })
+  const error = await deviceOf(bench, other)
+    .waitForAttach?.({ spec: other, devicePath: '', pod: pod() }, signal)
+    .catch((caught: unknown) => caught)
+  assert.match(String(error), /node\.session\.auth\.password/)
+  assert.doesNotMatch(String(error), /hunter2/)
+  const missing = iscsi({ chapAuthSession: true, secretRef: { name: 'none' } })
+  await assert.rejects(
+    deviceOf(bench, missing).waitForAttach?.({ spec: missing, devicePath: '', pod: pod() }, signal) ??
+      Promise.resolve(),
+    { effect: 'untried' },
+  )
+  await bench.close()
+})
+
+test('ISCSI-2: an initiator name makes an interface of its own, deleted again at the end', async () => {
+  const bench = await createModelBench()
+  const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
+  const spec = iscsi({ initiatorName: 'iqn.2026-01.me' })
+  const device = deviceOf(bench, spec)
+  const path = device.path(spec)
+  const devicePath = (await device.waitForAttach?.({ spec, devicePath: '', pod: pod() }, signal)) ?? ''
+  const face = '-m iface -I 10.0.0.1:3260:pv'
+  assert.deepEqual(fake.calls.slice(0, 4), [
+    '-m iface -I default -o show',
+    `${face} -o new`,
+    `${face} -o update -n iface.transport_name -v tcp`,
+    `${face} -o update -n iface.initiatorname -v iqn.2026-01.me`,
+  ])
+  await device.mount({ spec, pod: pod(), devicePath, path }, signal)
+  await device.unmount({ path }, signal)
+  assert.equal(fake.calls.at(-1), `${face} -o delete`)
+  await bench.close()
+})
+
+test('ISCSI-6: a portal that does not answer is no reason to fail while another does', async () => {
+  const bench = await createModelBench()
+  const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
+  const run = bench.host.programs.get('iscsiadm')
+  assert.ok(run)
+  bench.host.programs.set('iscsiadm', (command, own) =>
+    command.argv.includes('10.0.0.2:3260') ? { exitCode: 8, stdout: '', stderr: 'no answer' } : run(command, own),
+  )
+  const spec = iscsi({ portals: ['10.0.0.2'] })
+  const found = inTime(
+    bench.clock,
+    deviceOf(bench, spec).waitForAttach?.({ spec, devicePath: '', pod: pod() }, signal) ?? Promise.resolve(''),
+  )
+  assert.equal(await found, fake.linkOf('10.0.0.1:3260'))
+  bench.host.programs.set('iscsiadm', () => ({ exitCode: 8, stdout: '', stderr: 'no answer' }))
+  const dead = iscsi({ targetPortal: '10.0.0.3' })
+  await assert.rejects(
+    deviceOf(bench, dead).waitForAttach?.({ spec: dead, devicePath: '', pod: pod() }, signal) ?? Promise.resolve(),
+    { code: 'LoginFailed', effect: 'none' },
+  )
+  await bench.close()
+})
+
+test('WART-6: damaged metadata is an error, not a guess', () => {
+  assert.throws(() => parseConfig('', '/x'), { code: 'MetadataBroken' })
+  assert.throws(() => parseConfig('{"Portals":[]}', '/x'), { code: 'MetadataBroken' })
+  assert.equal(parseConfig(`{"Portals":["p"],"Iqn":"i","Lun":"3"}`, '/x').lun, '3')
+})
