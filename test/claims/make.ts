@@ -82,7 +82,7 @@ export function volume(wishes: VolumeWishes = {}): PersistentVolume {
       volumeMode: 'Filesystem',
       persistentVolumeReclaimPolicy: wishes.policy ?? 'Retain',
       ...(wishes.claimRef === undefined ? {} : { claimRef: { namespace: 'ns', ...wishes.claimRef } }),
-      ...(wishes.spec?.local || wishes.spec?.nfs || wishes.spec?.csi ? {} : { hostPath: { path: `/tmp/${name}` } }),
+      ...(hasSource(wishes.spec) ? {} : { hostPath: { path: `/tmp/${name}` } }),
       ...wishes.spec,
     },
     status: { phase: wishes.phase ?? 'Available' },
@@ -151,4 +151,9 @@ export function node(name: string, labels: Readonly<Record<string, string>> = {}
     status: {},
     ...rest,
   }
+}
+
+function hasSource(spec: Partial<PersistentVolume['spec']> | undefined): boolean {
+  const kinds = ['local', 'nfs', 'csi', 'flexVolume', 'awsElasticBlockStore'] as const
+  return kinds.some((kind) => spec?.[kind] !== undefined)
 }

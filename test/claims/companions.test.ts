@@ -1,0 +1,355 @@
+// Protection, ephemeral claims and expansion: do they keep what is in use, make what is missing, grow what may grow?
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { pluginName } from '../../src/api/names.ts'
+import { serviceUnavailable } from '../../src/api/status-error.ts'
+import type { PersistentVolumeClaim, Pod } from '../../src/api/types.ts'
+import type { CallInfo } from '../../src/client/in-process.ts'
+import { createEphemeralController } from '../../src/controllers/ephemeral/controller.ts'
+import { createExpansionController } from '../../src/controllers/expansion/controller.ts'
+import { createProtectionController } from '../../src/controllers/protection/controller.ts'
+import type { ClusterPlugin } from '../../src/volume/plugin.ts'
+import { createRegistry } from '../../src/volume/registry.ts'
+import { createBench } from './harness.ts'
+import { claim, pod, volume } from './make.ts'
+
+const guard = 'kubernetes.io/pvc-protection'
+
+function protection(faults?: { before?: (call: CallInfo) => void }, unusedCondition = false) {
+  const bench = createBench()
+  const run = bench.run((deps) => [createProtectionController({ ...deps, options: { unusedCondition } })], faults)
+  return { ...bench, run, claimNow: () => bench.server.peek('PersistentVolumeClaim', 'ns/c') }
+}
+
+test('PCP-1 PVP-1 API-10: a finalizer that somebody took off comes back', async () => {
+  const { server, run, claimNow } = protection()
+  const made = await server.create('PersistentVolumeClaim', claim())
+  const other = await server.create('PersistentVolume', volume())
+  await run.settle()
+  await server.update('PersistentVolumeClaim', { ...made, metadata: { ...made.metadata, finalizers: [] } })
+  await server.update('PersistentVolume', { ...other, metadata: { ...other.metadata, finalizers: [] } })
+  await run.settle()
+  assert.deepEqual(claimNow()?.metadata.finalizers, [guard])
+  assert.deepEqual(server.peek('PersistentVolume', 'v')?.metadata.finalizers, ['kubernetes.io/pv-protection'])
+  await run.stop()
+})
+
+const users: readonly [string, Pod, boolean][] = [
+  ['a running pod', pod('p', { claims: ['c'], node: 'n' }), true],
+  [
+    'T-55: a finished pod, until its object is gone',
+    pod('p', { claims: ['c'], node: 'n', status: { phase: 'Succeeded' } }),
+    true,
+  ],
+  ['T-55: not a pod without a node', pod('p', { claims: ['c'] }), false],
+  [
+    'T-55 EPH-5: not a pod whose ephemeral claim is another’s',
+    pod('c', { node: 'n', spec: { volumes: [{ name: 'x', ephemeral: {} }] } }),
+    false,
+  ],
+]
+for (const [name, user, keeps] of users) {
+  test(`PCP-2 I-8 T-55: ${name} ${keeps ? 'keeps' : 'does not keep'} the claim`, async () => {
+    const { server, run, claimNow } = protection()
+    await server.create('Pod', user)
+    await server.create('PersistentVolumeClaim', claim())
+    await run.settle()
+    await server.remove('PersistentVolumeClaim', { namespace: 'ns', name: 'c' })
+    await run.settle()
+    assert.equal(claimNow() !== undefined, keeps)
+    if (keeps) {
+      assert.equal(run.waiting().get('PersistentVolumeClaim/ns/c')?.[0]?.reason, 'protectedByPods')
+      await server.remove('Pod', { namespace: 'ns', name: user.metadata.name })
+      await run.settle()
+      assert.equal(claimNow(), undefined)
+    }
+    await run.stop()
+  })
+}
+
+test('PCP-3 T-55 W-30: a pod that only the server knows keeps the claim', async () => {
+  const { server, run, claimNow } = protection({
+    before({ verb, kind }) {
+      if (verb === 'watch' && kind === 'Pod') throw serviceUnavailable('cut off')
+    },
+  })
+  await server.create('PersistentVolumeClaim', claim())
+  await run.settle()
+  await server.create('Pod', pod('p', { claims: ['c'], node: 'n' }))
+  await server.remove('PersistentVolumeClaim', { namespace: 'ns', name: 'c' })
+  await run.settle()
+  assert.deepEqual(claimNow()?.metadata.finalizers, [guard])
+  await run.stop()
+})
+
+test('PCP-3 T-55: a failed list keeps the claim, and is tried again', async () => {
+  let refusals = 0
+  const { server, run, claimNow, clock } = protection({
+    before({ verb, kind }) {
+      if (verb === 'list' && kind === 'Pod' && refusals-- > 0) throw serviceUnavailable('not now')
+    },
+  })
+  await server.create('PersistentVolumeClaim', claim())
+  await run.settle()
+  refusals = 2
+  await server.remove('PersistentVolumeClaim', { namespace: 'ns', name: 'c' })
+  await run.settle()
+  assert.notEqual(claimNow(), undefined)
+  await clock.advance(50)
+  assert.equal(claimNow(), undefined)
+  await run.stop()
+})
+
+test('PCP-4 T-55 W-15: a pod deleted and created anew releases what only the old one used', async () => {
+  const { server, run, claimNow } = protection()
+  await server.create('PersistentVolumeClaim', claim())
+  await server.create('Pod', pod('p', { claims: ['c'], node: 'n' }))
+  await run.settle()
+  await server.remove('PersistentVolumeClaim', { namespace: 'ns', name: 'c' })
+  await run.settle()
+  await server.remove('Pod', { namespace: 'ns', name: 'p' })
+  await server.create('Pod', pod('p', { node: 'n' }))
+  await run.settle()
+  assert.equal(claimNow(), undefined)
+  await run.stop()
+})
+
+test('PVP-2 PVP-3 I-8 REC-10: a terminating volume stays while it is bound, and goes when it is not', async () => {
+  const { server, run } = protection()
+  const made = await server.create('PersistentVolume', volume())
+  await server.update('PersistentVolume', { ...made, status: { phase: 'Bound' } }, { subresource: 'status' })
+  await server.remove('PersistentVolume', { name: 'v' })
+  await run.settle()
+  const kept = server.peek('PersistentVolume', 'v')!
+  assert.equal(run.waiting().get('PersistentVolume/v')?.[0]?.rule, 'PVP-2')
+  await server.update('PersistentVolume', { ...kept, status: { phase: 'Released' } }, { subresource: 'status' })
+  await run.settle()
+  assert.equal(server.peek('PersistentVolume', 'v'), undefined)
+  await run.stop()
+})
+
+test('VCP-1 VCP-2 T-59: an attributes class stays while spec, status or a running change names it', async () => {
+  const { server, run } = protection()
+  await server.create('VolumeAttributesClass', { metadata: { name: 'fast' }, driverName: 'd' })
+  await run.settle()
+  assert.deepEqual(server.peek('VolumeAttributesClass', 'fast')?.metadata.finalizers, ['kubernetes.io/vac-protection'])
+  const made = await server.create('PersistentVolumeClaim', claim())
+  const named = await server.update(
+    'PersistentVolumeClaim',
+    { ...made, status: { currentVolumeAttributesClassName: 'fast' } },
+    { subresource: 'status' },
+  )
+  await server.remove('VolumeAttributesClass', { name: 'fast' })
+  await run.settle()
+  const changing = { modifyVolumeStatus: { targetVolumeAttributesClassName: 'fast', status: 'InProgress' as const } }
+  const last = await server.update('PersistentVolumeClaim', { ...named, status: changing }, { subresource: 'status' })
+  await run.settle()
+  assert.notEqual(server.peek('VolumeAttributesClass', 'fast'), undefined)
+  await server.update('PersistentVolumeClaim', { ...last, status: {} }, { subresource: 'status' })
+  await run.settle()
+  assert.equal(server.peek('VolumeAttributesClass', 'fast'), undefined)
+  await run.stop()
+})
+
+test('PCP-5 PCP-6 T-56: Unused follows the pods of a bound claim, and of no other', async () => {
+  const { server, run, claimNow } = protection(undefined, true)
+  const made = await server.create('PersistentVolumeClaim', claim())
+  await run.settle()
+  assert.equal(claimNow()?.status?.conditions, undefined)
+  await server.update('PersistentVolumeClaim', { ...made, status: { phase: 'Bound' } }, { subresource: 'status' })
+  const seen: string[] = []
+  const look = async () => {
+    await run.settle()
+    const [condition] = claimNow()?.status?.conditions ?? []
+    seen.push(`${condition?.status} ${condition?.reason}`)
+  }
+  await look()
+  const using = await server.create('Pod', pod('p', { claims: ['c'] }))
+  await look()
+  await server.update('Pod', { ...using, status: { phase: 'Succeeded' } }, { subresource: 'status' })
+  await look()
+  assert.deepEqual(seen, ['True NoPodsUsingPVC', 'False PodUsingPVC', 'True NoPodsUsingPVC'])
+  await run.stop()
+})
+
+const template = {
+  metadata: { labels: { a: 'b' }, annotations: { x: 'y' }, name: '' },
+  spec: { accessModes: ['ReadWriteOnce' as const] },
+}
+const withScratch = (name: string, ...names: string[]) =>
+  pod(name, { spec: { volumes: names.map((each) => ({ name: each, ephemeral: { volumeClaimTemplate: template } })) } })
+
+function ephemeral(faults?: { before?: (call: CallInfo) => void }) {
+  const bench = createBench()
+  return { ...bench, run: bench.run((deps) => [createEphemeralController(deps)], faults) }
+}
+
+test('EPH-1 EPH-2 T-57 MET-6: each ephemeral volume gets its claim, owned by the pod', async () => {
+  const { server, run } = ephemeral()
+  const owner = await server.create('Pod', withScratch('p', 'x', 'y'))
+  await run.settle()
+  assert.deepEqual(
+    server.all('PersistentVolumeClaim').map((each) => each.metadata.name),
+    ['p-x', 'p-y'],
+  )
+  const made = server.peek('PersistentVolumeClaim', 'ns/p-x')
+  const reference = {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    name: 'p',
+    uid: owner.metadata.uid,
+    controller: true,
+    blockOwnerDeletion: true,
+  }
+  assert.deepEqual(
+    [made?.metadata.labels, made?.metadata.annotations, made?.spec, made?.metadata.ownerReferences],
+    [{ a: 'b' }, { x: 'y' }, template.spec, [reference]],
+  )
+  assert.match(await run.metrics.text(), /ephemeral_volume_controller_create_total 2/)
+  await run.stop()
+})
+
+test('EPH-3 T-57: a foreign claim stops the pod’s later volumes, with an event on the pod, until it is gone', async () => {
+  const { server, run, events, clock } = ephemeral()
+  await server.create('PersistentVolumeClaim', claim({ name: 'p-x' }))
+  await server.create('Pod', withScratch('p', 'x', 'y'))
+  await run.settle()
+  assert.equal(server.peek('PersistentVolumeClaim', 'ns/p-y'), undefined)
+  assert.deepEqual(events(), [
+    'Warning FailedBinding Pod/p: ephemeral volume x: PVC ns/p-x was not created for pod ns/p (pod is not owner)',
+  ])
+  const foreign = server.peek('PersistentVolumeClaim', 'ns/p-x')!
+  await server.update('PersistentVolumeClaim', { ...foreign, metadata: { ...foreign.metadata, finalizers: [] } })
+  await server.remove('PersistentVolumeClaim', { namespace: 'ns', name: 'p-x' })
+  await clock.advance(1_000)
+  assert.equal(server.all('PersistentVolumeClaim').length, 2)
+  await run.stop()
+})
+
+test('EPH-4 EPH-1 MET-6 T-57: a refused claim is told and counted; a terminating pod gets nothing', async () => {
+  const { server, run, events } = ephemeral({
+    before({ verb, kind }) {
+      if (verb === 'create' && kind === 'PersistentVolumeClaim') throw serviceUnavailable('quota')
+    },
+  })
+  await server.create('Pod', {
+    ...withScratch('gone', 'x'),
+    metadata: { ...pod('gone').metadata, deletionTimestamp: '2026-01-01T00:00:00Z' },
+  })
+  await server.create('Pod', withScratch('p', 'x'))
+  await run.settle()
+  assert.deepEqual([...new Set(events())], ['Warning FailedBinding Pod/p: ephemeral volume x: create PVC p-x: quota'])
+  assert.match(await run.metrics.text(), /ephemeral_volume_controller_create_failures_total [1-9]/)
+  await run.stop()
+})
+
+function expansion(plugin?: ClusterPlugin) {
+  const bench = createBench()
+  const registered = {
+    name: pluginName('kubernetes.io/disk'),
+    traits: { mountOptions: false, remountOnPodUpdate: false },
+    volumeName: () => 'x',
+    supports: (spec: { source: { kind: string } }) => spec.source.kind === 'flexVolume',
+    plugin: plugin ?? {},
+  }
+  const plugins = createRegistry<ClusterPlugin>([registered])
+  const run = bench.run((deps) => [createExpansionController({ ...deps, plugins })])
+  const pair = async (spec: Parameters<typeof volume>[0] = {}, status: PersistentVolumeClaim['status'] = {}) => {
+    const made = await bench.server.create('PersistentVolumeClaim', claim({ volumeName: 'v', request: '2Gi' }))
+    await bench.server.create('PersistentVolume', volume({ claimRef: { name: 'c', uid: made.metadata.uid! }, ...spec }))
+    const bound = { phase: 'Bound' as const, capacity: { storage: '1Gi' }, ...status }
+    await bench.server.update('PersistentVolumeClaim', { ...made, status: bound }, { subresource: 'status' })
+    await run.settle()
+  }
+  return { ...bench, run, pair, claimNow: () => bench.server.peek('PersistentVolumeClaim', 'ns/c') }
+}
+
+test('EXP-1 EXP-4: a larger request on a CSI volume is announced once and left to the external resizer', async () => {
+  const { pair, run, events } = expansion()
+  await pair({ spec: { csi: { driver: 'd', volumeHandle: 'h' } } })
+  assert.deepEqual(events(), [
+    'Normal ExternalExpanding PersistentVolumeClaim/c: waiting for an external controller to expand this PVC',
+  ])
+  assert.equal(run.waiting().get('PersistentVolumeClaim/ns/c')?.[0]?.reason, 'externalResizer')
+  await run.stop()
+})
+
+test('EXP-2: nothing happens when the claim has what it asks for', async () => {
+  const { pair, run, events } = expansion()
+  await pair({}, { capacity: { storage: '2Gi' } })
+  assert.deepEqual(events(), [])
+  await run.stop()
+})
+
+test('EXP-3: a migrated volume names its resizer', async () => {
+  const { pair, run, events, claimNow } = expansion()
+  await pair({ spec: { awsElasticBlockStore: { volumeID: 'x' } } })
+  assert.equal(claimNow()?.metadata.annotations?.['volume.kubernetes.io/storage-resizer'], 'ebs.csi.aws.com')
+  assert.match(
+    events().join(),
+    /CSI migration enabled for kubernetes.io\/aws-ebs; waiting for external resizer to expand the pvc/,
+  )
+  await run.stop()
+})
+
+test('EXP-5 EXP-6 I-9: our plugin grows the volume; the volume is written before the claim; the node finishes', async () => {
+  const { pair, run, claimNow, server, events } = expansion({
+    expand: async ({ newBytes }) => newBytes,
+    requiresResize: () => true,
+  })
+  await pair({ spec: { flexVolume: { driver: 'x' } } })
+  const grown = server.peek('PersistentVolume', 'v')
+  assert.deepEqual(
+    [grown?.spec.capacity, grown?.metadata.annotations],
+    [{ storage: '2Gi' }, { 'volume.alpha.kubernetes.io/pre-resize-capacity': '1Gi' }],
+  )
+  const { status } = claimNow()!
+  assert.deepEqual(
+    [
+      status?.capacity,
+      status?.allocatedResources,
+      status?.allocatedResourceStatuses,
+      status?.conditions?.map(({ type }) => type),
+    ],
+    [{ storage: '1Gi' }, { storage: '2Gi' }, { storage: 'NodeResizePending' }, ['Resizing', 'FileSystemResizePending']],
+  )
+  const order = server.writes.filter((write) => /v$|status$/.test(write)).slice(-3)
+  assert.deepEqual(order, [
+    'update PersistentVolumeClaim/ns/c/status',
+    'patch PersistentVolume/v',
+    'update PersistentVolumeClaim/ns/c/status',
+  ])
+  assert.match(events().join(), /VolumeResizeSuccessful .*ExpandVolume succeeded for volume ns\/c/)
+  // The node is done: capacity reached, so the controller tidies up.
+  const { allocatedResourceStatuses: _gone, conditions: _none, ...rest } = status!
+  await server.update(
+    'PersistentVolumeClaim',
+    { ...claimNow()!, status: { ...rest, capacity: { storage: '2Gi' } } },
+    { subresource: 'status' },
+  )
+  await run.settle()
+  assert.equal(
+    server.peek('PersistentVolume', 'v')?.metadata.annotations?.['volume.alpha.kubernetes.io/pre-resize-capacity'],
+    undefined,
+  )
+  await run.stop()
+})
+
+test('EXP-5 EXP-7: without a node step the claim is finished at once; a failure is told and tried again', async () => {
+  let failures = 1
+  const expand = async ({ newBytes }: { newBytes: bigint }) => {
+    if (failures-- > 0) throw new Error('no space')
+    return newBytes
+  }
+  const { pair, run, claimNow, events, clock } = expansion({ expand, requiresResize: () => false })
+  await pair({ spec: { flexVolume: { driver: 'x' } } })
+  assert.equal(claimNow()?.status?.allocatedResourceStatuses?.['storage'], 'ControllerResizeInProgress')
+  await clock.advance(10)
+  const { status } = claimNow()!
+  assert.deepEqual(
+    [status?.capacity, status?.allocatedResources, status?.allocatedResourceStatuses, status?.conditions],
+    [{ storage: '2Gi' }, { storage: '2Gi' }, undefined, undefined],
+  )
+  assert.match(events().join('\n'), /Warning VolumeResizeFailed .*no space\n/)
+  await run.stop()
+})
