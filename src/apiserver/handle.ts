@@ -51,6 +51,8 @@ export interface HandlerDeps extends DocumentDeps {
   readonly podLogs: PodLogs | undefined
   /** Requests other than watches served at the same time; more are told to come back. */
   readonly concurrency: number
+  /** Streams (watches, logs) open at the same time; more are told to come back. */
+  readonly streams: number
   /** Counts a finished request. */
   readonly observe?: (verb: string, resource: string, code: number, seconds: number) => void
 }
@@ -64,6 +66,17 @@ export function createApiHandler(deps: HandlerDeps): ApiHandler {
   const lines = createWatchLines()
   const verbs = { context: deps.context, tokens: deps.tokens, lines, podLogs: deps.podLogs }
   let active = 0
+  let streams = 0
+
+  /** Counts a stream until its reader is done with it. */
+  async function* counted(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+    streams++
+    try {
+      yield* body
+    } finally {
+      streams--
+    }
+  }
 
   async function answer(call: HttpCall, where: Route): Promise<ApiResponse> {
     switch (where.kind) {
@@ -91,13 +104,14 @@ export function createApiHandler(deps: HandlerDeps): ApiHandler {
     const where = route(request.path)
     const call: HttpCall = { ...request, user: request.user ?? anonymous, warn: (text) => warnings.push(text) }
     let response: ApiResponse
-    if (active >= deps.concurrency && !isLong(where, call)) {
+    if (isLong(where, call) ? streams >= deps.streams : active >= deps.concurrency) {
       response = errorResponse(tooManyRequests('please try again later.', 1))
     } else {
       active++
       try {
         checkKnown(request, where)
         response = await answer(call, where)
+        if (!(response.body instanceof Uint8Array)) response = { ...response, body: counted(response.body) }
       } catch (error) {
         if (!(error instanceof StatusError)) deps.log.error('api request failed', { path: request.path, error })
         response = errorResponse(error instanceof StatusError ? error : internalError('see the server log', error))

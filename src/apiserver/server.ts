@@ -42,6 +42,7 @@ type Outgoing = ServerResponse | Http2ServerResponse
 
 const gzipAbove = 128 * 1024
 const drainTimeoutMs = 30_000
+const bodyTimeoutMs = 60_000
 const closeTimeoutMs = 2_000
 const compress = promisify(gzip)
 
@@ -172,14 +173,20 @@ function rawPath(url: string): string {
   return end < 0 ? url : url.slice(0, end)
 }
 
+/** Undefined when the body is too large; fails when it does not arrive in time. */
 async function readBody(incoming: Incoming): Promise<Buffer | undefined> {
   if (incoming.method === 'GET' || incoming.method === 'HEAD') return Buffer.alloc(0)
   const chunks: Buffer[] = []
   let size = 0
-  for await (const chunk of incoming as AsyncIterable<Buffer>) {
-    size += chunk.length
-    if (size > bodyLimit) return undefined
-    chunks.push(chunk)
+  const timer = setTimeout(() => incoming.destroy(new Error('the body did not arrive in time')), bodyTimeoutMs)
+  try {
+    for await (const chunk of incoming as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > bodyLimit) return undefined
+      chunks.push(chunk)
+    }
+  } finally {
+    clearTimeout(timer)
   }
   return chunks.length === 1 ? (chunks[0] ?? Buffer.alloc(0)) : Buffer.concat(chunks)
 }

@@ -31,6 +31,8 @@ export interface ApiServerOptions {
   readonly podLogs?: PodLogs
   /** Requests other than watches served at the same time (default 400). */
   readonly concurrency?: number
+  /** Watches and logs open at the same time (default 10,000). */
+  readonly streams?: number
 }
 
 export interface ApiServer {
@@ -59,6 +61,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     log,
     podLogs: options.podLogs,
     concurrency: options.concurrency ?? 400,
+    streams: options.streams ?? 10_000,
     metrics: options.metrics && (() => options.metrics?.text() ?? Promise.resolve('')),
     notReady: () => (stopped ? ['shutdown'] : []),
     ...(options.metrics === undefined ? {} : { observe: observer(options.metrics) }),

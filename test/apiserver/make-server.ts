@@ -52,7 +52,9 @@ const patchTypes = {
   apply: 'application/apply-patch+yaml',
 } as const
 
-export async function makeServer(options: { readonly history?: HistoryLimits } = {}): Promise<TestServer> {
+export async function makeServer(
+  options: { readonly history?: HistoryLimits; readonly streams?: number } = {},
+): Promise<TestServer> {
   const store = createMemoryStore(options)
   const clock = createVirtualClock()
   const lines: TestServer['lines'] = []
@@ -64,6 +66,7 @@ export async function makeServer(options: { readonly history?: HistoryLimits } =
     log,
     tokens: [{ token: 'admin-token', user: admin }],
     signingKey: new Uint8Array(32).fill(7),
+    ...(options.streams === undefined ? {} : { streams: options.streams }),
   })
   const stop = new AbortController()
   const open = (method: string, path: string, request: Request, signal: AbortSignal) => {

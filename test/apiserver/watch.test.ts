@@ -144,3 +144,17 @@ test('in process: objects are frozen, shared and carry their type', async () => 
   stop.abort()
   assert.equal(await api.remove('ConfigMap', { namespace: 'default', name: 'a' }), undefined)
 })
+
+test('streams are counted: one too many is told to come back, and a closed one makes room', async () => {
+  await using server = await makeServer({ streams: 1 })
+  const watch = await server.watch(`${paths.classes}?watch=1`)
+  const waiting = watch.next()
+  await server.clock.settle()
+  const refused = await server.get(`${paths.classes}?watch=1`)
+  assert.deepEqual([refused.code, refused.headers['retry-after']], [429, '1'])
+  assert.equal((await server.get(paths.classes)).code, 200)
+  watch.stop()
+  assert.equal(await waiting, undefined)
+  const again = await server.watch(`${paths.classes}?watch=1`)
+  again.stop()
+})
