@@ -115,7 +115,7 @@ export function createAgent(deps: AgentDeps): Agent {
       listedAttached: isListedAttached(ownNode.get(node), volume),
     }),
   })
-  const manager = createVolumeManager({ clock, root, registry, desired, actual, populator })
+  const manager = createVolumeManager({ clock, root, registry, desired, actual, populator, reconciler })
   const status = createNodeStatus({
     client,
     clock,

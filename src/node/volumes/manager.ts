@@ -15,6 +15,7 @@ import { usedVolumes } from './claims.ts'
 import type { DesiredVolume, DesiredWorld } from './desired.ts'
 import { indexByPod } from './desired.ts'
 import type { Populator } from './populate.ts'
+import type { Reconciler } from './reconcile.ts'
 
 export interface VolumeManager {
   /** Resolves when every volume of the pod may be used; throws VolumesNotReady otherwise (VM-2 … VM-4). */
@@ -68,13 +69,14 @@ export interface ManagerDeps {
   readonly desired: DesiredWorld
   readonly actual: ActualWorld
   readonly populator: Populator
+  readonly reconciler: Pick<Reconciler, 'isBusy' | 'onQuiet'>
 }
 
 /** C-8 */
 export const waitMs = 123_000
 
 export function createVolumeManager(deps: ManagerDeps): VolumeManager {
-  const { clock, desired, actual, populator } = deps
+  const { clock, desired, actual, populator, reconciler } = deps
   const ofPod = indexByPod(desired)
 
   /** Outer names the pod expects, split by how far each has got. */
@@ -122,6 +124,7 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
       signal.addEventListener('abort', onAbort, { once: true })
       // Only a pod's own mounts can end its wait; what happens to devices cannot.
       stack.use(actual.subscribe((_, event) => ('pod' in event && event.pod === uid ? attempt() : undefined)))
+      stack.use(reconciler.onQuiet((quiet) => (quiet === uid ? attempt() : undefined)))
       stack.use(populator.onChange((changed) => (changed === uid ? attempt() : undefined)))
       attempt()
     })
@@ -148,7 +151,9 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
       }
     },
     async unmounted(pod, signal) {
-      await until(pod, () => (possiblyMounted(pod).length === 0 ? true : undefined), signal)
+      // A mount under way when the pod left is waited for and undone: only then is there nothing.
+      const gone = () => !reconciler.isBusy(pod) && possiblyMounted(pod).length === 0
+      await until(pod, () => (gone() ? true : undefined), signal)
     },
     mountedVolumes(pod) {
       const found = new Map<string, MountedVolume>()

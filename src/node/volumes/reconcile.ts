@@ -27,6 +27,10 @@ export interface Reconciler extends AsyncDisposable {
   readonly waiting: ReadonlyMap<UniqueVolumeName, readonly Waiting[]>
   /** Forgets failures, so that the next try comes at once. */
   retryNow(volume: UniqueVolumeName): void
+  /** Does something run on behalf of this pod? What it makes is not in the actual world yet. */
+  isBusy(pod: PodUid): boolean
+  /** Hears when the last operation on behalf of a pod has ended. */
+  onQuiet(listener: (pod: PodUid) => void): Disposable
   idle(): Promise<void>
 }
 
@@ -47,6 +51,8 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   const stopping = new AbortController()
   /** Mounts under way, so that a wait for a device ends when its pod goes (W-27). */
   const underWay = new Map<string, AbortController>()
+  const busy = new Map<PodUid, number>()
+  const quietListeners = new Set<(pod: PodUid) => void>()
   const podKey = (volume: UniqueVolumeName, pod: PodUid) => `${pod} ${volume}`
 
   const loop = createKeyLoop<UniqueVolumeName>({
@@ -78,6 +84,8 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   const perform = (volume: UniqueVolumeName, before: ActualVolume | undefined, action: NodeAction) => {
     switch (action.kind) {
       case 'forget':
+        // A mount under way would lose its record, and what it mounts would be nobody's (REC-6).
+        if (pending.isPending([volume])) return { kind: 'busy', operation: 'forget' } as const
         actual.apply({ kind: 'forgotten', volume })
         return undefined
       case 'unmountDevice': {
@@ -118,9 +126,17 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     if (answer.kind === 'started') {
       const key = podKey(volume, mount.uid)
       underWay.set(key, abandoned)
-      void answer.finished.then(() => underWay.get(key) === abandoned && underWay.delete(key))
+      busy.set(mount.uid, (busy.get(mount.uid) ?? 0) + 1)
+      void answer.finished.then(() => ended(key, mount.uid, abandoned))
     }
     return answer
+  }
+  const ended = (key: string, pod: PodUid, abandoned: AbortController) => {
+    if (underWay.get(key) === abandoned) underWay.delete(key)
+    const left = (busy.get(pod) ?? 1) - 1
+    if (left > 0) return void busy.set(pod, left)
+    busy.delete(pod)
+    for (const listener of [...quietListeners]) listener(pod)
   }
   const start = <Request>(
     operation: Operation<Request, OperationDeps, ActualEvent>,
@@ -150,6 +166,11 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     retryNow(volume) {
       pending.forget(volume)
       loop.wake(volume)
+    },
+    isBusy: (pod) => busy.has(pod),
+    onQuiet(listener) {
+      quietListeners.add(listener)
+      return { [Symbol.dispose]: () => void quietListeners.delete(listener) }
     },
     async idle() {
       await loop.idle()
