@@ -1,0 +1,468 @@
+// Does a pod get a node that suits its volumes, and does everybody learn why it does not?
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Node, PersistentVolumeClaim, Pod } from '../../src/api/types.ts'
+import { createBindingController } from '../../src/controllers/binding/controller.ts'
+import { createPlacementController } from '../../src/controllers/placement/controller.ts'
+import { createRegistry } from '../../src/volume/registry.ts'
+import { createBench } from './harness.ts'
+import { claim, node, pod, storageClass, volume } from './make.ts'
+
+const done = { 'pv.kubernetes.io/bind-completed': 'yes' }
+const selectedKey = 'volume.kubernetes.io/selected-node'
+const late = storageClass('late', { volumeBindingMode: 'WaitForFirstConsumer' })
+const affinity = (...values: string[]) => ({
+  nodeAffinity: {
+    required: {
+      nodeSelectorTerms: [{ matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In' as const, values }] }],
+    },
+  },
+})
+const local = (name: string, on: string, rest: Parameters<typeof volume>[0] = {}) =>
+  volume({ name, className: 'late', ...rest, spec: { local: { path: '/d' }, ...affinity(on), ...rest.spec } })
+const bound = (name: string, volumeName: string, spec: Partial<PersistentVolumeClaim['spec']> = {}) =>
+  claim({ name, volumeName, annotations: done, phase: 'Bound', spec })
+const csi = (handle: string) => ({ csi: { driver: 'd', volumeHandle: handle } })
+
+/** Only the placement; claims and volumes are as the test made them. */
+function placement(withBinding = false) {
+  const bench = createBench()
+  const run = bench.run((deps) => [
+    createPlacementController(deps),
+    ...(withBinding
+      ? [createBindingController({ ...deps, plugins: createRegistry([]), options: { auditMs: 0 } })]
+      : []),
+  ])
+  const placed = (name = 'p') => bench.server.peek('Pod', `ns/${name}`)?.spec?.nodeName
+  const why = (name = 'p') => run.waiting().get(`Pod/ns/${name}`)?.[0]?.message
+  return { ...bench, run, placed, why }
+}
+
+/** Places one pod among the given objects: the node, or the reason. */
+async function outcome(
+  nodes: readonly Node[],
+  wanted: Pod,
+  prepare?: (bench: ReturnType<typeof placement>) => Promise<void>,
+) {
+  const bench = placement()
+  for (const each of nodes) await bench.server.create('Node', each)
+  await prepare?.(bench)
+  await bench.run.settle()
+  await bench.server.create('Pod', wanted)
+  await bench.run.settle()
+  const result = bench.placed() ?? bench.why()
+  await bench.run.stop()
+  return result
+}
+
+const [n1, n2] = [node('n1'), node('n2')]
+const busy = (cpu: string) =>
+  pod('other', { node: 'n1', spec: { containers: [{ name: 'c', image: 'x', resources: { requests: { cpu } } }] } })
+const wantsCpu = pod('p', {
+  spec: { containers: [{ name: 'c', image: 'x', resources: { requests: { cpu: '600m' } } }] },
+})
+
+const simple: readonly [string, readonly Node[], Pod, string][] = [
+  ['SCH: the first of equals by name', [n2, n1], pod('p'), 'n1'],
+  ['no nodes at all', [], pod('p'), 'no nodes available to schedule pods'],
+  ['nodeSelector', [n1, node('n2', { disk: 'ssd' })], pod('p', { spec: { nodeSelector: { disk: 'ssd' } } }), 'n2'],
+  [
+    'nodeSelector that nobody has',
+    [n1, n2],
+    pod('p', { spec: { nodeSelector: { disk: 'ssd' } } }),
+    "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.",
+  ],
+  [
+    'a cordoned node',
+    [node('n1', {}, { spec: { unschedulable: true } })],
+    pod('p'),
+    '0/1 nodes are available: 1 node(s) were unschedulable.',
+  ],
+  [
+    'a taint',
+    [node('n1', {}, { spec: { taints: [{ key: 'k', value: 'v', effect: 'NoSchedule' }] } })],
+    pod('p'),
+    '0/1 nodes are available: 1 node(s) had untolerated taint {k: v}.',
+  ],
+  [
+    'a tolerated taint',
+    [node('n1', {}, { spec: { taints: [{ key: 'k', value: 'v', effect: 'NoSchedule' }] } })],
+    pod('p', { spec: { tolerations: [{ operator: 'Exists' }] } }),
+    'n1',
+  ],
+  [
+    'too little cpu',
+    [node('n1', {}, { status: { allocatable: { cpu: '500m' } } })],
+    wantsCpu,
+    '0/1 nodes are available: 1 Insufficient cpu.',
+  ],
+]
+for (const [name, nodes, wanted, expected] of simple)
+  test(`placement: ${name}`, async () => assert.equal(await outcome(nodes, wanted), expected))
+
+test('placement: pods already there count, and so does the number of pods', async () => {
+  const small = [
+    node('n1', {}, { status: { allocatable: { cpu: '1' } } }),
+    node('n2', {}, { status: { allocatable: { pods: '0' } } }),
+  ]
+  const full = await outcome(small, wantsCpu, async ({ server }) => void (await server.create('Pod', busy('500m'))))
+  assert.equal(full, '0/2 nodes are available: 1 Insufficient cpu, 1 Too many pods.')
+})
+
+const refusals: readonly [string, Pod, PersistentVolumeClaim[], string][] = [
+  ['SCH-2: a missing claim', pod('p', { claims: ['c'] }), [], 'persistentvolumeclaim "c" not found'],
+  [
+    'SCH-2 EPH-6: an ephemeral claim that is not made yet',
+    pod('p', { spec: { volumes: [{ name: 'x', ephemeral: {} }] } }),
+    [],
+    'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-x"',
+  ],
+  [
+    'SCH-2 EPH-5: an ephemeral claim of somebody else',
+    pod('p', { spec: { volumes: [{ name: 'x', ephemeral: {} }] } }),
+    [claim({ name: 'p-x' })],
+    'PVC ns/p-x was not created for pod ns/p (pod is not owner)',
+  ],
+  [
+    'SCH-3: an immediate claim that is not bound',
+    pod('p', { claims: ['c'] }),
+    [claim()],
+    'pod has unbound immediate PersistentVolumeClaims',
+  ],
+  [
+    'SCH-3: a named claim whose bind is not complete is immediate',
+    pod('p', { claims: ['c'] }),
+    [claim({ className: 'late', volumeName: 'v' })],
+    'pod has unbound immediate PersistentVolumeClaims',
+  ],
+  [
+    'SCH-4: bound to a volume that is gone',
+    pod('p', { claims: ['c'] }),
+    [bound('c', 'v')],
+    '1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)',
+  ],
+]
+for (const [name, wanted, claims, expected] of refusals) {
+  test(name, async () => {
+    const result = await outcome([n1], wanted, async ({ server }) => {
+      await server.create('StorageClass', late)
+      for (const each of claims) await server.create('PersistentVolumeClaim', each)
+    })
+    assert.equal(result, `0/1 nodes are available: ${expected}.`)
+  })
+}
+
+test('SCH-2: a lost claim and a terminating one are refused', async () => {
+  for (const [status, deleting, text] of [
+    ['Lost', false, 'persistentvolumeclaim "c" bound to non-existent persistentvolume "v"'],
+    ['Bound', true, 'persistentvolumeclaim "c" is being deleted'],
+  ] as const) {
+    const result = await outcome([n1], pod('p', { claims: ['c'] }), async ({ server }) => {
+      const made = await server.create('PersistentVolumeClaim', bound('c', 'v'))
+      await server.update('PersistentVolumeClaim', { ...made, status: { phase: status } }, { subresource: 'status' })
+      if (deleting) await server.remove('PersistentVolumeClaim', { namespace: 'ns', name: 'c' })
+    })
+    assert.equal(result, `0/1 nodes are available: ${text}.`)
+  }
+})
+
+test('SCH-4 MAT-9: a bound local volume decides', async () => {
+  const prepare =
+    (on: string) =>
+    async ({ server }: ReturnType<typeof placement>) => {
+      await server.create('PersistentVolume', local('v', on))
+      await server.create('PersistentVolumeClaim', bound('c', 'v'))
+    }
+  assert.equal(await outcome([n1, n2], pod('p', { claims: ['c'] }), prepare('n2')), 'n2')
+  const refused = await outcome([n1, n2], pod('p', { claims: ['c'] }), prepare('n3'))
+  assert.equal(refused, "0/2 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity.")
+})
+
+test('SZN-1: zones of a bound volume; a set of zones; nodes without zones pass; the old key falls back to the new', async () => {
+  const zone = 'topology.kubernetes.io/zone'
+  const beta = 'failure-domain.beta.kubernetes.io/zone'
+  const result = (labels: Record<string, string>, nodeLabels: Record<string, string>) =>
+    outcome([node('n1', nodeLabels)], pod('p', { claims: ['c'] }), async ({ server }) => {
+      await server.create('PersistentVolume', volume({ labels }))
+      await server.create('PersistentVolumeClaim', bound('c', 'v'))
+    })
+  assert.equal(await result({ [zone]: 'a__b' }, { [zone]: 'b' }), 'n1')
+  assert.equal(
+    await result({ [zone]: 'a' }, { [zone]: 'b' }),
+    '0/1 nodes are available: 1 node(s) had no available volume zone.',
+  )
+  assert.equal(await result({ [zone]: 'a' }, {}), 'n1')
+  assert.equal(await result({ [beta]: 'a' }, { [zone]: 'a' }), 'n1')
+})
+
+test('SLM-1 SLM-3: the driver’s limit counts volumes of pods, attachments and unbound claims, each once', async () => {
+  const limited = async (count: number, extra: 'attachment' | 'same' | 'none') =>
+    outcome([n1], pod('p', { claims: ['c2'] }), async ({ server }) => {
+      const drivers = [{ name: 'd', nodeID: 'n1', allocatable: { count } }]
+      await server.create('CSINode', { metadata: { name: 'n1' }, spec: { drivers } })
+      for (const at of ['1', '2', '3'])
+        await server.create(
+          'PersistentVolume',
+          volume({ name: `v${at}`, spec: csi(extra === 'same' ? 'h' : `h${at}`) }),
+        )
+      await server.create('PersistentVolumeClaim', bound('c1', 'v1'))
+      await server.create('PersistentVolumeClaim', bound('c2', 'v2'))
+      await server.create('Pod', pod('other', { claims: ['c1', 'nowhere'], node: 'n1' }))
+      if (extra !== 'attachment') return
+      const spec = { attacher: 'd', nodeName: 'n1', source: { persistentVolumeName: 'v3' } }
+      await server.create('VolumeAttachment', { metadata: { name: 'a' }, spec })
+    })
+  assert.equal(await limited(2, 'none'), 'n1')
+  assert.equal(await limited(1, 'none'), '0/1 nodes are available: 1 node(s) exceed max volume count.')
+  assert.equal(await limited(2, 'attachment'), '0/1 nodes are available: 1 node(s) exceed max volume count.')
+  assert.equal(await limited(1, 'same'), 'n1')
+})
+
+test('SRS-1: the same inline disk twice on a node, unless both only read', async () => {
+  const withDisk = (name: string, readOnly: boolean, on?: string) =>
+    pod(name, {
+      ...(on === undefined ? {} : { node: on }),
+      spec: { volumes: [{ name: 'd', gcePersistentDisk: { pdName: 'x', readOnly } }] },
+    })
+  const result = (readOnly: boolean) =>
+    outcome(
+      [n1],
+      withDisk('p', readOnly),
+      async ({ server }) => void (await server.create('Pod', withDisk('other', readOnly, 'n1'))),
+    )
+  assert.deepEqual(
+    [await result(true), await result(false)],
+    ['n1', '0/1 nodes are available: 1 node(s) had no available disk.'],
+  )
+})
+
+test('RWP-2: a single-pod claim that another pod uses, wherever that runs', async () => {
+  const prepare = async ({ server }: ReturnType<typeof placement>) => {
+    await server.create('PersistentVolume', volume({ modes: ['ReadWriteOncePod'] }))
+    await server.create('PersistentVolumeClaim', bound('c', 'v', { accessModes: ['ReadWriteOncePod'] }))
+    await server.create('Pod', pod('other', { claims: ['c'], node: 'n2' }))
+  }
+  const text =
+    'node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod'
+  assert.equal(await outcome([n1, n2], pod('p', { claims: ['c'] }), prepare), `0/2 nodes are available: 2 ${text}.`)
+})
+
+test('SCH-5: a claim that names its node admits no other', async () => {
+  const result = await outcome([n1], pod('p', { claims: ['c'] }), async ({ server }) => {
+    await server.create('StorageClass', late)
+    await server.create('PersistentVolumeClaim', claim({ className: 'late', annotations: { [selectedKey]: 'n9' } }))
+  })
+  assert.equal(result, "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind.")
+})
+
+test('SCH-7: no provisioner, and topologies that the class does not allow', async () => {
+  const result = (rest: Parameters<typeof storageClass>[1]) =>
+    outcome([node('n1', { zone: 'a' })], pod('p', { claims: ['c'] }), async ({ server }) => {
+      await server.create('StorageClass', { ...late, ...rest })
+      await server.create('PersistentVolumeClaim', claim({ className: 'late' }))
+    })
+  const refused = "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind."
+  assert.equal(await result({ provisioner: 'kubernetes.io/no-provisioner' }), refused)
+  assert.equal(
+    await result({ allowedTopologies: [{ matchLabelExpressions: [{ key: 'zone', values: ['b'] }] }] }),
+    refused,
+  )
+  assert.equal(await result({ allowedTopologies: [{}] }), refused)
+})
+
+test('SCH-8 W-25: capacity counts only where the driver publishes it; the pod’s claims are added up', async () => {
+  const result = async (capacity: string | undefined, publishes: boolean, claims: number) => {
+    const bench = placement()
+    await bench.server.create('Node', node('n1', { zone: 'a' }))
+    await bench.server.create('StorageClass', late)
+    await bench.server.create('CSIDriver', {
+      metadata: { name: 'example.com/csi' },
+      spec: { storageCapacity: publishes },
+    })
+    if (capacity !== undefined)
+      await bench.server.create('CSIStorageCapacity', {
+        metadata: { name: 'x', namespace: 'ns' },
+        storageClassName: 'late',
+        capacity,
+        nodeTopology: { matchLabels: { zone: 'a' } },
+      })
+    const names = Array.from({ length: claims }, (_, at) => `c${at}`)
+    for (const name of names)
+      await bench.server.create('PersistentVolumeClaim', claim({ name, className: 'late', request: '1Gi' }))
+    await bench.server.create('Pod', pod('p', { claims: names }))
+    await bench.run.settle()
+    const chosen = bench.server.peek('PersistentVolumeClaim', 'ns/c0')?.metadata.annotations?.[selectedKey]
+    const answer = chosen ?? bench.why()
+    await bench.run.stop()
+    return answer
+  }
+  const noSpace = '0/1 nodes are available: 1 node(s) did not have enough free storage.'
+  assert.deepEqual(
+    [
+      await result(undefined, false, 1),
+      await result(undefined, true, 1),
+      await result('1Gi', true, 1),
+      await result('1Gi', true, 2),
+    ],
+    ['n1', noSpace, 'n1', noSpace],
+  )
+})
+
+test('SCH-6 SCH-11 SCH-12 T-58: two local volumes, sizes reversed: each claim gets its own, then the pod its node', async () => {
+  const bench = placement(true)
+  await bench.server.create('Node', n1)
+  await bench.server.create('Node', n2)
+  await bench.server.create('StorageClass', { ...late, provisioner: 'kubernetes.io/no-provisioner' })
+  await bench.server.create('PersistentVolume', local('big', 'n2', { size: '5Gi' }))
+  await bench.server.create('PersistentVolume', local('small', 'n2', { size: '2Gi' }))
+  await bench.server.create('PersistentVolume', local('lonely', 'n1', { size: '2Gi' }))
+  await bench.run.settle()
+  await bench.server.create('PersistentVolumeClaim', claim({ name: 'c1', request: '3Gi', className: 'late' }))
+  await bench.server.create('PersistentVolumeClaim', claim({ name: 'c2', request: '1Gi', className: 'late' }))
+  await bench.server.create('Pod', pod('p', { claims: ['c1', 'c2'] }))
+  await bench.run.settle()
+  const volumeOf = (name: string) => bench.server.peek('PersistentVolumeClaim', `ns/${name}`)?.spec.volumeName
+  assert.deepEqual([bench.placed(), volumeOf('c1'), volumeOf('c2')], ['n2', 'big', 'small'])
+  assert.match(bench.events().join('\n'), /Normal Scheduled Pod\/p: Successfully assigned ns\/p to n2/)
+  await bench.run.stop()
+})
+
+test('SCH-6 T-58: what no volume fits is provisioned for the node; static and dynamic together', async () => {
+  const bench = placement(true)
+  await bench.server.create('Node', n1)
+  await bench.server.create('StorageClass', late)
+  await bench.server.create('PersistentVolume', local('v', 'n1'))
+  await bench.run.settle()
+  await bench.server.create('PersistentVolumeClaim', claim({ name: 'c1', className: 'late' }))
+  const dynamic = await bench.server.create(
+    'PersistentVolumeClaim',
+    claim({ name: 'c2', request: '9Gi', className: 'late' }),
+  )
+  await bench.server.create('Pod', pod('p', { claims: ['c1', 'c2'] }))
+  await bench.run.settle()
+  const asked = bench.server.peek('PersistentVolumeClaim', 'ns/c2')
+  assert.deepEqual(
+    [
+      bench.placed(),
+      asked?.metadata.annotations?.[selectedKey],
+      asked?.metadata.annotations?.['volume.kubernetes.io/storage-provisioner'],
+    ],
+    [undefined, 'n1', 'example.com/csi'],
+  )
+  assert.equal(bench.run.waiting().get('Pod/ns/p')?.[0]?.reason, 'bindingVolumes')
+  await bench.server.create(
+    'PersistentVolume',
+    volume({ name: 'made', size: '9Gi', className: 'late', claimRef: { name: 'c2', uid: dynamic.metadata.uid! } }),
+  )
+  await bench.run.settle()
+  assert.equal(bench.placed(), 'n1')
+  await bench.run.stop()
+})
+
+test('SCH-12 T-58 XPR-8: provisioning that is given up makes the placement choose again', async () => {
+  const bench = placement()
+  await bench.server.create('Node', n1)
+  await bench.server.create('Node', n2)
+  await bench.server.create('StorageClass', late)
+  await bench.server.create('PersistentVolumeClaim', claim({ className: 'late' }))
+  await bench.server.create('Pod', pod('p', { claims: ['c'] }))
+  await bench.run.settle()
+  const chosen = () => bench.server.peek('PersistentVolumeClaim', 'ns/c')?.metadata.annotations?.[selectedKey]
+  assert.equal(chosen(), 'n1')
+  const full = bench.server.peek('Node', 'n1')!
+  await bench.server.update('Node', { ...full, spec: { unschedulable: true } })
+  const asked = bench.server.peek('PersistentVolumeClaim', 'ns/c')!
+  await bench.server.update('PersistentVolumeClaim', { ...asked, metadata: { ...asked.metadata, annotations: {} } })
+  await bench.clock.advance(100)
+  assert.equal(chosen(), 'n2')
+  assert.match(
+    bench.events().join('\n'),
+    /Warning FailedScheduling Pod\/p: binding volumes: provisioning failed for PVC "c"/,
+  )
+  await bench.run.stop()
+})
+
+test('SCH-12 T-58: a reset claimRef, a timeout: choose again; a deleted pod: nothing more', async () => {
+  const bench = placement()
+  await bench.server.create('Node', n1)
+  await bench.server.create('StorageClass', { ...late, provisioner: 'kubernetes.io/no-provisioner' })
+  const made = await bench.server.create('PersistentVolume', local('v', 'n1'))
+  await bench.server.update('PersistentVolume', { ...made, status: { phase: 'Available' } }, { subresource: 'status' })
+  await bench.server.create('PersistentVolumeClaim', claim({ className: 'late' }))
+  await bench.server.create('Pod', pod('p', { claims: ['c'] }))
+  await bench.run.settle()
+  const taken = bench.server.peek('PersistentVolume', 'v')!
+  assert.deepEqual(
+    [taken.spec.claimRef?.name, taken.metadata.annotations],
+    ['c', { 'pv.kubernetes.io/bound-by-controller': 'yes' }],
+  )
+  const { claimRef: _reset, ...spec } = taken.spec
+  await bench.server.update('PersistentVolume', { ...taken, spec })
+  await bench.clock.advance(100)
+  assert.match(bench.events().join('\n'), /binding volumes: ClaimRef got reset for pv "v"/)
+  assert.equal(bench.server.peek('PersistentVolume', 'v')?.spec.claimRef?.name, 'c')
+  await bench.clock.advance(600_001)
+  assert.match(bench.events().join('\n'), /binding volumes: context deadline exceeded/)
+  await bench.server.remove('Pod', { namespace: 'ns', name: 'p' })
+  await bench.run.settle()
+  assert.equal(bench.run.waiting().has('Pod/ns/p'), false)
+  await bench.run.stop()
+})
+
+test('SCH-1 SCH-13 W-16: after a restart the claim’s reserved volume ties the pod to its node', async () => {
+  const bench = placement(true)
+  await bench.server.create('Node', n1)
+  await bench.server.create('Node', n2)
+  await bench.server.create('StorageClass', late)
+  const owner = await bench.server.create('PersistentVolumeClaim', claim({ className: 'late' }))
+  await bench.server.create('PersistentVolume', local('v', 'n2', { claimRef: { name: 'c', uid: owner.metadata.uid! } }))
+  await bench.server.create('Pod', pod('p', { claims: ['c'] }))
+  await bench.run.settle()
+  assert.equal(bench.placed(), 'n2')
+  await bench.run.stop()
+})
+
+test('SCH-14 W-7: a pod that waits is woken by what could help: a volume, a node, a class, capacity', async () => {
+  const bench = placement(true)
+  await bench.server.create('Node', n1)
+  await bench.server.create('Pod', pod('p', { claims: ['c'] }))
+  await bench.run.settle()
+  const reasons = [bench.why()]
+  await bench.server.create('StorageClass', { ...late, provisioner: 'kubernetes.io/no-provisioner' })
+  await bench.server.create('PersistentVolumeClaim', claim({ className: 'late' }))
+  await bench.run.settle()
+  reasons.push(bench.why())
+  await bench.server.create('PersistentVolume', local('v', 'n2'))
+  await bench.run.settle()
+  reasons.push(bench.why())
+  await bench.server.create('Node', n2)
+  await bench.run.settle()
+  assert.equal(bench.placed(), 'n2')
+  const conflict = "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind."
+  assert.deepEqual(reasons, ['0/1 nodes are available: persistentvolumeclaim "c" not found.', conflict, conflict])
+  await bench.run.stop()
+})
+
+test('W-31 SCH-10: of two nodes with fitting volumes the one with the tighter fit is chosen; existing beats to-be-made', async () => {
+  const bench = placement(true)
+  await bench.server.create('Node', n1)
+  await bench.server.create('Node', n2)
+  await bench.server.create('StorageClass', late)
+  await bench.server.create('PersistentVolume', local('loose', 'n1', { size: '9Gi' }))
+  await bench.server.create('PersistentVolume', local('tight', 'n2', { size: '1Gi' }))
+  await bench.run.settle()
+  await bench.server.create('PersistentVolumeClaim', claim({ className: 'late' }))
+  await bench.server.create('Pod', pod('p', { claims: ['c'] }))
+  await bench.run.settle()
+  assert.equal(bench.placed(), 'n2')
+  await bench.run.stop()
+})
+
+test('placement: pods of another scheduler are left alone', async () => {
+  const bench = placement()
+  await bench.server.create('Node', n1)
+  await bench.server.create('Pod', pod('p', { spec: { schedulerName: 'mine' } }))
+  await bench.run.settle()
+  assert.equal(bench.placed(), undefined)
+  await bench.run.stop()
+})
