@@ -6,7 +6,8 @@ import { isNotFound } from '../../api/status-error.ts'
 import { factsOfNode, matchesNodeSelector } from '../../api/node-selector.ts'
 import type { PersistentVolume } from '../../api/types.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
-import { asVolumeError } from '../../volume/effect.ts'
+import type { Looked } from '../../loop/key-loop.ts'
+import { asVolumeError, VolumeError } from '../../volume/effect.ts'
 import { timeouts } from '../deadline.ts'
 import type { Strings } from '../values.ts'
 import { addFinalizer, dropFinalizer, jobBackoff, readSecret, refused, workers } from './job.ts'
@@ -19,6 +20,9 @@ export interface DeleterOptions {
   onDeleted?(): void
 }
 
+const quietMs = 10_000
+const busyMs = 250
+
 export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisposable {
   const { client, clock, log, recorder, driver, informers } = deps
   const stack = new AsyncDisposableStack()
@@ -30,6 +34,7 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
   )
   const controller = driver.controller(timeouts.provisioner)
   const finalizer = finalizers.externalProvisioner
+  const waiting = new Map<string, number>()
 
   const isOurs = (volume: PersistentVolume) => {
     const by = annotation(volume, annotations.provisionedBy)
@@ -40,7 +45,7 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
     const node = nodes.get(options.ownNode)
     return node !== undefined && matchesNodeSelector(required, factsOfNode(node))
   }
-  const look = async (name: string, signal: AbortSignal) => {
+  const look = async (name: string, signal: AbortSignal): Promise<Looked | void> => {
     if (!deps.active()) return { again: clock.now() + 10_000 }
     const volume = volumes.get(name)
     if (!volume || !isOurs(volume)) return
@@ -53,7 +58,11 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
       return
     }
     if (volume.status?.phase !== 'Released' || (isDeleting(volume) && !hasFinalizer(volume, finalizer))) return
-    await removeVolume(volume, signal).catch((error: unknown) => {
+    return removeVolume(volume, signal).catch((error: unknown): Looked => {
+      // A volume whose pod has just gone is still being taken apart; only a long wait is worth a word.
+      const since = waiting.get(name) ?? clock.now()
+      waiting.set(name, since)
+      if (isBusy(error) && clock.now() - since < quietMs) return { again: clock.now() + busyMs }
       recorder.event(
         { kind: 'PersistentVolume', object: volume },
         'Warning',
@@ -104,6 +113,7 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
   )
   stack.use(
     volumes.subscribe(({ object, key }) => {
+      if (!object) waiting.delete(key)
       if (object?.spec?.csi?.driver === driver.name) loop.wake(key)
     }),
   )
@@ -115,6 +125,11 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
     }),
   )
   return stack
+}
+
+/** Attached, staged or published somewhere: true for a moment after every pod's end. */
+function isBusy(error: unknown): boolean {
+  return error instanceof VolumeError && (error.code === 'StillAttached' || error.code === 'FAILED_PRECONDITION')
 }
 
 function ignoreGone(error: unknown): void {
