@@ -34,6 +34,8 @@ export interface ClusterOptions {
   readonly nodes: number
   readonly rates?: FaultRates
   readonly attachment?: AttachmentOptions
+  /** Tampers with what the controller sees, to prove that a broken controller is caught. */
+  readonly sabotage?: (client: Client) => Client
 }
 
 export interface Cluster extends AsyncDisposable {
@@ -213,7 +215,7 @@ function createLives(shared: Shared) {
     },
     startController() {
       const life = createLife()
-      const client = clientFor(life)
+      const client = (options.sabotage ?? ((honest: Client) => honest))(clientFor(life))
       const log = createLog((level, message, fields) => {
         if (!life.alive) return
         if (level !== 'debug')

@@ -1,19 +1,14 @@
 // Does the whole hold together? First chaos, in which nothing forbidden may happen; then calm, in which everything
 // must come to rest. A seed reproduces a run exactly.
-import type { AttachmentOptions } from '../controllers/attachment/controller.ts'
-import type { Cluster } from './cluster.ts'
+import type { Cluster, ClusterOptions } from './cluster.ts'
 import { createCluster } from './cluster.ts'
-import type { FaultRates } from './faults.ts'
 import { unsettled } from './invariants/progress.ts'
 import type { Workload } from './workload.ts'
 import { createWorkload } from './workload.ts'
 
-export interface SimulationOptions {
-  readonly seed: string | number
+export interface SimulationOptions extends Omit<ClusterOptions, 'nodes'> {
   readonly steps?: number
   readonly nodes?: number
-  readonly rates?: FaultRates
-  readonly attachment?: AttachmentOptions
 }
 
 export interface SimulationResult {
