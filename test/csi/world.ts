@@ -1,0 +1,152 @@
+// A cluster without sockets on virtual time: the real API server in memory, the real controllers and CSI jobs, and the
+// model driver behind injected faults. For fault tests: everything that can go wrong, in milliseconds.
+import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
+import { createRandom } from '../../src/clock/random.ts'
+import { createInProcessClient } from '../../src/client/in-process.ts'
+import { createInformers } from '../../src/client/informer.ts'
+import { createRecorder } from '../../src/client/recorder.ts'
+import { createControllers } from '../../src/controllers/index.ts'
+import { createDrivers, openDriver } from '../../src/csi/drivers.ts'
+import { createModelStorage, modelConnection, modelDriverName } from '../../src/csi/model/driver.ts'
+import { withFaults } from '../../src/csi/model/faults.ts'
+import type { ChooseFault } from '../../src/csi/model/faults.ts'
+import { directTransport } from '../../src/csi/service.ts'
+import { createCsiJobs } from '../../src/csi/sidecars/jobs.ts'
+import type { CsiJobsOptions } from '../../src/csi/sidecars/jobs.ts'
+import { createModelHost } from '../../src/host/model/model-host.ts'
+import { clusterPlugins } from '../../src/plugins/index.ts'
+import { silentLog } from '../../src/telemetry/log.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
+import { createRegistry } from '../../src/volume/registry.ts'
+import { createApiServer } from '../../src/apiserver/start.ts'
+import { createMemoryStore } from '../../src/store/memory-store.ts'
+
+export interface WorldOptions {
+  readonly faults?: ChooseFault
+  readonly topologyKey?: string
+  readonly attach?: boolean
+  readonly seed?: number
+  readonly jobs?: CsiJobsOptions
+}
+
+export async function createCsiWorld(options: WorldOptions = {}) {
+  const clock = createVirtualClock()
+  const random = createRandom(options.seed ?? 1)
+  const store = createMemoryStore()
+  const server = await createApiServer({ store, clock, random, log: silentLog, tokens: [], signingKey: new Uint8Array(32).fill(7) })
+  const client = createInProcessClient(server.api())
+  const host = createModelHost({ clock })
+  let choose: ChooseFault = options.faults ?? (() => undefined)
+  const calls: string[] = []
+  const storage = createModelStorage({
+    clock,
+    attach: options.attach ?? true,
+    ...(options.topologyKey !== undefined && { topologyKey: options.topologyKey }),
+  })
+  const handlers = storage.onNode({ nodeId: 'node-id', host })
+  const transport = withFaults(directTransport(handlers), clock, (rpc, earlier) => {
+    calls.push(rpc)
+    return choose(rpc, earlier)
+  })
+  /** One life of the control plane's process: its caches and memories end with `stop`. */
+  const start = () => {
+    const drivers = createDrivers()
+    drivers.add(
+      openDriver({ name: modelDriverName, endpoint: 'model', connect: () => modelConnection(transport), clock }),
+    )
+    const informers = createInformers({ client, clock, random: random.fork(), log: silentLog })
+    const recorders: AsyncDisposable[] = []
+    const recorder = (component: string) => {
+      const made = createRecorder({ client, clock, log: silentLog, component })
+      recorders.push(made)
+      return made
+    }
+    const plugins = createRegistry(clusterPlugins({ client, informers, clock }))
+    const controllers = createControllers({
+      client,
+      informers,
+      clock,
+      log: silentLog,
+      metrics: createMetrics(),
+      recorder,
+      plugins,
+    })
+    const jobs = createCsiJobs({ client, informers, clock, log: silentLog, drivers }, options.jobs)
+    return {
+      jobs,
+      async stop() {
+        const stopped = Promise.all([jobs, controllers, informers].map((part) => part[Symbol.asyncDispose]()))
+        await clock.advance(5_000)
+        await stopped
+        for (const each of recorders) {
+          const over = each[Symbol.asyncDispose]()
+          await clock.advance(3_000)
+          await over
+        }
+      },
+    }
+  }
+  return {
+    clock,
+    client,
+    storage,
+    calls,
+    host,
+    handlers,
+    start,
+    setFaults: (next: ChooseFault) => void (choose = next),
+    events: async () =>
+      (await client.list('Event')).items.map(({ type, reason, message }) => `${type} ${reason}: ${message}`),
+  }
+}
+
+export type CsiWorld = Awaited<ReturnType<typeof createCsiWorld>>
+
+/** The objects every scenario starts from: a node with the driver, its CSIDriver, a class. */
+export async function furnish(
+  { client }: CsiWorld,
+  options: { readonly waits?: boolean; readonly attachRequired?: boolean } = {},
+) {
+  const node = await client.create('Node', {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: { name: 'n1', labels: { zone: 'a' } },
+  })
+  await client.create('CSINode', {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'CSINode',
+    metadata: {
+      name: 'n1',
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid: node.metadata.uid ?? '' }],
+    },
+    spec: { drivers: [{ name: modelDriverName, nodeID: 'node-id', topologyKeys: ['zone'] }] },
+  })
+  await client.create('CSIDriver', {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'CSIDriver',
+    metadata: { name: modelDriverName },
+    spec: { attachRequired: options.attachRequired ?? true },
+  })
+  await client.create('StorageClass', {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'StorageClass',
+    metadata: { name: 'model' },
+    provisioner: modelDriverName,
+    reclaimPolicy: 'Delete',
+    allowVolumeExpansion: true,
+    volumeBindingMode: options.waits ? 'WaitForFirstConsumer' : 'Immediate',
+  })
+}
+
+export function modelClaim(name: string, annotations: Record<string, string> = {}) {
+  return {
+    apiVersion: 'v1',
+    kind: 'PersistentVolumeClaim',
+    metadata: { name, namespace: 'default', annotations },
+    spec: {
+      accessModes: ['ReadWriteOnce' as const],
+      storageClassName: 'model',
+      resources: { requests: { storage: '1Gi' } },
+    },
+  }
+}
