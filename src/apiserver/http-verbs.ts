@@ -12,7 +12,14 @@ import type { Form } from './negotiate.ts'
 import { negotiate } from './negotiate.ts'
 import { decodeObject } from './objects.ts'
 import type { FieldValidation, OptionKind } from './options.ts'
-import { parseDryRun, parseFieldManager, parseFieldValidation, parseFlag, parseWhole } from './options.ts'
+import {
+  invalidOptions,
+  parseDryRun,
+  parseFieldManager,
+  parseFieldValidation,
+  parseFlag,
+  parseWhole,
+} from './options.ts'
 import { deleteOptions } from './delete-options.ts'
 import type { ApiResponse, TableRequest } from './respond.ts'
 import { jsonResponse, listResponse, objectResponse, textResponse } from './respond.ts'
@@ -184,11 +191,7 @@ async function patch(
   const options = writeOptions('PatchOptions', call)
   const sent = patchOf(call)
   const forced = call.query.get('force')
-  if (sent.type === 'apply' && !call.query.get('fieldManager')) {
-    throw badRequest(
-      'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch',
-    )
-  }
+  checkPatchOptions(sent, call.query)
   const written = await patchObject(
     context,
     {
@@ -203,6 +206,17 @@ async function patch(
     call,
   )
   return objectResponse(written.created ? 201 : 200, info, written, form, tableRequest(context, call))
+}
+
+function checkPatchOptions(sent: Patch, query: URLSearchParams): void {
+  if (sent.type === 'apply' && !query.get('fieldManager')) {
+    const message = 'Required value: is required for apply patch'
+    throw invalidOptions('PatchOptions', 'fieldManager', 'FieldValueRequired', message)
+  }
+  if (sent.type !== 'apply' && query.has('force')) {
+    const message = 'Forbidden: may not be specified for non-apply patch'
+    throw invalidOptions('PatchOptions', 'force', 'FieldValueForbidden', message)
+  }
 }
 
 function patchOf({ headers, body }: HttpCall): Patch {

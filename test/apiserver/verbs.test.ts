@@ -206,3 +206,34 @@ test('requests that are not HTTP as we know it get an answer, never a crash', as
   const huge = await server.send('POST', paths.configMaps, { raw: Buffer.alloc(3 * 1024 * 1024 + 1, 32) })
   assert.equal(huge.code, 413)
 })
+
+test('patches cannot rename, move or replace an object, and options must fit the patch', async () => {
+  await using server = await makeServer()
+  await server.post(paths.configMaps, { metadata: { name: 'a' } })
+  const path = `${paths.configMaps}/a`
+  const config = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'a' } }
+  const answers = [
+    await server.patch(path, 'merge', { metadata: { name: 'b' } }),
+    await server.patch(path, 'merge', { metadata: { namespace: 'kube-system' } }),
+    await server.patch(path, 'merge', { metadata: { uid: 'u' } }),
+    await server.patch(path, 'merge', { metadata: { resourceVersion: '1' } }),
+    await server.patch(path, 'apply', config),
+    await server.patch(path, 'merge', {}, { query: { force: 'true' } }),
+  ]
+  assert.deepEqual(
+    answers.map(({ code }) => code),
+    [400, 400, 409, 409, 422, 422],
+  )
+})
+
+test('deletion and creation times are the server’s alone', async () => {
+  await using server = await makeServer()
+  const made = await server.post(paths.configMaps, {
+    metadata: { name: 'a', deletionTimestamp: '2020-01-01T00:00:00Z' },
+  })
+  assert.equal(made.body.metadata.deletionTimestamp, undefined)
+  const changed = await server.patch(`${paths.configMaps}/a`, 'merge', {
+    metadata: { deletionTimestamp: '2020-01-01T00:00:00Z', creationTimestamp: null, generation: 7 },
+  })
+  assert.deepEqual(changed.body.metadata, made.body.metadata)
+})

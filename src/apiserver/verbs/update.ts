@@ -36,17 +36,8 @@ export function replaceObject(
   request: Omit<ChangeRequest, 'change'> & { readonly object: KubeObject },
   call: Call,
 ): Promise<Written> {
-  const { object, ref } = request
-  const { name, namespace } = object.metadata
-  if (!name) throw badRequest('name must be provided')
-  if (name !== ref.name) {
-    throw badRequest(`the name of the object (${name}) does not match the name on the URL (${ref.name})`)
-  }
-  if (namespace && request.info.namespaced && namespace !== ref.namespace) {
-    throw badRequest(
-      `the namespace of the object (${namespace}) does not match the namespace on the request (${ref.namespace})`,
-    )
-  }
+  const { object } = request
+  if (!object.metadata.name) throw badRequest('name must be provided')
   return changeObject(context, { ...request, change: () => object }, call)
 }
 
@@ -55,9 +46,9 @@ export async function changeObject(context: ServerContext, request: ChangeReques
   for (let attempt = 0; attempt < attempts; attempt++) {
     const { entry } = await readStored(context, info, ref)
     const current = decodeObject(info, entry)
-    const wanted = request.change(current)
+    const wanted = placed(info, request.change(current), ref)
     checkPreconditions(info, wanted, current)
-    const next = await nextVersion(context, request, placed(info, wanted, ref), current, call)
+    const next = await nextVersion(context, request, wanted, current, call)
     if (unchanged(next, current)) return { object: current, entry }
     if (request.dryRun) return { object: withVersion(next, current), entry: undefined }
     try {
@@ -121,8 +112,16 @@ function checkPreconditions(info: KindInfo, wanted: KubeObject, current: KubeObj
   }
 }
 
-/** Name and namespace always come from the path. */
+/** Name and namespace come from the path; a body may repeat them, not change them. */
 function placed(info: KindInfo, wanted: KubeObject, ref: ObjectRef): KubeObject {
+  const { name, namespace } = wanted.metadata
+  if (name && name !== ref.name) {
+    throw badRequest(`the name of the object (${name}) does not match the name on the URL (${ref.name})`)
+  }
+  if (namespace && info.namespaced && namespace !== ref.namespace) {
+    const path = `the namespace on the request (${ref.namespace})`
+    throw badRequest(`the namespace of the object (${namespace}) does not match ${path}`)
+  }
   const { namespace: _namespace, ...rest } = wanted.metadata
   const metadata = info.namespaced && ref.namespace ? { ...rest, namespace: ref.namespace } : rest
   return { ...wanted, kind: info.kind, apiVersion: info.apiVersion, metadata: { ...metadata, name: ref.name } }
