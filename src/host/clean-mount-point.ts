@@ -9,6 +9,9 @@ export interface CleanOptions {
   readonly patienceMs?: number
 }
 
+const answerMs = 2000
+const forceMs = 10_000
+
 export type CleanHost = Pick<Host, 'files' | 'mounts'>
 
 /** The path is neither a mount point nor there any more when this returns. */
@@ -51,9 +54,12 @@ async function unmountOne(host: CleanHost, path: string, timeoutMs: number, sign
   try {
     await host.mounts.unmount(path, { timeoutMs }, signal)
   } catch (error) {
-    if (!hasCode(error, 'TIMEOUT', 'HUNG', 'EIO', 'ENOTCONN', 'ESTALE')) throw error
-    await host.mounts.unmount(path, { force: true, timeoutMs: 10_000 }, signal).catch(() => undefined)
-    if (await isMounted(host, path, signal)) await host.mounts.unmount(path, { lazy: true, timeoutMs: 10_000 }, signal)
+    // Busy may mean that a program works in there: then it stays. But calls that hang on a dead server, our own among
+    // them, make it busy as well; such a mount has to go.
+    const dead = isDeadMount(error) || (hasCode(error, 'EBUSY') && !(await host.mounts.answers(path, answerMs, signal)))
+    if (!dead) throw error
+    await host.mounts.unmount(path, { force: true, timeoutMs: forceMs }, signal).catch(() => undefined)
+    if (await isMounted(host, path, signal)) await host.mounts.unmount(path, { lazy: true, timeoutMs: forceMs }, signal)
   }
 }
 

@@ -193,6 +193,8 @@ export interface Mounts {
   ): Promise<void>
   /** Asks the kernel about this one path; does not follow a last symbolic link. ENOENT if there is nothing. */
   isMountPoint(path: string, signal: AbortSignal): Promise<boolean>
+  /** Does the filesystem at `path` answer within this time? False for servers that are gone or hang. */
+  answers(path: string, timeoutMs: number, signal: AbortSignal): Promise<boolean>
   /** The mount that holds `path` (the topmost one). Does not read the mount table. */
   info(path: string, signal: AbortSignal): Promise<MountInfo>
   /** Every mount. For restart and diagnosis, not for each operation. */

@@ -3,7 +3,7 @@
 
 import { join, relative } from 'node:path/posix'
 import type { BindRequest, CommandResult, Host, MountInfo, MountRequest, Mounts } from '../host.ts'
-import { HostError, hasCode } from '../host-error.ts'
+import { HostError, hasCode, isDeadMount } from '../host-error.ts'
 import { LinuxOpenPath } from './files.ts'
 import { needsHelper, parseMountOptions } from './mount-options.ts'
 import type { WorkerPool } from './worker-pool.ts'
@@ -63,6 +63,16 @@ export function createLinuxMounts(pool: WorkerPool, run: Host['run']): Mounts {
     },
 
     bind: (request, signal) => bind(pool, request, signal),
+
+    async answers(path, timeoutMs, signal) {
+      try {
+        await pool.call('usage', [path], { path, timeoutMs }, signal)
+        return true
+      } catch (error) {
+        if (hasCode(error, 'ABORTED')) throw error
+        return !isDeadMount(error)
+      }
+    },
 
     async remount(target, options, signal) {
       // The kernel replaces all per-mount flags on a remount, so the present ones are given again.

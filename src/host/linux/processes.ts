@@ -8,6 +8,7 @@ import { HostError } from '../host-error.ts'
 import type { Launched, LaunchRequest, Processes, ProcessIdentity } from '../processes.ts'
 
 const pollMs = 1_000
+const sweepMs = 10
 const messageLimit = 16_384
 
 export function createLinuxProcesses({ clock }: { readonly clock: Clock }): Processes {
@@ -15,6 +16,7 @@ export function createLinuxProcesses({ clock }: { readonly clock: Clock }): Proc
     const found = await readStat(pid)
     return found !== undefined && found.startTime === startTime && found.state !== 'Z' && found.state !== 'X'
   }
+  const killer = createNamespaceKiller(clock)
   return {
     isAlive,
     launch: (request, signal) => launch(clock, request, signal),
@@ -28,15 +30,33 @@ export function createLinuxProcesses({ clock }: { readonly clock: Clock }): Proc
       kill(-identity.pid, name)
     },
     mountNamespace: namespaceOf,
-    async killNamespace(namespace) {
-      if (namespace === (await namespaceOf('self'))) return 0
-      let killed = 0
-      for (const name of await readdir('/proc')) {
-        if (!/^\d+$/.test(name) || (await namespaceOf(name)) !== namespace) continue
-        kill(Number(name), 'SIGKILL')
-        killed++
-      }
-      return killed
+    killNamespace: (namespace) => killer.kill(namespace),
+  }
+}
+
+/** Reading all of /proc costs milliseconds, so that everybody who asks within a few of them shares one reading. */
+function createNamespaceKiller(clock: Clock) {
+  let waiting = new Map<string, { killed: number; readonly resolve: ((killed: number) => void)[] }>()
+  const sweep = async () => {
+    const asked = waiting
+    waiting = new Map()
+    const own = await namespaceOf('self')
+    for (const name of await readdir('/proc')) {
+      if (!/^\d+$/.test(name)) continue
+      const namespace = await namespaceOf(name)
+      const entry = namespace === undefined || namespace === own ? undefined : asked.get(namespace)
+      if (!entry) continue
+      kill(Number(name), 'SIGKILL')
+      entry.killed++
+    }
+    for (const { killed, resolve } of asked.values()) for (const tell of resolve) tell(killed)
+  }
+  return {
+    kill(namespace: string): Promise<number> {
+      if (waiting.size === 0) clock.at(clock.now() + sweepMs, () => void sweep())
+      const entry = waiting.get(namespace) ?? { killed: 0, resolve: [] }
+      waiting.set(namespace, entry)
+      return new Promise((resolve) => void entry.resolve.push(resolve))
     },
   }
 }

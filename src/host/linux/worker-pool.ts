@@ -31,6 +31,8 @@ interface Thread {
   readonly worker: Worker
   readonly cancelled: Int32Array
   job: Job | undefined
+  /** When the present job was given to it. */
+  since: number
   /** Loaded and able to take calls. */
   ready: boolean
 }
@@ -46,84 +48,76 @@ export interface PoolOptions {
   readonly timeoutMs?: number
 }
 
-/** Threads at work longer than this make the pool start another, before anybody has to wait for it. Starting one costs
- *  more than most calls take, so a busy machine (where every call takes a few milliseconds) must not look like a hung one. */
-const slowMs = 50
+/** A thread at work longer than this may be hanging: another takes its place before anybody has to wait for it. */
+const slowMs = 30
+/** On a busy machine every call may be slow. Beyond this many threads only calls that take very long count. */
+const enoughThreads = 12
+const verySlowMs = 1000
+const lookEveryMs = 15
 
 export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
-  const { threads: usual = 2, maximumThreads = 64, timeoutMs: usualTimeoutMs = 30_000 } = poolOptions
+  const { threads: usual = 3, maximumThreads = 64, timeoutMs: usualTimeoutMs = 30_000 } = poolOptions
   const threads = new Set<Thread>()
   const idle: Thread[] = []
   const queue: Job[] = []
   const lost = new Set<Thread>()
   let nextId = 1
-  let starting = 0
   let closed = false
+  let looking: NodeJS.Timeout | undefined
 
   function start(): void {
-    starting += 1
     const cancelled = new Int32Array(new SharedArrayBuffer(4))
     const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js'
     const worker = new Worker(new URL(file, import.meta.url), { workerData: cancelled, execArgv: [], stdout: false })
-    const thread: Thread = { worker, cancelled, job: undefined, ready: false }
-    worker.unref()
-    starting++
-    worker.once('online', () => void starting--)
+    const thread: Thread = { worker, cancelled, job: undefined, since: 0, ready: false }
+    // While calls wait for it, a thread that loads keeps the process alive.
+    if (queue.length === 0) worker.unref()
     worker.on('message', (answer: WorkerAnswer) => receive(thread, answer))
     worker.on('error', (error) => fail(thread, error))
     worker.on('exit', () => fail(thread, undefined))
     threads.add(thread)
-    // No call is given to a thread that is still loading: another one may be free long before.
-    worker.once('online', () => {
-      starting -= 1
-      thread.ready = true
-      worker.unref()
-      if (closed) return void worker.terminate()
-      idle.push(thread)
-      dispatch()
-    })
   }
 
   function dispatch(): void {
     while (queue.length > 0) {
       const thread = idle.pop()
-      if (thread === undefined) {
-        if (starting === 0 && threads.size - lost.size < usual && threads.size < maximumThreads) start()
-        return
-      }
+      if (thread === undefined) return void replaceSlow()
       const job = queue.shift()
       if (job === undefined) return void idle.push(thread)
       thread.job = job
+      thread.since = performance.now()
       // A worker that waits must not keep the process alive; one that works must.
       thread.worker.ref()
       thread.worker.postMessage(job.request)
-      watch(thread, job)
+      looking ??= setInterval(replaceSlow, lookEveryMs).unref()
     }
   }
 
-  function watch(thread: Thread, job: Job): void {
-    const slow = setTimeout(() => growBehind(thread, job), slowMs)
-    slow.unref()
-  }
-
-  /** A call that is slow may be hanging: have another thread ready. */
-  function growBehind(thread: Thread, job: Job): void {
-    if (closed || thread.job !== job || threads.size >= maximumThreads) return
-    // Looked at again: the calls behind this one must not depend on another call noticing.
-    if (idle.length > 0 || starting > 0) return watch(thread, job)
-    start()
+  /** Keeps as many threads that do not hang as usual; one more is started at a time, for starting costs more than most calls. */
+  function replaceSlow(): void {
+    const all = [...threads]
+    if (queue.length === 0 && all.every(({ job }) => job === undefined)) {
+      clearInterval(looking)
+      looking = undefined
+    }
+    const limitMs = all.length < enoughThreads ? slowMs : verySlowMs
+    const now = performance.now()
+    const healthy = all.filter(({ job, since }) => job === undefined || now - since < limitMs).length
+    const loading = all.some(({ ready }) => !ready)
+    if (!closed && !loading && healthy < usual && all.length < maximumThreads) start()
   }
 
   function receive(thread: Thread, answer: WorkerAnswer): void {
     const job = thread.job
-    if (job === undefined || job.request.id !== answer.id) return
-    if (answer.kind === 'progress') return job.options.onProgress?.(answer.done)
+    if (answer.kind === 'ready') thread.ready = true
+    else if (job === undefined || job.request.id !== answer.id) return
+    else if (answer.kind === 'progress') return job.options.onProgress?.(answer.done)
     thread.job = undefined
     thread.worker.unref()
     lost.delete(thread)
-    job.settle?.(answer)
-    if (answer.kind === 'done' && job.settle === undefined) releaseForgotten(job, answer.value)
-    const spare = threads.size - lost.size > usual && idle.length >= usual && queue.length === 0
+    if (answer.kind !== 'ready') job?.settle?.(answer)
+    if (answer.kind === 'done' && job !== undefined && job.settle === undefined) releaseForgotten(job, answer.value)
+    const spare = threads.size - lost.size > enoughThreads && queue.length === 0
     if (spare || closed) void thread.worker.terminate()
     else {
       idle.push(thread)
@@ -140,7 +134,6 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
 
   function fail(thread: Thread, error: unknown): void {
     const job = thread.job
-    if (!thread.ready && threads.has(thread)) starting -= 1
     thread.job = undefined
     threads.delete(thread)
     lost.delete(thread)

@@ -16,6 +16,7 @@ export interface WorkerRequest {
   readonly parameters: readonly unknown[]
 }
 export type WorkerAnswer =
+  | { readonly kind: 'ready' }
   | { readonly kind: 'done'; readonly id: number; readonly value: unknown }
   | {
       readonly kind: 'failed'
@@ -51,6 +52,8 @@ parentPort?.on('message', (request: WorkerRequest) => {
   current = request.id
   post(answer(request))
 })
+
+post({ kind: 'ready' })
 
 function answer(request: WorkerRequest): WorkerAnswer {
   try {

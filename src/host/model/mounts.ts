@@ -105,6 +105,9 @@ export function createModelMounts({ table, devices, exports }: ModelMountsDeps):
         const { mount, inode } = table.resolve(path, { follow: false })
         return inode === mount.root
       }),
+    // A server that hangs is a planted fault; what the model has itself always answers.
+    answers: async (path, _timeoutMs, signal) =>
+      checked(signal, path, () => resolveOrNothing(table, path) !== undefined),
     list: async (signal) => checked(signal, '', () => table.mounts().map((mount) => table.infoOf(mount))),
     references: async (path, signal) =>
       checked(signal, path, () => {

@@ -1,0 +1,37 @@
+// A place for tests on the real machine: a temporary directory and a host; whatever is left mounted is a failure.
+
+import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { LinuxHost, LinuxHostOptions } from '../../src/host/linux/linux-host.ts'
+import { createLinuxHost } from '../../src/host/linux/linux-host.ts'
+
+export interface Place extends AsyncDisposable {
+  readonly host: LinuxHost
+  readonly root: string
+  makeDiskFile(path: string, sizeBytes: number): Promise<void>
+}
+
+export function openPlace(options: LinuxHostOptions = {}): Place {
+  const host = createLinuxHost(options)
+  const root = mkdtempSync(join(tmpdir(), 'hawser-host-'))
+  return {
+    host,
+    root,
+    async makeDiskFile(path, sizeBytes) {
+      writeFileSync(path, '', { flag: 'a' })
+      truncateSync(path, sizeBytes)
+    },
+    async [Symbol.asyncDispose]() {
+      const { signal } = new AbortController()
+      const left = readFileSync('/proc/self/mountinfo', 'utf8')
+        .split('\n')
+        .map((line) => line.split(' ')[4] ?? '')
+        .filter((path) => path.startsWith(`${root}/`))
+      for (const path of left.reverse()) await host.mounts.unmount(path, { lazy: true }, signal)
+      rmSync(root, { recursive: true, force: true })
+      await host[Symbol.asyncDispose]()
+      if (left.length > 0) throw new Error(`mounts were left behind: ${left.join()}`)
+    },
+  }
+}
