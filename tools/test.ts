@@ -51,7 +51,14 @@ function run(title: string, files: readonly string[], env: Record<string, string
   process.stdout.write(`# ${title}: ${files.length} files\n`)
   const result = spawnSync(
     process.execPath,
-    ['--test', `--test-concurrency=${concurrency}`, '--test-reporter=./tools/quiet-reporter.ts', ...files],
+    [
+      '--test',
+      '--test-timeout=300000',
+      '--test-force-exit',
+      `--test-concurrency=${concurrency}`,
+      '--test-reporter=./tools/quiet-reporter.ts',
+      ...files,
+    ],
     { stdio: 'inherit', env: { NODE_COMPILE_CACHE: join(root, '.cache/compile'), ...process.env, ...env } },
   )
   return result.status === 0 ? 0 : 1
