@@ -22,7 +22,8 @@ function problemsOf(file: string, text: string): string[] {
   if (isGenerated(file, text)) return []
   const lines = text.split('\n')
   const problems: string[] = []
-  if (!text.startsWith('//') && !text.startsWith('#!'))
+  // Tests speak through their names.
+  if (!text.startsWith('//') && !text.startsWith('#!') && !file.endsWith('.test.ts'))
     problems.push(`${file}: no comment on top says what question it answers`)
   if (lines.length > longestFile && !file.endsWith('.test.ts'))
     problems.push(`${file}: ${lines.length} lines; one idea per file (${longestFile})`)
