@@ -63,12 +63,18 @@ function createAttacher(
   const attachments = informers.of('VolumeAttachment')
   const hear = createListeners(attachments)
 
-  const wait = async <T>(name: string, late: string, signal: AbortSignal, verdict: Verdict<T>): Promise<T> => {
+  const limited = async (
+    late: string,
+    signal: AbortSignal,
+    work: (signal: AbortSignal) => Promise<void>,
+  ): Promise<void> => {
     using deadline = clock.deadline(attachTimeoutMs, signal)
-    return hear(name, verdict, deadline.signal).catch((error: unknown) => {
+    try {
+      await work(deadline.signal)
+    } catch (error) {
       if (!(error instanceof DeadlineExceeded)) throw error
       throw new VolumeError('AttacherSilent', late, { effect: 'unknown', cause: error })
-    })
+    }
   }
   const caughtUp = (object: VolumeAttachment, signal: AbortSignal) => attachments.reached(versionOf(object), signal)
 
@@ -89,9 +95,11 @@ function createAttacher(
       if (!source) throw new VolumeError('NotAttachable', 'an inline CSI volume is not attached', { effect: 'untried' })
       const { driver, volumeHandle } = source
       const name = attachmentName(volumeHandle, driver, node)
-      await present(name, attachment(name, spec, driver, node), signal)
       const late = `timed out waiting for external-attacher of ${driver} CSI driver to attach volume ${volumeHandle}`
-      await wait(name, late, signal, attachVerdict)
+      await limited(late, signal, async (limit) => {
+        await present(name, attachment(name, spec, driver, node), limit)
+        await hear(name, attachVerdict, limit)
+      })
       return ''
     },
     async detach({ volumeName, node }, signal) {
@@ -101,11 +109,13 @@ function createAttacher(
         throw new VolumeError('NotAVolumeName', message, { effect: 'untried' })
       }
       const name = attachmentName(volumeHandle, driver, node)
-      const held = await removeOnce(client, name, signal)
-      if (!held) return
-      await caughtUp(held, signal)
       const late = `timed out waiting for external-attacher of ${driver} CSI driver to detach volume ${volumeHandle}`
-      await wait(name, late, signal, detachVerdict)
+      await limited(late, signal, async (limit) => {
+        const held = await removeOnce(client, name, limit)
+        if (!held) return
+        await caughtUp(held, limit)
+        await hear(name, detachVerdict, limit)
+      })
     },
     verify: ({ specs, node }, signal) =>
       Promise.all(

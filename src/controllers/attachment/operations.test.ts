@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { nodeName, pluginName, uniqueVolumeName } from '../../api/names.ts'
+import { notFound, serviceUnavailable } from '../../api/status-error.ts'
+import type { Client } from '../../client/client.ts'
+import { createVirtualClock } from '../../clock/virtual-clock.ts'
+import { createPending } from '../../loop/pending.ts'
+import { silentLog } from '../../telemetry/log.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
+import { VolumeError } from '../../volume/effect.ts'
+import { createRunner } from '../../volume/operation.ts'
+import type { Attacher, ClusterPlugin } from '../../volume/plugin.ts'
+import { createRegistry } from '../../volume/registry.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+import type { ActualEvent } from './actual.ts'
+import { attachOperation, detachOperation, verifyOperation } from './operations.ts'
+
+const volume = uniqueVolumeName('kubernetes.io/csi/d^h')
+const node = nodeName('a')
+const spec = { name: 'pv', source: { kind: 'csi', value: { driver: 'd', volumeHandle: 'h' } } } as VolumeSpec
+
+interface Given {
+  readonly attach?: () => Promise<string>
+  readonly detach?: () => Promise<void>
+  readonly verify?: () => Promise<readonly boolean[]>
+  readonly inUse?: readonly string[]
+  readonly nodeError?: Error
+  readonly flushError?: Error
+  readonly attachable?: boolean
+}
+
+function setUp(given: Given = {}) {
+  const clock = createVirtualClock()
+  const log: string[] = []
+  const told: string[] = []
+  const attacher: Attacher = {
+    attach: given.attach ?? (async () => '/dev/x'),
+    detach: async ({ volumeName }) => {
+      log.push(`detach ${volumeName}`)
+      await given.detach?.()
+    },
+    verify: given.verify ?? (async ({ specs }) => specs.map(() => true)),
+  }
+  const plugin: ClusterPlugin = {
+    attacherByName: () => attacher,
+    ...(given.attachable === false ? {} : { attacher: () => attacher }),
+  }
+  const registry = createRegistry([
+    {
+      name: pluginName('kubernetes.io/csi'),
+      traits: { mountOptions: true, remountOnPodUpdate: false },
+      supports: ({ source }) => source.kind === 'csi',
+      volumeName: () => 'd^h',
+      plugin,
+    },
+  ])
+  const get = (async () => {
+    log.push('read node')
+    if (given.nodeError) throw given.nodeError
+    return { metadata: { name: node }, status: { volumesInUse: given.inUse ?? [] } }
+  }) as unknown as Client['get']
+  const flush = async () => {
+    log.push('write node status')
+    if (given.flushError) throw given.flushError
+  }
+  const runner = createRunner({ clock, pending: createPending(clock), log: silentLog, metrics: createMetrics() })
+  const context = {
+    apply: (event: ActualEvent) => void log.push(`${event.kind} ${event.node}`),
+    tell: (type: string, reason: string, message: string) => void told.push(`${type} ${reason} ${message}`),
+    signal: new AbortController().signal,
+  }
+  const finish = async (started: ReturnType<typeof runner.start>) => {
+    assert.equal(started.kind, 'started')
+    if (started.kind === 'started') await started.finished
+    return { log, told }
+  }
+  const succeeded = (reason: string, message: string) => void told.push(`Normal ${reason} ${message}`)
+  return {
+    attach: () =>
+      finish(
+        runner.start(
+          attachOperation,
+          { volume, node, spec, multiAttach: false },
+          { registry, nodeVersion: () => 7, succeeded },
+          context,
+        ),
+      ),
+    detach: (known: VolumeSpec | undefined = spec, verify = true) =>
+      finish(
+        runner.start(
+          detachOperation,
+          { volume, node, spec: known, multiAttach: false, verify },
+          { registry, client: { get }, clock, nodeStatus: { flush } },
+          context,
+        ),
+      ),
+    async verify() {
+      const missing = (name: string) => void log.push(`missing ${name}`)
+      const unanswered = (name: string) => void log.push(`unanswered ${name}`)
+      const entries = [
+        { volume, spec },
+        {
+          volume: uniqueVolumeName('kubernetes.io/nfs/x'),
+          spec: { ...spec, source: { kind: 'nfs', value: {} } } as VolumeSpec,
+        },
+      ]
+      return finish(
+        runner.start(
+          verifyOperation,
+          { node, entries },
+          { registry, missing, unanswered },
+          { ...context, apply: () => {} },
+        ),
+      )
+    },
+  }
+}
+
+test('ATT-4 ATT-5: a successful attach is marked, then told to the pods', async () => {
+  assert.deepEqual(await setUp().attach(), {
+    log: ['attached a'],
+    told: ['Normal SuccessfulAttachVolume AttachVolume.Attach succeeded for volume "pv" '],
+  })
+})
+
+test('ATT-1 ATT-2: without an attacher nothing is marked, and the users hear of it', async () => {
+  const { log, told } = await setUp({ attachable: false }).attach()
+  assert.deepEqual(log, [])
+  assert.match(
+    told[0]!,
+    /^Warning FailedAttachVolume AttachVolume\.FindAttachablePluginBySpec failed for volume "pv" : /,
+  )
+})
+
+test('ATT-3: any failed attach leaves doubt; only one that was never tried leaves nothing', async () => {
+  const failing = (effect: 'none' | 'unknown' | 'untried') => ({
+    attach: async () => {
+      throw new VolumeError('No', 'backend says no', { effect })
+    },
+  })
+  for (const effect of ['none', 'unknown'] as const) {
+    assert.deepEqual(await setUp(failing(effect)).attach(), {
+      log: ['attachFailed a'],
+      told: ['Warning FailedAttachVolume AttachVolume.Attach failed for volume "pv" : backend says no'],
+    })
+  }
+  assert.deepEqual((await setUp(failing('untried')).attach()).log, [])
+})
+
+test('ATT-3 ERR-6 FD-7: a volume that dangles on another node is doubtful there', async () => {
+  const attach = async () => {
+    throw new VolumeError('Dangling', 'attached to b', { effect: 'none', attachedTo: { node: 'b', devicePath: '' } })
+  }
+  assert.deepEqual((await setUp({ attach }).attach()).log, ['attachFailed b'])
+})
+
+test('NSP-4 DET-5 DET-7: out of the report, the write confirmed, the live node read, then detached; nobody is told', async () => {
+  assert.deepEqual(await setUp().detach(), {
+    log: ['reportWithdrawn a', 'write node status', 'read node', 'detach d^h', 'detached a'],
+    told: [],
+  })
+})
+
+test('ADR-2 T-17 W-14: a failed write of node status ends it; the volume is reported again', async () => {
+  const { log } = await setUp({ flushError: serviceUnavailable('away') }).detach()
+  assert.deepEqual(log, ['reportWithdrawn a', 'write node status', 'reportRestored a'])
+})
+
+test('DET-4 DET-6 NSP-5: a node that still uses the volume keeps it, and it is doubtful from then on', async () => {
+  const { log } = await setUp({ inUse: [volume] }).detach()
+  assert.deepEqual(log, ['reportWithdrawn a', 'write node status', 'read node', 'detachFailed a'])
+})
+
+test('DET-4 NSP-6: a Node that is gone is safe; one that cannot be read is not', async () => {
+  const gone = await setUp({ nodeError: notFound({ group: '', plural: 'nodes' }, 'a') }).detach()
+  assert.deepEqual(gone.log.slice(-2), ['detach d^h', 'detached a'])
+  const unread = await setUp({ nodeError: serviceUnavailable('away') }).detach()
+  assert.deepEqual(unread.log.slice(-2), ['read node', 'detachFailed a'])
+})
+
+test('FD-2 FD-4 NSP-6: by force the node is not asked', async () => {
+  const { log } = await setUp({ inUse: [volume] }).detach(spec, false)
+  assert.deepEqual(log, ['reportWithdrawn a', 'write node status', 'detach d^h', 'detached a'])
+})
+
+test('DET-6: a failed detach leaves doubt, whatever the error says', async () => {
+  for (const effect of ['none', 'unknown', 'untried'] as const) {
+    const detach = async () => {
+      throw new VolumeError('No', 'no', { effect })
+    }
+    assert.equal((await setUp({ detach }).detach()).log.at(-1), 'detachFailed a')
+  }
+})
+
+test('DET-2: without a spec the name alone is enough', async () => {
+  assert.deepEqual((await setUp().detach(undefined)).log.slice(-2), ['detach d^h', 'detached a'])
+})
+
+test('DET-1: a driver that no longer wants attaching still lets go', async () => {
+  assert.deepEqual((await setUp({ attachable: false }).detach()).log.slice(-2), ['detach d^h', 'detached a'])
+})
+
+test('VVA-1 VVA-2 VVA-3 DES-15: only a definite no counts; no plugin is skipped, no answer keeps what we believed', async () => {
+  assert.deepEqual((await setUp().verify()).log, [])
+  assert.deepEqual((await setUp({ verify: async () => [false] }).verify()).log, [`missing ${volume}`])
+  const verify = async () => {
+    throw new Error('no idea')
+  }
+  assert.deepEqual((await setUp({ verify }).verify()).log, ['unanswered kubernetes.io/csi'])
+})
