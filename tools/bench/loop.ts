@@ -57,7 +57,7 @@ async function filled(count: number): Promise<Filled> {
     name: 'bench',
     clock,
     workers: 8,
-    async look(key) {
+    async look() {
       return { again: clock.now() + 3_600_000 + world.items.size }
     },
   })

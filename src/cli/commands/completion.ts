@@ -1,6 +1,6 @@
 // `hawser completion`: a line for the shell's start file; the shell then asks `hawser __complete` for proposals.
 import { buildCommand, proposeCompletions } from '@stricli/core'
-import { createApplication } from '../app.ts'
+import type { Application, Command } from '@stricli/core'
 import type { Context } from '../context.ts'
 
 const scripts = {
@@ -40,14 +40,18 @@ export const completion = buildCommand<NonNullable<unknown>, ['bash' | 'zsh' | '
 })
 
 /** Hidden: proposals for the words typed so far, one per line. */
-export const complete = buildCommand<NonNullable<unknown>, string[], Context>({
-  docs: { brief: 'Propose completions (used by shells)' },
-  parameters: { positional: { kind: 'array', parameter: { parse: String, brief: 'Words so far' } } },
-  async func(_flags, ...words) {
-    const proposals = await proposeCompletions(createApplication(), words.length === 0 ? [''] : words, this)
-    for (const { completion: text } of proposals) this.print(text)
-  },
-})
+export function createComplete(application: () => Application<Context>): Command<Context> {
+  return buildCommand<NonNullable<unknown>, string[], Context>({
+    docs: { brief: 'Propose completions (used by shells)' },
+    parameters: { positional: { kind: 'array', parameter: { parse: String, brief: 'Words so far' } } },
+    async func(_flags, ...words) {
+      // Loaded only here: the table of commands holds this command too.
+    const { createApplication } = await import('../app.ts')
+    const proposals = await proposeCompletions(application(), words.length === 0 ? [''] : words, this)
+      for (const { completion: text } of proposals) this.print(text)
+    },
+  })
+}
 
 function shellFrom(text: string): 'bash' | 'zsh' | 'fish' {
   if (text === 'bash' || text === 'zsh' || text === 'fish') return text
