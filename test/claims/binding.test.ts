@@ -182,3 +182,146 @@ test('T-26 T-29 VOL-11: of two volumes that carry the uid of a claim, the one it
   ])
   await run.stop()
 })
+
+test('T-6 BND-3 BND-4 I-6: after a crash behind any of the four writes, one look of the next process completes the pair', async () => {
+  for (let survived = 1; survived <= 4; survived++) {
+    const bench = createBench()
+    let writes = 0
+    const dying = bench.run(binding, {
+      before: ({ verb }) => {
+        if (verb === 'update' && writes >= survived) throw new Error('crashed')
+      },
+      after: ({ verb, kind }) => {
+        if (verb === 'update' && kind !== 'Event' && ++writes >= survived) throw new Error('crashed')
+      },
+    })
+    const made = await bench.server.create('PersistentVolume', volume())
+    await bench.server.update(
+      'PersistentVolume',
+      { ...made, status: { phase: 'Available' } },
+      { subresource: 'status' },
+    )
+    await bench.server.create('PersistentVolumeClaim', claim())
+    await dying.settle()
+    await dying.stop()
+    bench.server.writes.length = 0
+    const next = bench.run(binding)
+    await next.settle()
+    const [pv, pvc] = [bench.server.peek('PersistentVolume', 'v'), bench.server.peek('PersistentVolumeClaim', 'ns/c')]
+    assert.deepEqual([pv?.status?.phase, pvc?.status?.phase, pvc?.spec.volumeName], ['Bound', 'Bound', 'v'])
+    assert.equal(bench.server.writes.length, 4 - survived, `the writes that were missing after ${survived}`)
+    await next.stop()
+  }
+})
+
+test('CTL-1 CTL-2 CTL-4 W-1: what was there before the start is looked at once, and then nothing ticks', async () => {
+  const bench = createBench()
+  await bench.server.create('PersistentVolume', volume())
+  await bench.server.create('PersistentVolumeClaim', claim())
+  const run = bench.run(binding)
+  await run.settle()
+  assert.equal(bench.server.peek('PersistentVolumeClaim', 'ns/c')?.status?.phase, 'Bound')
+  bench.server.writes.length = 0
+  assert.equal(bench.clock.next(), undefined)
+  assert.deepEqual(bench.server.writes, [])
+  await run.stop()
+})
+
+test('CTL-7 CLM-1 VOL-1: a repair that fails stops the look with its error; the key comes back', async () => {
+  const bench = createBench()
+  let refusals = 1
+  const run = bench.run(binding, {
+    before: ({ verb, kind }) => {
+      if (verb === 'update' && kind === 'PersistentVolumeClaim' && refusals-- > 0) throw new Error('not now')
+    },
+  })
+  await bench.server.create('StorageClass', storageClass('x', { provisioner: 'kubernetes.io/aws-ebs' }))
+  const annotations = { 'volume.kubernetes.io/storage-provisioner': 'kubernetes.io/aws-ebs' }
+  await bench.server.create('PersistentVolumeClaim', claim({ className: 'x', annotations }))
+  await run.settle()
+  assert.equal(run.waiting().get('PersistentVolumeClaim/ns/c')?.[0]?.reason, 'retrying')
+  assert.deepEqual(bench.events(), [])
+  await bench.clock.advance(50)
+  assert.equal(
+    bench.server.peek('PersistentVolumeClaim', 'ns/c')?.metadata.annotations?.[
+      'volume.kubernetes.io/storage-provisioner'
+    ],
+    'ebs.csi.aws.com',
+  )
+  await run.stop()
+})
+
+test('BND-8 CLM-21: the loss is told only after it was written, and only once', async () => {
+  const bench = createBench()
+  let refusals = 1
+  const run = bench.run(binding, {
+    before: ({ verb, subresource }) => {
+      if (verb === 'update' && subresource === 'status' && refusals-- > 0) throw new Error('not now')
+    },
+  })
+  await bench.server.create(
+    'PersistentVolumeClaim',
+    claim({ volumeName: 'v', annotations: { 'pv.kubernetes.io/bind-completed': 'yes' } }),
+  )
+  await run.settle()
+  assert.deepEqual(bench.events(), [])
+  await bench.clock.advance(20)
+  const lost = bench.server.peek('PersistentVolumeClaim', 'ns/c')!
+  await bench.server.update('PersistentVolumeClaim', { ...lost, metadata: { ...lost.metadata, labels: { a: 'b' } } })
+  await run.settle()
+  assert.equal(bench.events().length, 1)
+  await run.stop()
+})
+
+test('W-6 PRV-5: what did not change is not said again, until minutes have passed', async () => {
+  const bench = createBench()
+  const run = bench.run(binding)
+  await bench.server.create('PersistentVolumeClaim', claim())
+  await run.settle()
+  const touch = async (label: string) => {
+    const now = bench.server.peek('PersistentVolumeClaim', 'ns/c')!
+    await bench.server.update('PersistentVolumeClaim', { ...now, metadata: { ...now.metadata, labels: { label } } })
+    await run.settle()
+    return bench.server.all('Event').map(({ count }) => count)
+  }
+  assert.deepEqual(await touch('a'), [1])
+  await bench.clock.advance(300_000)
+  assert.deepEqual(await touch('b'), [2])
+  await run.stop()
+})
+
+test('W-3: claims are bound side by side, not one after the other', async () => {
+  const bench = createBench()
+  const run = bench.run(binding, { delayMs: ({ verb }) => (verb === 'update' ? 10 : 0) })
+  for (let at = 0; at < 32; at++) await bench.server.create('PersistentVolume', volume({ name: `v${at}` }))
+  await bench.clock.advance(100)
+  for (let at = 0; at < 32; at++) await bench.server.create('PersistentVolumeClaim', claim({ name: `c${at}` }))
+  await bench.clock.advance(50)
+  const bound = bench.server.all('PersistentVolumeClaim').filter((each) => each.status?.phase === 'Bound')
+  assert.equal(bound.length, 32)
+  await run.stop()
+})
+
+test('PRV-6 PRV-7 T-29: the annotations stay after binding, and a second volume of the same claim is let go', async () => {
+  const bench = createBench()
+  const run = bench.run(binding)
+  await bench.server.create('StorageClass', storageClass('fast'))
+  const { metadata } = await bench.server.create('PersistentVolumeClaim', claim({ className: 'fast' }))
+  await run.settle()
+  const twin = (name: string) =>
+    volume({
+      name,
+      className: 'fast',
+      policy: 'Delete',
+      claimRef: { name: 'c', uid: metadata.uid! },
+      annotations: { 'pv.kubernetes.io/provisioned-by': 'example.com/csi' },
+    })
+  await bench.server.create('PersistentVolume', twin('a'))
+  await bench.server.create('PersistentVolume', twin('b'))
+  await run.settle()
+  const bound = bench.server.peek('PersistentVolumeClaim', 'ns/c')
+  assert.equal(bound?.metadata.annotations?.['volume.kubernetes.io/storage-provisioner'], 'example.com/csi')
+  const phases = ['a', 'b'].map((name) => bench.server.peek('PersistentVolume', name)?.status?.phase)
+  assert.deepEqual(phases, ['Bound', 'Released'])
+  await run.stop()
+})

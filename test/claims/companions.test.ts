@@ -292,7 +292,7 @@ test('EXP-3: a migrated volume names its resizer', async () => {
   await run.stop()
 })
 
-test('EXP-5 EXP-6 I-9: our plugin grows the volume; the volume is written before the claim; the node finishes', async () => {
+test('EXP-5 EXP-6 I-9 W-32 W-33: our plugin grows the volume; the volume is written before the claim; the node finishes', async () => {
   const { pair, run, claimNow, server, events } = expansion({
     expand: async ({ newBytes }) => newBytes,
     requiresResize: () => true,

@@ -466,3 +466,53 @@ test('placement: pods of another scheduler are left alone', async () => {
   assert.equal(bench.placed(), undefined)
   await bench.run.stop()
 })
+
+test('SCH-9: reasons are told in their order: affinity, conflict, space, missing volume', async () => {
+  const result = await outcome([n1], pod('p', { claims: ['gone', 'far', 'conflict'] }), async ({ server }) => {
+    await server.create('StorageClass', { ...late, provisioner: 'kubernetes.io/no-provisioner' })
+    await server.create('PersistentVolume', local('v', 'n2'))
+    await server.create('PersistentVolumeClaim', bound('gone', 'nowhere'))
+    await server.create('PersistentVolumeClaim', bound('far', 'v'))
+    await server.create('PersistentVolumeClaim', claim({ name: 'conflict', className: 'late' }))
+  })
+  assert.equal(
+    result,
+    "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind, 1 node(s) didn't match PersistentVolume's node affinity, 1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s).",
+  )
+})
+
+test('W-28 RWP-2: an ephemeral single-pod claim is checked like any other', async () => {
+  const bench = placement()
+  await bench.server.create('Node', n1)
+  await bench.server.create('PersistentVolume', volume({ modes: ['ReadWriteOncePod'] }))
+  await bench.server.create('Pod', pod('other', { claims: ['p-x'], node: 'n1' }))
+  const owner = await bench.server.create('Pod', pod('p', { spec: { volumes: [{ name: 'x', ephemeral: {} }] } }))
+  const mine = bound('p-x', 'v', { accessModes: ['ReadWriteOncePod'] })
+  const ownerReferences = [{ apiVersion: 'v1', kind: 'Pod', name: 'p', controller: true, uid: owner.metadata.uid! }]
+  await bench.server.create('PersistentVolumeClaim', { ...mine, metadata: { ...mine.metadata, ownerReferences } })
+  await bench.run.settle()
+  assert.match(bench.why() ?? '', /ReadWriteOncePod access mode already in-use by another pod/)
+  await bench.server.remove('Pod', { namespace: 'ns', name: 'other' })
+  await bench.run.settle()
+  assert.equal(bench.placed(), 'n1')
+  await bench.run.stop()
+})
+
+test('W-26 SCH-8: a capacity that says only the largest size', async () => {
+  const bench = placement()
+  await bench.server.create('Node', node('n1', { zone: 'a' }))
+  await bench.server.create('StorageClass', late)
+  await bench.server.create('CSIDriver', { metadata: { name: 'example.com/csi' }, spec: { storageCapacity: true } })
+  const topology = { nodeTopology: { matchLabels: { zone: 'a' } } }
+  await bench.server.create('CSIStorageCapacity', {
+    metadata: { name: 'x', namespace: 'ns' },
+    storageClassName: 'late',
+    maximumVolumeSize: '2Gi',
+    ...topology,
+  })
+  await bench.server.create('PersistentVolumeClaim', claim({ className: 'late' }))
+  await bench.server.create('Pod', pod('p', { claims: ['c'] }))
+  await bench.run.settle()
+  assert.equal(bench.server.peek('PersistentVolumeClaim', 'ns/c')?.metadata.annotations?.[selectedKey], 'n1')
+  await bench.run.stop()
+})

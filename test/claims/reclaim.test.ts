@@ -188,7 +188,7 @@ test('T-40 PRV-8 PRV-10: data sources and mount options that the plugin cannot s
   }
 })
 
-test('PRV-11 PRV-10 W-9: a failure, or a node that is gone, takes the selected node away', async () => {
+test('PRV-11 PRV-10 W-9 MET-3: a failure, or a node that is gone, takes the selected node away', async () => {
   const selected = { 'volume.kubernetes.io/selected-node': 'n1' }
   for (const nodeExists of [true, false]) {
     const storage = createStorage({
@@ -422,7 +422,7 @@ test('REC-9 MGR-13 W-22: an old scrubber is never trusted; each recycle builds i
   await bench.run.stop()
 })
 
-test('MET-1 MET-4: volumes and claims are counted at scrape; attempts to give a class are counted', async () => {
+test('MET-1 MET-4 W-38: volumes and claims are counted at scrape; attempts to give a class are counted', async () => {
   const bench = start(createStorage().plugins)
   await bench.server.create('PersistentVolume', volume({ className: 'gold' }))
   await bench.server.create(

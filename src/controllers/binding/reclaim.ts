@@ -13,6 +13,7 @@ import type { ClusterPlugin } from '../../volume/plugin.ts'
 import type { Registry } from '../../volume/registry.ts'
 import { specOfPersistentVolume } from '../../volume/spec.ts'
 import type { CarryOut } from './carry-out.ts'
+import type { PlannedEvent } from './claim-plan.ts'
 import type { BindingMetrics } from './metrics.ts'
 import { isRecyclable, recycle, textOf } from './recycle.ts'
 import type { Teller } from './teller.ts'
@@ -40,7 +41,7 @@ export interface Reclaim {
 }
 
 export function createReclaim(deps: ReclaimDeps): Reclaim {
-  const { plugins, carryOut, teller, pending } = deps
+  const { plugins, pending } = deps
   const start = (volume: PersistentVolume, operation: 'delete' | 'recycle', run: () => Promise<void>): Waiting[] => {
     const begun = pending.start([`volume ${volume.metadata.uid}`], `volume_${operation}`, run)
     if (begun.kind === 'started' || begun.kind === 'busy') return [{ reason: 'reclaiming', rule: 'CTL-9' }]
@@ -183,9 +184,7 @@ async function stillReleased(
 async function fail(
   { carryOut, teller }: ReclaimDeps,
   volume: PersistentVolume,
-  event:
-    | { readonly type: 'Warning'; readonly reason: string; readonly message: string }
-    | Parameters<Teller['tell']>[2],
+  event: PlannedEvent,
   rule: string,
   signal: AbortSignal,
 ): Promise<void> {

@@ -132,7 +132,7 @@ const reclaims: readonly [string, Parameters<typeof volume>[0], string][] = [
     { policy: 'Delete', annotations: by('example.com/csi') },
     'keep REC-5 externalDeleter',
   ],
-  ['REC-5 T-46: a static CSI volume', { policy: 'Delete', spec: csi }, 'keep REC-5 externalDeleter'],
+  ['REC-5 T-46 W-18: a static CSI volume', { policy: 'Delete', spec: csi }, 'keep REC-5 externalDeleter'],
   [
     'REC-5: an in-tree name without a plugin',
     { policy: 'Delete', annotations: by('kubernetes.io/none') },

@@ -3,8 +3,10 @@
 import { annotations } from '../../api/annotations.ts'
 import { findCondition, isDeleting, keyOf, refOf, withAnnotations, withCondition } from '../../api/meta.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
-import type { Node, Pod } from '../../api/types.ts'
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '../../api/types.ts'
 import { createFreshCache } from '../../client/fresh-cache.ts'
+import type { FreshCache } from '../../client/fresh-cache.ts'
+import type { Index } from '../../client/informer.ts'
 import { timestamp } from '../../clock/clock.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import { createVolumeIndex } from '../binding/volume-index.ts'
@@ -218,10 +220,10 @@ export function createPlacementController(deps: PlacementDeps): Controller {
 const timedOut = { kind: 'rejected', message: 'binding volumes: context deadline exceeded' } as const
 
 interface ViewParts extends ControllerDeps {
-  readonly claims: ReturnType<typeof createFreshCache<import('../../api/types.ts').PersistentVolumeClaim>>
-  readonly volumes: ReturnType<typeof createFreshCache<import('../../api/types.ts').PersistentVolume>>
-  readonly podsByNode: import('../../client/informer.ts').Index<Pod>
-  readonly podsByClaim: import('../../client/informer.ts').Index<Pod>
+  readonly claims: FreshCache<PersistentVolumeClaim>
+  readonly volumes: FreshCache<PersistentVolume>
+  readonly podsByNode: Index<Pod>
+  readonly podsByClaim: Index<Pod>
   readonly freeVolumes: ReturnType<typeof createVolumeIndex>
   readonly decisions: ReadonlyMap<string, { readonly pod: Pod; readonly decision: Decision }>
   readonly spokenFor: ReadonlySet<string>
