@@ -1,7 +1,7 @@
 // Which CSI driver serves a volume whose in-tree plugin is gone? Translated once, where a spec enters (MGR-12).
 // File shares (azureFile) are not attached and are left alone here.
 import type { CSIPersistentVolumeSource, PersistentVolume } from '../api/types.ts'
-import type { SourceKind, VolumeSpec, VolumeSources } from './spec.ts'
+import type { SourceKind, VolumeSpec } from './spec.ts'
 
 /** In-tree plugin name → CSI driver; always on. */
 export const migratedPlugins: Readonly<Record<string, string>> = {
@@ -100,11 +100,7 @@ function gcePlace(volume: PersistentVolume | undefined): string {
   return others.length > 0 ? `regions/${first.slice(0, first.lastIndexOf('-'))}` : `zones/${first}`
 }
 
-function withSource(
-  volume: PersistentVolume,
-  kind: SourceKind & keyof VolumeSources,
-  source: CSIPersistentVolumeSource,
-): PersistentVolume {
+function withSource(volume: PersistentVolume, kind: SourceKind, source: CSIPersistentVolumeSource): PersistentVolume {
   const { [kind as 'csi']: _dropped, ...rest } = volume.spec ?? {}
   return { ...volume, spec: { ...rest, csi: source } }
 }

@@ -45,9 +45,7 @@ export function createComplete(application: () => Application<Context>): Command
     docs: { brief: 'Propose completions (used by shells)' },
     parameters: { positional: { kind: 'array', parameter: { parse: String, brief: 'Words so far' } } },
     async func(_flags, ...words) {
-      // Loaded only here: the table of commands holds this command too.
-    const { createApplication } = await import('../app.ts')
-    const proposals = await proposeCompletions(application(), words.length === 0 ? [''] : words, this)
+      const proposals = await proposeCompletions(application(), words.length === 0 ? [''] : words, this)
       for (const { completion: text } of proposals) this.print(text)
     },
   })
