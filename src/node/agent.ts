@@ -11,6 +11,7 @@ import type { Clock } from '../clock/clock.ts'
 import type { Random } from '../clock/random.ts'
 import type { Host } from '../host/host.ts'
 import { createPending } from '../loop/pending.ts'
+import type { Pending } from '../loop/pending.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createRunner } from '../volume/operation.ts'
@@ -143,6 +144,7 @@ export function createAgent(deps: AgentDeps): Agent {
     populator,
     hostAddress: deps.hostAddress,
     ownNode: () => ownNode.get(node),
+    calm: (signal) => calm(clock, pending, signal),
   })
   let tasks: Promise<unknown> = Promise.resolve()
   const subscriptions = [
@@ -230,6 +232,15 @@ export function createAgent(deps: AgentDeps): Agent {
     stop,
     [Symbol.asyncDispose]: stop,
   }
+}
+
+/** A lull between volume operations, or half a second at most. */
+async function calm(clock: Clock, pending: Pending, signal: AbortSignal): Promise<void> {
+  if (pending.size === 0) return
+  const enough = new AbortController()
+  const late = clock.sleep(500, AbortSignal.any([signal, enough.signal])).catch(() => {})
+  await Promise.race([pending.idle(), late])
+  enough.abort()
 }
 
 /** LAYOUT-8: the directories, private to us, and shared with what containers mount (MOUNT-24). */

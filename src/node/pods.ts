@@ -52,6 +52,8 @@ export interface PodsDeps extends ContainerRequestDeps {
   readonly manager: VolumeManager
   readonly populator: Populator
   readonly hostAddress: string
+  /** Resolves when no volume is being worked on, or soon: mounting goes before starting, which costs far more. */
+  calm(signal: AbortSignal): Promise<void>
 }
 
 export interface PodWork {
@@ -77,6 +79,7 @@ export interface PodWork {
 const startRetry = { firstMs: 1_000, capMs: 30_000 }
 /** The same words about waiting volumes are said again only after this long. */
 const repeatMs = 60_000
+const goodNewsMs = 250
 
 export function createPods(deps: PodsDeps): Pods {
   const { clock, log, runtime, manager, populator, recorder } = deps
@@ -180,8 +183,9 @@ export function createPods(deps: PodsDeps): Pods {
     try {
       const request = await containerRequest(deps, { pod, uid: work.uid, container, attempt }, signal)
       stage = 'RunContainerError'
+      await deps.calm(signal)
       noteRecord(work, await runtime.start(request, signal))
-      tell(work, 'Normal', 'Started', `Started container ${name}`)
+      tellLater(work, 'Started', `Started container ${name}`)
     } catch (error) {
       if (signal.aborted) throw error
       const view = work.containers.get(name)
@@ -198,7 +202,7 @@ export function createPods(deps: PodsDeps): Pods {
   const stop = (work: PodWork, names: readonly string[]) => {
     const graceMs = graceOf(work)
     if (work.stopping && work.stopping.graceMs <= graceMs) return
-    if (!work.stopping) for (const name of names) tell(work, 'Normal', 'Killing', `Stopping container ${name}`)
+    if (!work.stopping) for (const name of names) tellLater(work, 'Killing', `Stopping container ${name}`)
     const task = { graceMs }
     work.stopping = task
     work.volumeWait?.abort()
@@ -244,6 +248,10 @@ export function createPods(deps: PodsDeps): Pods {
   }
   const tell = (work: PodWork, type: 'Normal' | 'Warning', reason: string, message: string) => {
     if (work.pod && work.source === 'api') recorder.event({ kind: 'Pod', object: work.pod }, type, reason, message)
+  }
+  /** Good news has time: while a hundred pods start or stop, the work itself comes first. */
+  const tellLater = (work: PodWork, reason: string, message: string) => {
+    clock.at(clock.now() + goodNewsMs, () => stopping.signal.aborted || tell(work, 'Normal', reason, message))
   }
   const admit = (uid: PodUid, source: SourceName): PodWork => {
     const containers = new Map<string, ContainerView>()

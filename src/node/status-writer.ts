@@ -27,7 +27,9 @@ export interface StatusWriterDeps {
 }
 
 /** Long enough to join "volumes ready" and "started", short enough to be unnoticed. */
-const companyMs = 20
+const companyMs = 50
+/** That a pod is pending is news only if it lasts. */
+const pendingMs = 250
 
 export function createStatusWriter(deps: StatusWriterDeps): StatusWriter {
   const { client, clock, log, works } = deps
@@ -59,8 +61,9 @@ export function createStatusWriter(deps: StatusWriterDeps): StatusWriter {
   return {
     wake(uid) {
       const work = works.get(uid)
-      if (work?.ended || work?.failure) loop.wake(uid)
-      else loop.wakeAt(uid, clock.now() + companyMs)
+      if (work?.ended || work?.failure) return loop.wake(uid)
+      const started = [...(work?.containers.values() ?? [])].some(({ record }) => record !== undefined)
+      loop.wakeAt(uid, clock.now() + (started ? companyMs : pendingMs))
     },
     async removeObject({ pod, uid }, signal) {
       const { namespace = '', name } = pod!.metadata

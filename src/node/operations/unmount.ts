@@ -3,7 +3,7 @@
 import { cleanSubPaths } from '../../host/subpaths.ts'
 import { subjects } from '../../volume/messages.ts'
 import type { Operation } from '../../volume/operation.ts'
-import { podDirectory, podVolumePath } from '../../volume/paths.ts'
+import { podDirectory, podVolumePath, subPathsDirectory } from '../../volume/paths.ts'
 import type { ActualEvent } from '../volumes/actual.ts'
 import type { OperationDeps, UnmountWork } from './steps.ts'
 import { pluginLabel } from './steps.ts'
@@ -18,7 +18,11 @@ export const unmountVolume: Operation<UnmountWork, OperationDeps, ActualEvent> =
     const { volume } = actual
     const { pod, spec } = mount
     const { plugin } = await step('FindPluginByName', () => registry.byName(actual.plugin))
-    await step('subPaths', () => cleanSubPaths(host, podDirectory(root, pod), spec.name, signal), {
+    const subPaths = async () => {
+      if (!(await host.files.exists(subPathsDirectory(root, pod), signal))) return
+      await cleanSubPaths(host, podDirectory(root, pod), spec.name, signal)
+    }
+    await step('subPaths', subPaths, {
       prefix: 'error cleaning subPath mounts',
     })
     const target = podVolumePath(root, pod, actual.plugin, spec.name)
