@@ -4,20 +4,26 @@ import type { Application } from '@stricli/core'
 import { StatusError } from '../api/status-error.ts'
 import { UsageError } from '../main/config.ts'
 import { apply } from './commands/apply.ts'
-import { complete, completion } from './commands/completion.ts'
+import { backup, restore } from './commands/backup.ts'
+import { bench } from './commands/bench.ts'
+import { completion, createComplete } from './commands/completion.ts'
 import { describe } from './commands/describe.ts'
+import { detach } from './commands/detach.ts'
+import { doctor } from './commands/doctor.ts'
+import { driver } from './commands/driver/routes.ts'
 import { events } from './commands/events.ts'
 import { get } from './commands/get.ts'
 import { logs } from './commands/logs.ts'
 import { remove } from './commands/delete.ts'
 import { run } from './commands/run.ts'
+import { sim } from './commands/sim.ts'
 import { token } from './commands/token.ts'
 import { up } from './commands/up.ts'
 import { version as versionCommand } from './commands/version.ts'
 import { volume } from './commands/volume/routes.ts'
 import type { Context } from './context.ts'
+import { Missing, StillWaiting } from './errors.ts'
 import { exitCodes } from './exit-codes.ts'
-import { StillWaiting } from './wait.ts'
 import { packageVersion } from '../main/version.ts'
 
 export function createApplication(): Application<Context> {
@@ -32,10 +38,17 @@ export function createApplication(): Application<Context> {
       events,
       volume,
       run,
+      detach,
+      driver,
+      doctor,
+      backup,
+      restore,
+      sim,
+      bench,
       token,
       completion,
       version: versionCommand,
-      __complete: complete,
+      __complete: createComplete(createApplication),
     },
     docs: {
       hideRoute: { __complete: true },
@@ -58,6 +71,7 @@ export function createApplication(): Application<Context> {
 }
 
 function exitCodeOf(error: unknown): number {
+  if (error instanceof Missing) return exitCodes.notFound
   if (error instanceof UsageError) return exitCodes.usage
   if (error instanceof StillWaiting) return exitCodes.waiting
   if (error instanceof StatusError) return error.code === 404 ? exitCodes.notFound : exitCodes.failed

@@ -57,7 +57,7 @@ export async function gatherVolume(client: Client, namespace: string, name: stri
 }
 
 export function factsOf(claim: PersistentVolumeClaim, around: Surroundings): VolumeFacts {
-  const { name = '', namespace = '', deletionTimestamp } = claim.metadata
+  const { name, namespace = '', deletionTimestamp } = claim.metadata
   const volumeName = claim.spec?.volumeName
   const volume = around.volumes.find(({ metadata }) => metadata.name === volumeName)
   const here = ({ metadata }: { readonly metadata: { readonly namespace?: string } }) =>
@@ -81,10 +81,10 @@ export function factsOf(claim: PersistentVolumeClaim, around: Surroundings): Vol
       .map(({ spec }) => spec.nodeName),
     usedBy: around.pods
       .filter((pod) => here(pod) && usesClaim(pod, name) && !isOver(pod))
-      .map(({ metadata }) => metadata.name ?? ''),
+      .map(({ metadata }) => metadata.name),
     snapshots: around.snapshots
       .filter((snapshot) => here(snapshot) && snapshot.spec.source.persistentVolumeClaimName === name)
-      .map(({ metadata }) => metadata.name ?? ''),
+      .map(({ metadata }) => metadata.name),
     conditions: (claim.status?.conditions ?? [])
       .filter(({ status }) => status === 'True')
       .map(({ type, message }) => (message ? `${type}: ${message}` : type)),

@@ -6,6 +6,7 @@ import { isTooOld } from '../api/status-error.ts'
 import type { Client } from '../client/client.ts'
 import { UsageError } from '../main/config.ts'
 import type { Context } from './context.ts'
+import { StillWaiting } from './errors.ts'
 import { duration, paint } from './output.ts'
 
 /** What a look at the object (undefined: it is not there) says. */
@@ -13,16 +14,6 @@ export type Look<T> =
   | { readonly done: true; readonly value: T }
   | { readonly done: false; readonly waiting: string }
   | { readonly done: 'failed'; readonly message: string }
-
-/** It may still come true: exit code 4, and the command that tells why it does not. */
-export class StillWaiting extends Error {
-  override readonly name = 'StillWaiting'
-  readonly hint: string | undefined
-  constructor(message: string, hint?: string) {
-    super(message)
-    this.hint = hint
-  }
-}
 
 export interface WaitRequest<K extends KindName> {
   readonly kind: K

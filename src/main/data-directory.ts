@@ -86,18 +86,21 @@ function checkVersion(path: string): void {
   }
 }
 
+/** The process that holds the directory, by its pid; undefined when none does (a stale lock is none). */
+export function lockHolder(path: string): string | undefined {
+  const [pid = '', started = ''] = (readIfThere(join(path, 'lock'))?.trim() ?? '').split(' ')
+  return pid !== '' && started !== '' && startTime(pid) === started ? pid : undefined
+}
+
 /** One process per directory. The lock names its process by pid and start time, so a stale one is recognised. */
 function lock(path: string): () => void {
   const file = join(path, 'lock')
-  const held = readIfThere(file)?.trim()
-  if (held) {
-    const [pid = '', started = ''] = held.split(' ')
-    if (startTime(pid) === started && pid !== String(process.pid)) {
-      throw new UsageError(
-        `the data directory ${path} is in use by process ${pid}`,
-        `stop it (kill ${pid}) or choose another one with --data-dir DIR`,
-      )
-    }
+  const holder = lockHolder(path)
+  if (holder !== undefined && holder !== String(process.pid)) {
+    throw new UsageError(
+      `the data directory ${path} is in use by process ${holder}`,
+      `stop it (kill ${holder}) or choose another one with --data-dir DIR`,
+    )
   }
   writeFileSync(file, `${process.pid} ${startTime(String(process.pid))}\n`)
   return () => rmSync(file, { force: true })

@@ -3,10 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { buildCommand } from '@stricli/core'
 import type { Pod } from '../../api/types.ts'
 import { isNotFound } from '../../api/status-error.ts'
-import { UsageError } from '../../main/config.ts'
 import type { ConnectFlags, Connection } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
+import { Missing } from '../errors.ts'
 import type { Look } from '../wait.ts'
 import { timeoutFlag, waitUntil } from '../wait.ts'
 import { printLogs } from './logs.ts'
@@ -200,7 +200,7 @@ async function requireClaims({ client, namespace }: Connection, mounts: readonly
   for (const { claim } of mounts) {
     await client.get('PersistentVolumeClaim', { name: claim, namespace }).catch((error: unknown) => {
       if (!isNotFound(error)) throw error
-      throw new UsageError(
+      throw new Missing(
         `there is no claim "${claim}" in namespace ${namespace}`,
         `hawser volume create ${claim} --size 1Gi`,
       )

@@ -2,7 +2,6 @@
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { buildCommand } from '@stricli/core'
-import { startHawser } from '../../main/all-in-one.ts'
 import type { HawserConfig } from '../../main/config.ts'
 import { parseListen, UsageError } from '../../main/config.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
@@ -135,6 +134,7 @@ export const up = buildCommand<Flags, [], Context>({
   },
   async func(flags) {
     const config = configOf(flags, this.process.env)
+    const { startHawser } = await import('../../main/all-in-one.ts')
     const log = createPinoLog({ level: flags.logLevel })
     const stop = Promise.withResolvers<string>()
     const onSignal = (signal: NodeJS.Signals) => stop.resolve(signal)

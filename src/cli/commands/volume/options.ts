@@ -3,9 +3,9 @@ import type { PersistentVolumeClaim, StorageClass } from '../../../api/types.ts'
 import { bytesOfQuantity, tryParseQuantity } from '../../../api/quantity.ts'
 import { isNotFound } from '../../../api/status-error.ts'
 import type { Client } from '../../../client/client.ts'
-import { UsageError } from '../../../main/config.ts'
 import type { Connection } from '../../connect.ts'
 import type { Context } from '../../context.ts'
+import { Missing } from '../../errors.ts'
 import type { Look } from '../../wait.ts'
 import { waitUntil } from '../../wait.ts'
 
@@ -116,5 +116,5 @@ async function requireNode(client: Client, name: string): Promise<void> {
   const { items } = await client.list('Node')
   if (items.some(({ metadata }) => metadata.name === name)) return
   const known = items.map(({ metadata }) => metadata.name).join(', ')
-  throw new UsageError(`there is no node "${name}"`, known ? `nodes: ${known}` : 'hawser get nodes')
+  throw new Missing(`there is no node "${name}"`, known ? `nodes: ${known}` : 'hawser get nodes')
 }

@@ -1,0 +1,57 @@
+// `hawser driver serve`: the built-in driver as a process of its own, for use with any CSI orchestrator.
+import { hostname } from 'node:os'
+import { resolve } from 'node:path'
+import { buildCommand } from '@stricli/core'
+import { bytesOfQuantity } from '../../../api/quantity.ts'
+import type { Context } from '../../context.ts'
+import { sizeFrom } from '../volume/options.ts'
+
+interface Flags {
+  readonly socket: string
+  readonly data: string
+  readonly node?: string
+  readonly mode: 'local' | 'shared'
+  readonly capacity?: string
+}
+
+export const serve = buildCommand<Flags, [], Context>({
+  docs: {
+    brief: 'Run the built-in driver on a socket (hawser up does this by itself)',
+    fullDescription: [
+      'Serves CSI (identity, controller, node) over image files on loop devices, until SIGINT or SIGTERM. Needs root.',
+      '',
+      'Examples:',
+      '  hawser driver serve --socket /run/hawser/csi.sock --data /srv/volumes',
+      '  hawser driver serve --socket /run/hawser/csi.sock --data /srv/volumes --capacity 100Gi',
+    ].join('\n'),
+  },
+  parameters: {
+    flags: {
+      socket: { kind: 'parsed', parse: String, placeholder: 'PATH', brief: 'Where to listen' },
+      data: { kind: 'parsed', parse: String, placeholder: 'DIR', brief: 'Where the images lie' },
+      node: { kind: 'parsed', parse: String, optional: true, placeholder: 'ID', brief: 'Node id (default: host name)' },
+      mode: {
+        kind: 'enum',
+        values: ['local', 'shared'],
+        default: 'local',
+        brief: 'Volumes of this node only, or shared by nodes of this machine',
+      },
+      capacity: { kind: 'parsed', parse: sizeFrom, optional: true, placeholder: 'SIZE', brief: 'Limit of all volumes' },
+    },
+  },
+  async func(flags) {
+    const { serveBuiltInDriver } = await import('../../../main/built-in-driver.ts')
+    const stop = Promise.withResolvers<NodeJS.Signals>()
+    process.once('SIGINT', stop.resolve).once('SIGTERM', stop.resolve)
+    await using _served = await serveBuiltInDriver({
+      socket: resolve(flags.socket),
+      dataDirectory: resolve(flags.data),
+      nodeId: flags.node ?? hostname().toLowerCase(),
+      mode: flags.mode,
+      ...(flags.capacity === undefined ? {} : { capacityBytes: bytesOfQuantity(flags.capacity) }),
+    })
+    this.print(`serving on ${resolve(flags.socket)}`)
+    const signal = await stop.promise
+    this.note(`${signal}: stopping (mounts stay as they are)`)
+  },
+})

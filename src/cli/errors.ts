@@ -1,0 +1,15 @@
+// Which outcomes have an exit code of their own? Something that is not there, and something that is not done yet.
+import { UsageError } from '../main/config.ts'
+
+/** What the user named does not exist: exit code 3. */
+export class Missing extends UsageError {}
+
+/** It may still come true: exit code 4, and the command that tells why it does not. */
+export class StillWaiting extends Error {
+  override readonly name = 'StillWaiting'
+  readonly hint: string | undefined
+  constructor(message: string, hint?: string) {
+    super(message)
+    this.hint = hint
+  }
+}
