@@ -3,8 +3,9 @@
 
 import type { Host } from '../../host/host.ts'
 import { cleanMountPoint, isMounted } from '../../host/clean-mount-point.ts'
-import { applyOwnership } from '../../host/ownership.ts'
-import type { Ownership } from '../../volume/plugin.ts'
+import type { Clock } from '../../clock/clock.ts'
+import type { MountRequest } from '../../volume/plugin.ts'
+import { ownWithNotice } from '../shared/ownership.ts'
 import { formatAndMount } from './format-and-mount.ts'
 import type { FormatRequest } from './format-and-mount.ts'
 
@@ -45,13 +46,12 @@ export async function bindForPod(host: DiskHost, request: PodBindRequest, signal
 
 /** FSG-5: iscsi, fc and flexVolume go on if the walk fails. */
 export async function ownQuietly(
-  host: DiskHost,
-  root: string,
-  ownership: Ownership,
+  deps: { readonly host: DiskHost; readonly clock: Clock },
+  { spec, target, ownership, notify }: MountRequest,
   signal: AbortSignal,
 ): Promise<void> {
-  const { fsGroup: gid, changePolicy: policy } = ownership
-  await applyOwnership(host.files, { root, gid, policy, readOnly: false }, signal).catch(() => undefined)
+  const request = { root: target, volumeName: spec.name, ownership, notify }
+  await ownWithNotice({ files: deps.host.files, clock: deps.clock }, request, signal).catch(() => undefined)
 }
 
 /** After a failure: a mount whose outcome we do not know stays where the retry or the unmount will find it. */

@@ -15,6 +15,7 @@ import { findMapDirectory } from '../disk/restore-block.ts'
 import { refuse, translated } from '../shared/errors.ts'
 import { mountOptionsOf } from '../shared/mount-options.ts'
 import { restoredVolume } from '../shared/restored.ts'
+import { volumeUsage } from '../shared/usage.ts'
 import {
   diskOf,
   directoryName,
@@ -79,13 +80,15 @@ export function createFcPlugin(deps: FcPluginDeps): NodePlugin {
     readOnly: (spec) => spec.readOnly,
     device: (spec) => (spec.mode === 'Filesystem' ? device : undefined),
     block: (spec) => (spec.mode === 'Block' ? block : undefined),
-    mount: ({ spec, target, deviceMountPath, ownership }, signal) =>
+    mount: (request, signal) =>
       translated(async () => {
+        const { spec, target, deviceMountPath } = request
         const source = deviceMountPath ?? device.path(spec)
         await bindForPod(host, { source, target, options: mountOptionsOf(spec), readOnly: spec.readOnly }, signal)
-        if (!spec.readOnly) await ownQuietly(host, target, ownership, signal)
+        if (!spec.readOnly) await ownQuietly(deps, request, signal)
       }),
     unmount: ({ target }, signal) => translated(() => cleanMountPoint(host, target, {}, signal)),
+    usage: ({ spec, path }, signal) => translated(() => volumeUsage(deps, spec, path, signal)),
     restore: (request, signal) =>
       translated(async () => {
         const found = await globalPathOf(deps, request, signal)

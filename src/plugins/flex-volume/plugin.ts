@@ -110,7 +110,7 @@ async function mount(
     if (answer === undefined)
       await host.mounts.bind({ source: globalPath(root, driver, spec), target, readOnly: spec.readOnly }, signal)
   })
-  if (!spec.readOnly && driver.capabilities.fsGroup) await ownQuietly(host, target, ownership, signal)
+  if (!spec.readOnly && driver.capabilities.fsGroup) await ownQuietly(deps, request, signal)
 }
 
 /** FLEX-10: nothing to do if mounted; the directory is taken away again if the work fails and nothing got mounted. */

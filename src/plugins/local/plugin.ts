@@ -5,7 +5,6 @@ import { pluginName } from '../../api/names.ts'
 import type { PluginName } from '../../api/names.ts'
 import { cleanMountPoint, isMounted } from '../../host/clean-mount-point.ts'
 import { hasCode } from '../../host/host-error.ts'
-import { applyOwnership } from '../../host/ownership.ts'
 import { VolumeError } from '../../volume/effect.ts'
 import { eventReasons } from '../../volume/messages.ts'
 import { escapePlugin, globalDevicePath, globalPluginPath, podsDirectory } from '../../volume/paths.ts'
@@ -25,8 +24,9 @@ import { bindForPod, mountDisk } from '../disk/device-mount.ts'
 import { messageOf, refuse, translated } from '../shared/errors.ts'
 import { createKeyedLock } from '../shared/keyed-lock.ts'
 import { mountOptionsOf } from '../shared/mount-options.ts'
+import { ownWithNotice } from '../shared/ownership.ts'
 import { restoredVolume } from '../shared/restored.ts'
-import { filesystemUsage } from '../shared/usage.ts'
+import { volumeUsage } from '../shared/usage.ts'
 
 const name = pluginName('kubernetes.io/local-volume')
 type Deps = Pick<NodePluginDeps, 'host' | 'root' | 'clock'>
@@ -76,7 +76,7 @@ function createLocalPlugin(deps: Deps): NodePlugin {
     restore: (request, signal) => translated(() => restore(deps, request, signal)),
     expand: (request, signal) => translated(() => expand(deps, request, signal)),
     requiresResize: () => true,
-    usage: ({ path }, signal) => translated(() => filesystemUsage(deps, path, signal)),
+    usage: ({ spec, path }, signal) => translated(() => volumeUsage(deps, spec, path, signal)),
   }
 }
 
@@ -96,9 +96,9 @@ async function mount(deps: Deps, request: MountRequest, signal: AbortSignal): Pr
   // LOCAL-5: only the first pod sets the group, for others may be at work in there.
   if (spec.readOnly || shared) return
   try {
-    await applyOwnership(
-      host.files,
-      { root: target, gid: fsGroup, policy: ownership.changePolicy, readOnly: false },
+    await ownWithNotice(
+      { files: host.files, clock: deps.clock },
+      { root: target, volumeName: spec.name, ownership, notify },
       signal,
     )
   } catch (error) {

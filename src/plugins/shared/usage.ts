@@ -2,6 +2,7 @@
 
 import type { NodePluginDeps } from './deps.ts'
 import type { Usage } from '../../volume/plugin.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
 import { refuse } from './errors.ts'
 
 type Deps = Pick<NodePluginDeps, 'host' | 'clock'>
@@ -23,6 +24,11 @@ export async function treeUsage(deps: Deps, path: string, signal: AbortSignal): 
   return { ...whole, usedBytes, inodesUsed }
 }
 
-export async function deviceUsage({ host, clock }: Deps, device: string, signal: AbortSignal): Promise<Usage> {
+/** A mounted volume has its filesystem's numbers; a block device only a size (METRIC-4). */
+export function volumeUsage(deps: Deps, spec: VolumeSpec, path: string, signal: AbortSignal): Promise<Usage> {
+  return spec.mode === 'Block' ? deviceUsage(deps, path, signal) : filesystemUsage(deps, path, signal)
+}
+
+async function deviceUsage({ host, clock }: Deps, device: string, signal: AbortSignal): Promise<Usage> {
   return { time: clock.now(), capacityBytes: await host.devices.sizeBytes(device, signal) }
 }
