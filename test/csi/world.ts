@@ -33,7 +33,14 @@ export async function createCsiWorld(options: WorldOptions = {}) {
   const clock = createVirtualClock()
   const random = createRandom(options.seed ?? 1)
   const store = createMemoryStore()
-  const server = await createApiServer({ store, clock, random, log: silentLog, tokens: [], signingKey: new Uint8Array(32).fill(7) })
+  const server = await createApiServer({
+    store,
+    clock,
+    random,
+    log: silentLog,
+    tokens: [],
+    signingKey: new Uint8Array(32).fill(7),
+  })
   const client = createInProcessClient(server.api())
   const host = createModelHost({ clock })
   let choose: ChooseFault = options.faults ?? (() => undefined)
