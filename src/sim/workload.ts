@@ -103,15 +103,19 @@ export function createWorkload(cluster: Cluster): Workload {
   }
 }
 
-/** A claim and its volume, bound as the binding controller would leave them. */
 async function addVolume(cluster: Cluster, claims: Claim[]): Promise<void> {
-  const { admin, random, trace } = cluster
   const number = claims.length + 1
+  const mode = cluster.random.pick(['ReadWriteOnce', 'ReadWriteOnce', 'ReadWriteOncePod', 'ReadWriteMany'] as const)
+  cluster.trace.line('volume', { name: `v${number}`, mode })
+  await addBoundClaim(cluster, String(number), mode)
+  claims.push({ name: `c${number}`, handle: `h${number}`, exclusive: mode !== 'ReadWriteMany' })
+}
+
+/** Claim `c<number>` and volume `v<number>` with handle `h<number>`, bound as the binding controller would leave them. */
+export async function addBoundClaim(cluster: Cluster, number: string, mode: Mode = 'ReadWriteOnce'): Promise<void> {
+  const { admin } = cluster
   const [name, volumeName, handle] = [`c${number}`, `v${number}`, `h${number}`]
-  const mode = random.pick(['ReadWriteOnce', 'ReadWriteOnce', 'ReadWriteOncePod', 'ReadWriteMany'] as const)
-  const exclusive = mode !== 'ReadWriteMany'
-  trace.line('volume', { name: volumeName, mode })
-  if (exclusive) cluster.exclusive.add(handle)
+  if (mode !== 'ReadWriteMany') cluster.exclusive.add(handle)
   const capacity = { storage: '1Gi' }
   const claim = await admin.create('PersistentVolumeClaim', {
     apiVersion: 'v1',
@@ -119,19 +123,18 @@ async function addVolume(cluster: Cluster, claims: Claim[]): Promise<void> {
     metadata: { name, namespace },
     spec: { accessModes: [mode], resources: { requests: capacity }, volumeName, storageClassName: '' },
   })
-  await admin.create(
-    'PersistentVolume',
-    volumeFor(volumeName, handle, mode, { namespace, name, uid: claim.metadata.uid! }),
-  )
+  const claimRef = { namespace, name, uid: claim.metadata.uid! }
+  await admin.create('PersistentVolume', volumeFor(volumeName, handle, mode, claimRef))
   const bound = { type: 'merge', body: { status: { phase: 'Bound', accessModes: [mode], capacity } } } as const
   await admin.patch('PersistentVolumeClaim', { namespace, name }, bound, { subresource: 'status' })
-  claims.push({ name, handle, exclusive })
 }
+
+type Mode = 'ReadWriteOnce' | 'ReadWriteOncePod' | 'ReadWriteMany'
 
 function volumeFor(
   name: string,
   volumeHandle: string,
-  mode: 'ReadWriteOnce' | 'ReadWriteOncePod' | 'ReadWriteMany',
+  mode: Mode,
   claimRef: { readonly namespace: string; readonly name: string; readonly uid: string },
 ): PersistentVolume {
   return {
@@ -149,7 +152,7 @@ function volumeFor(
   }
 }
 
-function podFor(name: string, node: string, claimNames: readonly string[]): Pod {
+export function podFor(name: string, node: string, claimNames: readonly string[]): Pod {
   return {
     apiVersion: 'v1',
     kind: 'Pod',
