@@ -116,7 +116,11 @@ export function createBindingController(deps: BindingDeps): Controller {
       const isClaim = key.startsWith('PersistentVolumeClaim/')
       const name = key.slice(key.indexOf('/') + 1)
       try {
-        waiting.set(key, await (isClaim ? looks.claim(name, signal) : looks.volume(name, signal)))
+        const reasons = await (isClaim ? looks.claim(name, signal) : looks.volume(name, signal))
+        waiting.set(key, reasons)
+        // An operation that backs off named its time; a look in between must not make us forget it.
+        const times = reasons.flatMap(({ until }) => until ?? [])
+        return times.length === 0 ? {} : { again: Math.min(...times) }
       } finally {
         if (isClaim) settleOffers(name)
       }
@@ -210,11 +214,11 @@ export function createBindingController(deps: BindingDeps): Controller {
   )
   stack.use(
     pending.onRelease(([whole], retryAt) => {
-      const key = looks.keyOfOperation(whole)
-      if (key === undefined) return
+      const over = looks.operationOver(whole)
+      if (over === undefined) return
       // A claim's new volume is our own write, so nobody else calls the claim; a reclaimed volume speaks for itself.
-      if (retryAt !== undefined) loop.wakeAt(key, retryAt)
-      else if (key.startsWith('PersistentVolumeClaim/')) loop.wake(key)
+      if (retryAt !== undefined) loop.wakeAt(over.key, retryAt)
+      else if (over.askedAgain || over.key.startsWith('PersistentVolumeClaim/')) loop.wake(over.key)
     }),
   )
   const everything = () => {

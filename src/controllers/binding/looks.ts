@@ -48,15 +48,18 @@ export interface LooksDeps {
 export interface Looks extends AsyncDisposable {
   claim(key: string, signal: AbortSignal): Promise<readonly Waiting[]>
   volume(name: string, signal: AbortSignal): Promise<readonly Waiting[]>
-  /** Which key waits for an operation under this name? */
-  keyOfOperation(whole: string): string | undefined
+  /** An operation under this name is over: whose was it, and did that key ask for it again meanwhile? */
+  operationOver(whole: string): { readonly key: string; readonly askedAgain: boolean } | undefined
 }
 
 export function createLooks(deps: LooksDeps): Looks {
   const { claims, volumes, holds, carryOut, teller } = deps
   // Slow work outlives the look that starts it; it stops with the controller, not with the look.
   const slow = new AbortController()
-  const operations = new Map<string, string>()
+  const operations = new Map<string, { readonly key: string; readonly askedAgain: boolean }>()
+  // A look that finds its operation running has seen something new that the operation may have missed.
+  const expect = (whole: string, key: string) =>
+    void operations.set(whole, { key, askedAgain: deps.pending.isPending([whole]) })
 
   const lookAtClaim = async (key: string, signal: AbortSignal): Promise<readonly Waiting[]> => {
     const cached = claims.get(key)
@@ -82,7 +85,7 @@ export function createLooks(deps: LooksDeps): Looks {
     const judged = action.kind === 'askProvisioner' ? cached : claim
     return followClaimPlan(deps, judged, plan, signal, (run) => {
       const whole = `claim ${claim.metadata.uid}`
-      operations.set(whole, own)
+      expect(whole, own)
       return deps.pending.start([whole], 'volume_provision', () => run(slow.signal))
     })
   }
@@ -131,7 +134,7 @@ export function createLooks(deps: LooksDeps): Looks {
         const released = isLetGo(volume)
           ? volume
           : (await carryOut.setPhase({ volume, phase: 'Released' }, plan.rule, signal)).volume
-        operations.set(`volume ${volume.metadata.uid}`, own)
+        expect(`volume ${volume.metadata.uid}`, own)
         return deps.reclaim.look(released, slow.signal)
       }
       default:
@@ -141,10 +144,10 @@ export function createLooks(deps: LooksDeps): Looks {
   return {
     claim: lookAtClaim,
     volume: lookAtVolume,
-    keyOfOperation(whole) {
-      const key = operations.get(whole)
+    operationOver(whole) {
+      const expected = operations.get(whole)
       operations.delete(whole)
-      return key
+      return expected
     },
     async [Symbol.asyncDispose]() {
       slow.abort(new Error('binding is stopping'))
