@@ -1,0 +1,136 @@
+// One node on virtual time: the real API server in memory, the real agent and plugins, a model host and model containers.
+// `crash` cuts an agent off from host, API and runtime, as kill -9 would; the machine and its containers go on.
+import { podUid } from '../../src/api/names.ts'
+import type { NodeName } from '../../src/api/names.ts'
+import type { Pod } from '../../src/api/types.ts'
+import { createApiServer } from '../../src/apiserver/start.ts'
+import { createInProcessClient } from '../../src/client/in-process.ts'
+import { createRandom } from '../../src/clock/random.ts'
+import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
+import { createModelHost } from '../../src/host/model/model-host.ts'
+import { createAgent } from '../../src/node/agent.ts'
+import type { Agent } from '../../src/node/agent.ts'
+import type { ContainerRequest } from '../../src/node/runtime/port.ts'
+import { createModelMachine, createModelRuntime } from '../../src/node/runtime/model.ts'
+import type { ContainerScript } from '../../src/node/runtime/model.ts'
+import { nodePlugins } from '../../src/plugins/index.ts'
+import { createMemoryStore } from '../../src/store/memory-store.ts'
+import { silentLog } from '../../src/telemetry/log.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
+import { createRegistry } from '../../src/volume/registry.ts'
+
+export const root = '/var/lib/node'
+export const nodeName = 'n1' as NodeName
+
+export async function createNodeWorld(options: { script?(request: ContainerRequest): ContainerScript } = {}) {
+  const clock = createVirtualClock()
+  const random = createRandom(7)
+  const server = await createApiServer({
+    store: createMemoryStore(),
+    clock,
+    random,
+    log: silentLog,
+    tokens: [],
+    signingKey: new Uint8Array(32).fill(7),
+  })
+  const client = createInProcessClient(server.api())
+  const host = createModelHost({ clock })
+  const machine = createModelMachine()
+  const signal = new AbortController().signal
+
+  const start = async (): Promise<Life> => {
+    const power = { on: true }
+    const ownHost = cutOff(host, power)
+    const ownClient = cutOff(client, power)
+    const script = options.script ? { script: options.script } : {}
+    const agent = createAgent({
+      node: nodeName,
+      root,
+      client: ownClient,
+      clock,
+      random,
+      log: silentLog,
+      metrics: createMetrics(),
+      host: ownHost,
+      runtime: cutOff(createModelRuntime({ clock, machine, ...script }), power),
+      registry: createRegistry(
+        nodePlugins({
+          host: ownHost,
+          client: ownClient,
+          clock,
+          random,
+          log: silentLog,
+          root,
+          allocatable: () => ({ memory: '1Gi' }),
+        }),
+      ),
+      description: { labels: {}, addresses: [], capacity: { memory: '1Gi' }, allocatable: { memory: '1Gi' }, info },
+      hostAddress: '10.0.0.1',
+    })
+    await agent.start(signal)
+    return { agent, crash: () => void (power.on = false) }
+  }
+  const create = async (pod: Pod) => {
+    const made = await client.create('Pod', pod)
+    return podUid(made.metadata.uid ?? '')
+  }
+  const mounts = async () =>
+    (await host.quiet.mounts.list(signal))
+      .map(({ mountPoint }) => mountPoint)
+      .filter((at) => at.startsWith(`${root}/pods/`))
+      .sort()
+  const podDirectories = () => host.quiet.files.readDir(`${root}/pods`, signal)
+  const events = async () =>
+    (await client.list('Event', {})).items.map(({ type, reason, message }) => `${type} ${reason}: ${message}`)
+  const phase = async (name: string) => (await client.get('Pod', { namespace: 'default', name })).status?.phase
+  return { clock, client, host, machine, signal, start, create, mounts, podDirectories, events, phase }
+}
+
+export interface Life {
+  readonly agent: Agent
+  /** From now on nothing this agent does reaches anything. */
+  crash(): void
+}
+
+export function pod(name: string, volumes: NonNullable<NonNullable<Pod['spec']>['volumes']>, more: object = {}): Pod {
+  const volumeMounts = volumes.map((volume) => ({ name: volume.name, mountPath: `/mnt/${volume.name}` }))
+  return {
+    metadata: { name, namespace: 'default' },
+    spec: {
+      nodeName,
+      restartPolicy: 'Never',
+      terminationGracePeriodSeconds: 1,
+      automountServiceAccountToken: false,
+      containers: [{ name: 'c', image: 'i', command: ['run'], volumeMounts }],
+      volumes,
+      ...more,
+    },
+  }
+}
+
+export const memory = (name: string) => ({ name, emptyDir: { medium: 'Memory' as const, sizeLimit: '1Mi' } })
+
+/** Calls through this object never return once the power is off; nested parts of a port are cut off with it. */
+function cutOff<T extends object>(port: T, power: { readonly on: boolean }): T {
+  return new Proxy(port, {
+    get(target, name, receiver) {
+      const value: unknown = Reflect.get(target, name, receiver)
+      if (typeof value === 'function') {
+        return (...parameters: unknown[]) => (power.on ? value.apply(target, parameters) : new Promise(() => {}))
+      }
+      return typeof value === 'object' && value !== null ? cutOff(value, power) : value
+    },
+  })
+}
+
+const info = {
+  machineID: '',
+  systemUUID: '',
+  bootID: '',
+  kernelVersion: '',
+  osImage: '',
+  kubeletVersion: '',
+  kubeProxyVersion: '',
+  operatingSystem: 'linux',
+  architecture: 'amd64',
+}
