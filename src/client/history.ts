@@ -3,11 +3,12 @@
 //
 // 1. One Operation object per (actor, operation, key); a repeated operation overwrites its own record.
 // 2. Writing never slows the work down: records are coalesced, written one after another at a bounded rate, and the
-//    oldest finished ones are dropped first when there are too many.
+//    oldest finished ones are dropped first when there are too many. Bad news is written before good news.
 // 3. A record that cannot be written is tried again later; history is never a reason to fail.
+// 4. What an earlier process left as running or waiting goes away unless it is told again.
 import { createHash } from 'node:crypto'
 import type { ObjectReference, OperationRecord, OperationRecordStatus, OperationWaiting } from '../api/types.ts'
-import { isNotFound } from '../api/status-error.ts'
+import { isAlreadyExists, isConflict, isNotFound } from '../api/status-error.ts'
 import type { Clock } from '../clock/clock.ts'
 import { microTimestamp } from '../clock/clock.ts'
 import { createKeyLoop } from '../loop/key-loop.ts'
@@ -19,10 +20,14 @@ export interface History extends AsyncDisposable {
   tell(entry: HistoryEntry): void
   /** Tells what an object waits for now; an empty list means it waits no more. */
   waits(subject: HistorySubject, waiting: readonly WaitingEntry[]): void
+  /** An operation that failed before no longer does; says nothing about one that did not. */
+  recovered(subject: HistorySubject): void
   idle(): Promise<void>
 }
 
 export interface HistorySubject {
+  /** Who speaks: 'binding', 'attachment', 'node a', 'csi-provisioner example.com', … */
+  readonly actor: string
   /** 'volume_mount', 'bind', 'provision', … */
   readonly operation: string
   /** Together with actor and operation the identity of the record. */
@@ -51,140 +56,194 @@ export interface WaitingEntry {
 }
 
 export interface HistoryDeps {
-  readonly client: Client
+  readonly client: Pick<Client, 'get' | 'list' | 'create' | 'update' | 'remove'>
   readonly clock: Clock
   readonly log: Log
-  /** Who speaks: 'binding', 'attachment', 'node a', 'csi-provisioner', … */
-  readonly actor: string
+  /** Whose records of an earlier life are ours to take over. */
+  owns(actor: string): boolean
   readonly limits?: HistoryLimits
 }
 
 export interface HistoryLimits {
-  /** Records kept per actor. */
   readonly records: number
-  /** A record is written this long after its first change, so that quick operations are one write. */
+  /** Failures and waits are written this long after their first change. */
   readonly delayMs: number
+  /** So are successes: quick operations are one write, and bursts are over before their stories are written. */
+  readonly successDelayMs: number
   /** Rest between two writes. */
   readonly paceMs: number
+  /** What an earlier process left unfinished is dropped after this time unless it is told again. */
+  readonly staleMs: number
 }
 
-export const defaultHistoryLimits: HistoryLimits = { records: 2_000, delayMs: 300, paceMs: 25 }
+export const defaultHistoryLimits: HistoryLimits = {
+  records: 4_000,
+  delayMs: 300,
+  successDelayMs: 1_500,
+  paceMs: 20,
+  staleMs: 30_000,
+}
 
 interface Kept {
   readonly subject: HistorySubject
   readonly status: OperationRecordStatus
-  attempts: number
-  written: boolean
+  readonly attempts: number
+  /** Since when each reason to wait holds, kept over short pauses between two tries. */
+  readonly since: ReadonlyMap<string, string>
 }
 
-export function createHistory({ client, clock, log, actor, limits = defaultHistoryLimits }: HistoryDeps): History {
+export function createHistory(deps: HistoryDeps): History {
+  const { client, clock, log, limits = defaultHistoryLimits } = deps
   const records = new Map<string, Kept>() // oldest change first
+  const written = new Map<string, string>() // name → resourceVersion
   const gone = new Set<string>()
 
   const loop = createKeyLoop<string>({
-    name: `history of ${actor}`,
+    name: 'history',
     clock,
     workers: 1,
     backoff: { firstMs: 1_000, capMs: 60_000 },
     async look(name, signal) {
-      if (gone.has(name)) await drop(name)
-      else await write(name)
+      const kept = records.get(name)
+      if (gone.has(name)) await drop(name, signal)
+      else if (kept) written.set(name, await put(client, recordOf(name, kept), written.get(name), signal))
+      else return
       await clock.sleep(limits.paceMs, signal)
     },
-    onError: (name, error) => log.debug('history not written', { name, error }),
+    onError(name, error) {
+      if (isConflict(error) || isNotFound(error) || isAlreadyExists(error)) written.delete(name)
+      log.debug('history not written', { name, error })
+    },
   })
-  const write = async (name: string) => {
-    const kept = records.get(name)
-    if (!kept) return
-    const { operation, volume, pod, node, objects } = kept.subject
-    const record: OperationRecord = {
-      apiVersion: 'hawser.dev/v1',
-      kind: 'Operation',
-      metadata: { name },
-      spec: { actor, operation, ...present({ volume, pod, node, objects }) },
-      status: kept.status,
-    }
-    kept.written = true
-    await put(client, record)
-  }
-  const drop = async (name: string) => {
-    gone.delete(name)
-    await client.remove('Operation', { name }).catch((error: unknown) => {
+  const drop = async (name: string, signal: AbortSignal) => {
+    await client.remove('Operation', { name }, {}, signal).catch((error: unknown) => {
       if (!isNotFound(error)) throw error
     })
-  }
-  const keep = (subject: HistorySubject, change: (before: Kept | undefined) => Kept) => {
-    const name = recordName(actor, subject)
-    const before = records.get(name)
-    const after = change(before)
-    records.delete(name)
-    records.set(name, after)
     gone.delete(name)
-    loop.wakeAt(name, clock.now() + limits.delayMs)
+    written.delete(name)
+  }
+  const forget = (name: string) => {
+    records.delete(name)
+    if (written.has(name)) {
+      gone.add(name)
+      loop.wakeAt(name, clock.now() + limits.delayMs)
+    } else loop.forget(name)
+  }
+  const keep = (name: string, kept: Kept) => {
+    records.delete(name)
+    records.set(name, kept)
+    gone.delete(name)
+    const isGood = kept.status.phase === 'Succeeded' || kept.status.phase === 'Running'
+    loop.wakeAt(name, clock.now() + (isGood ? limits.successDelayMs : limits.delayMs))
     trim()
   }
   const trim = () => {
-    for (const [name, { status, written }] of records) {
+    if (records.size <= limits.records) return
+    for (const [name, { status }] of records) {
       if (records.size <= limits.records) return
-      if (status.phase === 'Running' || status.phase === 'Waiting') continue
-      records.delete(name)
-      if (written) {
-        gone.add(name)
-        loop.wake(name)
-      } else loop.forget(name)
+      if (status.phase === 'Succeeded' || status.phase === 'Failed') forget(name)
+    }
+    // Nothing but unfinished stories: the oldest go all the same, for memory is bounded (rule 2).
+    for (const name of records.keys()) {
+      if (records.size <= limits.records) return
+      forget(name)
     }
   }
+  const adopted = adopt(deps, limits, { records, written, forget }).catch((error: unknown) =>
+    log.debug('earlier history not read', { error }),
+  )
   return {
     tell(entry) {
-      keep(entry, (before) => {
-        const attempts =
-          (before?.status.phase === 'Succeeded' ? 0 : (before?.attempts ?? 0)) +
-          (entry.phase === 'Running' && !entry.step ? 1 : 0)
-        return { subject: entry, status: statusOf(entry, attempts), attempts, written: before?.written ?? false }
-      })
+      const name = recordName(entry)
+      const before = records.get(name)
+      const begins = entry.phase === 'Running' && entry.step === undefined
+      const earlier = before?.status.phase === 'Succeeded' ? 0 : (before?.attempts ?? 0)
+      const attempts = Math.max(1, earlier + (begins ? 1 : 0))
+      keep(name, { subject: entry, status: statusOf(entry, attempts, before), attempts, since: new Map() })
     },
     waits(subject, waiting) {
-      const name = recordName(actor, subject)
+      const name = recordName(subject)
       const before = records.get(name)
-      if (waiting.length === 0 && before?.status.phase !== 'Waiting') return
+      if (waiting.length === 0) {
+        if (before === undefined || before.status.phase !== 'Waiting') return
+        // A wait so short that nobody has read of it leaves no trace.
+        if (!written.has(name) && before.attempts === 0) return forget(name)
+        const status = ended(before, clock.now())
+        return keep(name, { ...before, status, attempts: 0 })
+      }
       const listed = waiting.map((entry) => waitingOf(entry, before, clock.now()))
-      if (before && JSON.stringify(before.status.waiting) === JSON.stringify(listed)) return
-      keep(subject, () => ({
-        subject,
-        status:
-          waiting.length === 0
-            ? {
-                phase: 'Succeeded',
-                finishedAt: microTimestamp(clock.now()),
-                ...present({ startedAt: before?.status.startedAt }),
-              }
-            : { phase: 'Waiting', startedAt: before?.status.startedAt ?? microTimestamp(clock.now()), waiting: listed },
-        attempts: before?.attempts ?? 0,
-        written: before?.written ?? false,
-      }))
+      const same = before?.status.phase === 'Waiting' && sameWaiting(before.status.waiting ?? [], listed)
+      if (same) return
+      const since = new Map(listed.map((entry) => [reasonKey(entry), entry.since ?? '']))
+      const startedAt = listed.map((entry) => entry.since ?? '').toSorted()[0]!
+      keep(name, { subject, status: { phase: 'Waiting', startedAt, waiting: listed }, attempts: 0, since })
     },
-    idle: () => loop.idle(),
+    recovered(subject) {
+      const name = recordName(subject)
+      const before = records.get(name)
+      if (before?.status.phase !== 'Failed') return
+      keep(name, { ...before, status: ended(before, clock.now()), attempts: 0 })
+    },
+    async idle() {
+      await adopted
+      await loop.idle()
+    },
     [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose](),
   }
 }
 
-async function put(client: Client, record: OperationRecord): Promise<void> {
-  const ref = { name: record.metadata.name ?? '' }
+/** Rule 4: records of an earlier life count against the bound, and those without an end are given a last chance. */
+async function adopt(
+  { client, clock, owns }: HistoryDeps,
+  limits: HistoryLimits,
+  state: {
+    readonly records: Map<string, Kept>
+    readonly written: Map<string, string>
+    forget(name: string): void
+  },
+): Promise<void> {
+  const { items } = await client.list('Operation')
+  const adoptedAt = new Map<string, Kept>()
+  for (const { metadata, spec, status } of items) {
+    const name = metadata.name ?? ''
+    if (!status || !owns(spec.actor)) continue
+    if (!state.written.has(name)) state.written.set(name, metadata.resourceVersion ?? '')
+    if (state.records.has(name)) continue
+    const { actor, operation, volume, pod, node, objects } = spec
+    const subject = { actor, operation, key: '', ...present({ volume, pod, node, objects }) }
+    const kept: Kept = { subject, status, attempts: status.attempts ?? 0, since: new Map() }
+    state.records.set(name, kept)
+    if (status.phase === 'Running' || status.phase === 'Waiting') adoptedAt.set(name, kept)
+  }
+  if (adoptedAt.size === 0) return
+  clock.at(clock.now() + limits.staleMs, () => {
+    for (const [name, kept] of adoptedAt) if (state.records.get(name) === kept) state.forget(name)
+  })
+}
+
+/** One request: an update of the version we wrote last, or a creation. */
+async function put(
+  client: HistoryDeps['client'],
+  record: OperationRecord,
+  resourceVersion: string | undefined,
+  signal: AbortSignal,
+): Promise<string> {
+  const write = async (version: string) => {
+    const next = { ...record, metadata: { ...record.metadata, resourceVersion: version } }
+    return (await client.update('Operation', next, {}, signal)).metadata.resourceVersion ?? ''
+  }
+  if (resourceVersion !== undefined) return write(resourceVersion)
   try {
-    // The status is replaced as a whole: a merge would leave the error of an earlier try behind.
-    const { resourceVersion } = (await client.get('Operation', ref)).metadata
-    const next = { ...record, metadata: { ...record.metadata, ...present({ resourceVersion }) } }
-    await client.update('Operation', next, { subresource: 'status' })
+    return (await client.create('Operation', record, {}, signal)).metadata.resourceVersion ?? ''
   } catch (error) {
-    if (!isNotFound(error)) throw error
-    const created = await client.create('Operation', record)
-    if (created.status === undefined)
-      await client.update('Operation', { ...created, ...present({ status: record.status }) }, { subresource: 'status' })
+    if (!isAlreadyExists(error)) throw error
+    const known = await client.get('Operation', { name: record.metadata.name ?? '' }, signal)
+    return write(known.metadata.resourceVersion ?? '')
   }
 }
 
 /** Stable over restarts, so that a record is found again and not doubled. */
-export function recordName(actor: string, { operation, key }: HistorySubject): string {
+export function recordName({ actor, operation, key }: HistorySubject): string {
   const digest = createHash('sha256')
     .update(JSON.stringify([actor, operation, key]))
     .digest('hex')
@@ -195,28 +254,51 @@ export function recordName(actor: string, { operation, key }: HistorySubject): s
     .slice(0, 30)}-${digest}`
 }
 
-function statusOf(entry: HistoryEntry, attempts: number): OperationRecordStatus {
+function recordOf(name: string, { subject, status }: Kept): OperationRecord {
+  const { actor, operation, volume, pod, node, objects } = subject
+  return {
+    apiVersion: 'hawser.dev/v1',
+    kind: 'Operation',
+    metadata: { name },
+    spec: { actor, operation, ...present({ volume, pod, node, objects }) },
+    status,
+  }
+}
+
+function statusOf(entry: HistoryEntry, attempts: number, before: Kept | undefined): OperationRecordStatus {
+  // While it is tried again, the last error stays readable: most of the time of a failing operation is trying.
+  const lastError = entry.phase === 'Running' ? before?.status.error : undefined
   return {
     phase: entry.phase,
     startedAt: microTimestamp(entry.startedAt),
     ...present({
-      step: entry.step,
+      step: entry.step ?? (entry.phase === 'Failed' ? before?.status.step : undefined),
       finishedAt: entry.finishedAt === undefined ? undefined : microTimestamp(entry.finishedAt),
-      error: entry.error,
+      error: entry.error ?? (before?.status.phase === 'Succeeded' ? undefined : lastError),
       nextTry: entry.nextTry === undefined ? undefined : microTimestamp(entry.nextTry),
     }),
     attempts,
   }
 }
 
-/** A reason that was there before keeps the time since which it holds. */
+function ended({ status }: Kept, now: number): OperationRecordStatus {
+  return {
+    phase: 'Succeeded',
+    finishedAt: microTimestamp(now),
+    ...present({ startedAt: status.startedAt, step: status.step, attempts: status.attempts }),
+  }
+}
+
+const shortPauseMs = 600_000
+
+/** A reason that was there before keeps the time since which it holds, also when a try in between made it pause. */
 function waitingOf(entry: WaitingEntry, before: Kept | undefined, now: number): OperationWaiting {
-  const same = before?.status.waiting?.find(
-    (other) => other.reason === entry.reason && other.pod === entry.pod && other.node === entry.node,
-  )
+  const pausedAt = before?.status.finishedAt
+  const isFresh = pausedAt === undefined || now - Date.parse(pausedAt) < shortPauseMs
+  const known = isFresh ? before?.since.get(reasonKey(entry)) : undefined
   return {
     reason: entry.reason,
-    since: same?.since ?? microTimestamp(now),
+    since: known ?? microTimestamp(now),
     ...present({
       message: entry.message,
       pod: entry.pod,
@@ -224,6 +306,13 @@ function waitingOf(entry: WaitingEntry, before: Kept | undefined, now: number): 
       until: entry.until === undefined ? undefined : microTimestamp(entry.until),
     }),
   }
+}
+
+const reasonKey = ({ reason, pod, node }: { reason: string; pod?: string; node?: string }) =>
+  `${reason} ${pod ?? ''} ${node ?? ''}`
+
+function sameWaiting(before: readonly OperationWaiting[], after: readonly OperationWaiting[]): boolean {
+  return JSON.stringify(before) === JSON.stringify(after)
 }
 
 type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

@@ -26,4 +26,6 @@ export interface ControllerDeps {
   recorder(component: string): Recorder
   /** Hears of every change that a rule made. */
   onTransition?(transition: Transition): void
+  /** Hears what an object (`Kind/key`) waits for, each time it was looked at. */
+  onWaiting?(controller: string, object: string, waiting: readonly Waiting[]): void
 }

@@ -1,4 +1,5 @@
 // Which controllers make up the control plane? The list, assembled once; main and sim only choose what they stand on.
+import type { History } from '../client/history.ts'
 import type { ClusterPlugin } from '../volume/plugin.ts'
 import type { Registry } from '../volume/registry.ts'
 import { createAttachmentController } from './attachment/controller.ts'
@@ -9,12 +10,15 @@ import type { Waiting } from './binding/wait-reasons.ts'
 import type { Controller, ControllerDeps } from './controller.ts'
 import { createEphemeralController } from './ephemeral/controller.ts'
 import { createExpansionController } from './expansion/controller.ts'
+import { createControllerHistory } from './history.ts'
 import { createPlacementController } from './placement/controller.ts'
 import type { PlacementOptions } from './placement/controller.ts'
 import { createProtectionController } from './protection/controller.ts'
 
 export interface ControllersDeps extends ControllerDeps {
   readonly plugins: Registry<ClusterPlugin>
+  /** Where the story of every object is kept, for `hawser why`. */
+  readonly history?: History
   readonly options?: ControllersOptions
 }
 
@@ -38,7 +42,8 @@ export interface Controllers extends AsyncDisposable {
 }
 
 export function createControllers(deps: ControllersDeps): Controllers {
-  const { options = {}, plugins, ...common } = deps
+  const { options = {}, plugins, history, ...rest } = deps
+  const common: ControllerDeps = history ? { ...rest, ...createControllerHistory(history, rest.clock) } : rest
   const stack = new AsyncDisposableStack()
   const controllers: readonly Controller[] = [
     createBindingController({ ...common, plugins, ...optional(options.binding) }),
@@ -50,6 +55,7 @@ export function createControllers(deps: ControllersDeps): Controllers {
   const attachment = createAttachmentController({
     ...common,
     registry: plugins,
+    ...(history ? { history } : {}),
     recorder: deps.recorder('attachdetach-controller'),
     ...optional(options.attachment),
   })

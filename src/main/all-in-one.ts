@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { createRandom } from '../clock/random.ts'
 import { createSystemClock } from '../clock/system-clock.ts'
 import type { Client } from '../client/client.ts'
+import { createHistory } from '../client/history.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import type { HawserConfig, NodeConfig } from './config.ts'
@@ -10,8 +11,6 @@ import { startControlPlane } from './control-plane.ts'
 import { startControllers } from './controllers.ts'
 import { createLinuxHost } from '../host/linux/linux-host.ts'
 import { openDataDirectory } from './data-directory.ts'
-import { startCsi } from './csi.ts'
-import { startNode } from './node.ts'
 import type { StartedNode } from './node.ts'
 import { packageVersion } from './version.ts'
 
@@ -38,12 +37,15 @@ export async function startHawser(config: HawserConfig, { log }: HawserDeps): Pr
   const plane = stack.use(await startControlPlane({ config, directory, clock, random, log, metrics }))
   const client = plane.clientFor('system:kube-controller-manager')
   const { forceDetachOnTimeout } = config
+  const history = stack.use(createHistory({ client, clock, log, owns: (actor) => !actor.startsWith('node ') }))
   const host = stack.use(createLinuxHost())
   const placement = !config.bare
   const controllers = stack.use(
-    await startControllers({ client, clock, random, log, metrics, host, forceDetachOnTimeout, placement }),
+    await startControllers({ client, clock, random, log, metrics, host, forceDetachOnTimeout, placement, history }),
   )
   if (config.nodes.length > 0) {
+    // Loaded only where there is a node: gRPC, drivers and plugins are a third of the program's memory.
+    const [{ startNode }, { startCsi }] = await Promise.all([import('./node.ts'), import('./csi.ts')])
     const nodes: { config: NodeConfig; node: StartedNode }[] = []
     for (const node of config.nodes) {
       const own = plane.clientFor(`system:node:${node.name}`)
@@ -51,7 +53,7 @@ export async function startHawser(config: HawserConfig, { log }: HawserDeps): Pr
       const started = await startNode({ config, node, client: own, clock, random, log, metrics, host, version })
       nodes.push({ config: node, node: stack.use(started) })
     }
-    stack.use(await startCsi({ config, client, informers: controllers.informers, clock, log, nodes }))
+    stack.use(await startCsi({ config, client, informers: controllers.informers, clock, log, history, nodes }))
   }
   const kept = stack.move()
   return {

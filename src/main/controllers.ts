@@ -1,5 +1,6 @@
 // The controllers as they ship, on the shared informers of one client.
 import type { Client } from '../client/client.ts'
+import type { History } from '../client/history.ts'
 import type { Informers } from '../client/informer.ts'
 import { createInformers } from '../client/informer.ts'
 import { createRecorder } from '../client/recorder.ts'
@@ -24,6 +25,7 @@ export interface ControllersDeps {
   readonly forceDetachOnTimeout: boolean
   /** Give pods their nodes; off where somebody else does (`--bare`). */
   readonly placement: boolean
+  readonly history?: History
 }
 
 export interface StartedControllers extends AsyncDisposable {
@@ -47,6 +49,7 @@ export async function startControllers(deps: ControllersDeps): Promise<StartedCo
       log,
       metrics,
       recorder,
+      ...(deps.history ? { history: deps.history } : {}),
       plugins: createRegistry(
         clusterPlugins({ client, informers, clock, hostPath: { provisioning: { host, random } } }),
       ),

@@ -2,6 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Client } from '../client/client.ts'
+import type { History } from '../client/history.ts'
 import type { Informers } from '../client/informer.ts'
 import type { Clock } from '../clock/clock.ts'
 import { createCsiJobs } from '../csi/sidecars/jobs.ts'
@@ -19,6 +20,7 @@ export interface CsiDeps {
   readonly informers: Informers
   readonly clock: Clock
   readonly log: Log
+  readonly history: History
   readonly nodes: readonly { readonly config: NodeConfig; readonly node: StartedNode }[]
 }
 
@@ -50,7 +52,10 @@ export async function startCsi(deps: CsiDeps): Promise<AsyncDisposable> {
     }
     const leaveTo = Object.fromEntries(config.leaveToSidecars.map((name) => [name, 'all' as const]))
     stack.use(
-      createCsiJobs({ client, informers, clock, log, drivers: first.node.drivers }, { leaveTo, identity: 'hawser' }),
+      createCsiJobs(
+        { client, informers, clock, log, drivers: first.node.drivers, history: deps.history },
+        { leaveTo, identity: 'hawser' },
+      ),
     )
   }
   return stack.move()

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import type { NodeName } from '../api/names.ts'
 import type { Client } from '../client/client.ts'
+import { createHistory } from '../client/history.ts'
 import { createInformers } from '../client/informer.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Random } from '../clock/random.ts'
@@ -79,6 +80,7 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
   const runtime = createRuntime(deps, logDirectory, log)
   if (Symbol.asyncDispose in runtime) stack.use(runtime as Runtime & AsyncDisposable)
   await csiDrivers.synced
+  const history = stack.use(createHistory({ client, clock, log, owns: (actor) => actor === `node ${node.name}` }))
   const agent = stack.use(
     createAgent({
       node: node.name as NodeName,
@@ -91,6 +93,7 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
       host,
       runtime,
       registry,
+      history,
       description,
       hostAddress: hostAddress(),
       ...(config.manifests === undefined ? {} : { manifestDirectory: config.manifests }),

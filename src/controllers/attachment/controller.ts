@@ -2,6 +2,7 @@
 // the plan for that one volume is carried out. Nothing polls: only timers named by a plan and a slow audit run by time.
 import type { NodeName, UniqueVolumeName } from '../../api/names.ts'
 import type { Client } from '../../client/client.ts'
+import type { History } from '../../client/history.ts'
 import type { Informers } from '../../client/informer.ts'
 import type { Recorder } from '../../client/recorder.ts'
 import type { Clock } from '../../clock/clock.ts'
@@ -17,6 +18,8 @@ import type { ClusterPlugin } from '../../volume/plugin.ts'
 import type { Registry } from '../../volume/registry.ts'
 import type { ActualWorld } from './actual.ts'
 import { createActualWorld } from './actual.ts'
+import { createAttachmentHistory } from '../history.ts'
+import type { AttachmentHistory } from '../history.ts'
 import { createAudit } from './audit.ts'
 import { createCarryOut } from './carry-out.ts'
 import type { CarryOut } from './carry-out.ts'
@@ -40,6 +43,7 @@ export interface AttachmentDeps {
   readonly log: Log
   readonly metrics: Metrics
   readonly observer?: OperationObserver
+  readonly history?: History
   readonly options?: AttachmentOptions
 }
 
@@ -74,11 +78,13 @@ export function createAttachmentController(deps: AttachmentDeps): AttachmentCont
   const pending = createPending(clock)
   const waiting = new Map<UniqueVolumeName, readonly AttachmentWaiting[]>()
   const nodeStatus = createNodeStatusWriter({ client, clock, log, listFor: index.reported })
-  const parts = { ...deps, desired, actual, nodes, index, pending, nodeStatus, signal: stopping.signal }
+  const told = deps.history && createAttachmentHistory({ history: deps.history, desired, actual })
+  const observed = told && !deps.observer ? { observer: told } : {}
+  const parts = { ...deps, ...observed, desired, actual, nodes, index, pending, nodeStatus, signal: stopping.signal }
   const carryOut = createCarryOut(parts)
   const periodMs = deps.options?.verifyPeriodMs ?? 60_000
   const audit = createAudit({ ...parts, attachedTo: index.attachedTo, periodMs })
-  const loop = createVolumeLoop({ ...parts, carryOut, waiting })
+  const loop = createVolumeLoop({ ...parts, carryOut, waiting, ...(told ? { told } : {}) })
 
   const forgetNode = (node: NodeName) => {
     // The record of a deleted Node is kept for as long as something of ours is there (AD-9), and no longer (W-34).
@@ -137,6 +143,7 @@ interface VolumeLoopDeps {
   readonly waiting: Map<UniqueVolumeName, readonly AttachmentWaiting[]>
   readonly clock: Clock
   readonly log: Log
+  readonly told?: AttachmentHistory
   readonly options?: AttachmentOptions
 }
 
@@ -164,6 +171,7 @@ function createVolumeLoop(deps: VolumeLoopDeps): KeyLoop<UniqueVolumeName> {
       index.waitsOn(volume, reasons)
       if (reasons.length > 0) waiting.set(volume, reasons)
       else waiting.delete(volume)
+      deps.told?.onWaiting(volume, reasons)
       if (!desired.items.has(volume) && !actual.items.has(volume)) {
         pending.forget(volume)
         loop.forget(volume)

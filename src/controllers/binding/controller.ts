@@ -55,7 +55,7 @@ export function createBindingController(deps: BindingDeps): Controller {
   const claimsByVolume = claims.index((claim) => (claim.spec.volumeName ? [claim.spec.volumeName] : []))
   const index = createVolumeIndex()
   const unbound = createWaitingClaims()
-  const waiting = createWaitingList()
+  const waiting = createWaitingList((key, list) => deps.onWaiting?.('binding', key, list))
   const pending = createPending(clock)
   const teller = createTeller(deps.recorder('persistentvolume-controller'), clock)
   const metrics = createBindingMetrics(deps.metrics, clock, {

@@ -85,13 +85,15 @@ export interface WaitingList {
   readonly all: ReadonlyMap<string, readonly Waiting[]>
 }
 
-export function createWaitingList(): WaitingList {
+/** `onChange` hears every list that is set, also one that did not change. */
+export function createWaitingList(onChange?: (key: string, waiting: readonly Waiting[]) => void): WaitingList {
   const all = new Map<string, readonly Waiting[]>()
   return {
     all,
     set(key, waiting) {
       if (waiting.length === 0) all.delete(key)
       else all.set(key, waiting)
+      onChange?.(key, waiting)
     },
   }
 }

@@ -21,7 +21,7 @@ export function createEphemeralController(deps: EphemeralDeps): Controller {
   const ephemeralKeys = (pod: Pod) => claimsOf(pod).flatMap(({ ephemeral, key }) => (ephemeral ? [key] : []))
   const podsByClaim = pods.index(ephemeralKeys)
   const recorder = deps.recorder('ephemeral_volume')
-  const waiting = createWaitingList()
+  const waiting = createWaitingList((key, list) => deps.onWaiting?.('ephemeral', key, list))
   const created = deps.metrics.counter(
     'ephemeral_volume_controller_create_total',
     'Number of PersistentVolumeClaim creation requests',

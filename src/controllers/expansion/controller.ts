@@ -29,7 +29,7 @@ export function createExpansionController(deps: ExpansionDeps): Controller {
   const claims = stack.use(createFreshCache(informers.of('PersistentVolumeClaim')))
   const volumes = informers.of('PersistentVolume')
   const teller = createTeller(deps.recorder('volume_expand'), clock)
-  const waiting = createWaitingList()
+  const waiting = createWaitingList((key, list) => deps.onWaiting?.('expansion', key, list))
 
   const putStatus = async (claim: PersistentVolumeClaim, signal: AbortSignal) => {
     const written = await client.update('PersistentVolumeClaim', claim, { subresource: 'status' }, signal)

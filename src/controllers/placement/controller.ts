@@ -42,7 +42,7 @@ export function createPlacementController(deps: PlacementDeps): Controller {
   const podsByNode = pods.index((pod) => (pod.spec?.nodeName ? [pod.spec.nodeName] : []))
   const podsByClaim = pods.index(claimKeysOf)
   const recorder = deps.recorder(schedulerName)
-  const waiting = createWaitingList()
+  const waiting = createWaitingList((key, list) => deps.onWaiting?.('placement', key, list))
   const freeVolumes = createVolumeIndex()
   /** Pods with a node in mind, by uid: they count on that node until the informer shows them there. */
   const decisions = new Map<string, { readonly pod: Pod; readonly decision: Decision }>()

@@ -48,7 +48,7 @@ export function createProtectionController(deps: ProtectionDeps): Controller {
   const podsByClaim = pods.index(claimKeysOf)
   const claimsByClass = claims.index(classesNamedBy)
   const volumesByClass = volumes.index(classesNamedBy)
-  const waiting = createWaitingList()
+  const waiting = createWaitingList((key, list) => deps.onWaiting?.('protection', key, list))
   const podLists = createPodLists(client)
   const showUnused = deps.options?.unusedCondition === true
 

@@ -16,6 +16,7 @@ import { CsiError, statusCodes } from '../codes.ts'
 import { timeouts } from '../deadline.ts'
 import { controllerAccessMode } from '../values.ts'
 import type { Capability } from '../values.ts'
+import { createJobStory, createToldLoop, reference } from './job-history.ts'
 import { addFinalizer, change, dropFinalizer, getOrNothing, jobBackoff, readSecret, refused, workers } from './job.ts'
 import type { JobDeps } from './job.ts'
 
@@ -34,6 +35,8 @@ export function createAttacher(deps: JobDeps): AsyncDisposable {
   const canPublish = deps.plugin.has('CONTROLLER_SERVICE') && deps.controller.has('PUBLISH_UNPUBLISH_VOLUME')
   const forced = new Set<string>() // attachments that the storage sees differently (SIDE-29)
   const finalizer = attacherFinalizer(driver.name)
+  const story = createJobStory(deps, 'attach')
+  const objectsOf = (name: string) => [reference('VolumeAttachment', name)]
 
   const look = async (name: string, signal: AbortSignal) => {
     if (!deps.active()) return { again: clock.now() + 10_000 }
@@ -42,11 +45,16 @@ export function createAttacher(deps: JobDeps): AsyncDisposable {
     if (!canPublish) return trivially(deps, attachment, signal)
     const again = forced.delete(name)
     if (!isDeleting(attachment)) {
-      if (attachment.status?.attached !== true || again) await attach(deps, attachment, finalizer, signal)
-    } else if (hasFinalizer(attachment, finalizer)) await detach(deps, attachment, finalizer, signal)
+      if (attachment.status?.attached === true && !again) return
+      const publish = () => attach(deps, attachment, finalizer, signal)
+      await story.calling(objectsOf(name), name, 'ControllerPublishVolume', publish)
+    } else if (hasFinalizer(attachment, finalizer)) {
+      const unpublish = () => detach(deps, attachment, finalizer, signal)
+      await story.calling(objectsOf(name), name, 'ControllerUnpublishVolume', unpublish)
+    }
   }
   const loop = stack.use(
-    createKeyLoop<string>({
+    createToldLoop(story, objectsOf, {
       name: `attacher ${driver.name}`,
       clock,
       workers,

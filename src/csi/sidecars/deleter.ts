@@ -5,11 +5,11 @@ import { annotation, hasFinalizer, isDeleting } from '../../api/meta.ts'
 import { isNotFound } from '../../api/status-error.ts'
 import { factsOfNode, matchesNodeSelector } from '../../api/node-selector.ts'
 import type { PersistentVolume } from '../../api/types.ts'
-import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Looked } from '../../loop/key-loop.ts'
 import { asVolumeError, VolumeError } from '../../volume/effect.ts'
 import { timeouts } from '../deadline.ts'
 import type { Strings } from '../values.ts'
+import { createJobStory, createToldLoop, reference } from './job-history.ts'
 import { addFinalizer, dropFinalizer, jobBackoff, readSecret, refused, workers } from './job.ts'
 import type { JobDeps } from './job.ts'
 import { resolveSecret, splitParameters } from './parameters.ts'
@@ -35,6 +35,8 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
   const controller = driver.controller(timeouts.provisioner)
   const finalizer = finalizers.externalProvisioner
   const waiting = new Map<string, number>()
+  const story = createJobStory(deps, 'delete')
+  const objectsOf = (name: string) => [reference('PersistentVolume', name)]
 
   const isOurs = (volume: PersistentVolume) => {
     const by = annotation(volume, annotations.provisionedBy)
@@ -101,7 +103,7 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
     })
   }
   const loop = stack.use(
-    createKeyLoop<string>({
+    createToldLoop(story, objectsOf, {
       name: `deleter ${driver.name}`,
       clock,
       workers,

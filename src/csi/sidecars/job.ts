@@ -8,6 +8,7 @@ import { annotations } from '../../api/annotations.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim, SecretReference } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
+import type { History } from '../../client/history.ts'
 import type { Recorder } from '../../client/recorder.ts'
 import type { BackoffShape } from '../../clock/backoff.ts'
 import type { Clock } from '../../clock/clock.ts'
@@ -25,6 +26,8 @@ export interface JobDeps {
   readonly log: Log
   readonly recorder: Recorder
   readonly driver: Driver
+  /** Where the story of every object is kept, for `hawser why`. */
+  readonly history?: History | undefined
   readonly plugin: ReadonlySet<PluginCapabilityName>
   readonly controller: ReadonlySet<ControllerCapabilityName>
   readonly node: ReadonlySet<NodeCapabilityName>

@@ -3,6 +3,7 @@
 import { operationBackoff } from '../../clock/backoff.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Client } from '../../client/client.ts'
+import type { History } from '../../client/history.ts'
 import type { Informers } from '../../client/informer.ts'
 import { createRecorder } from '../../client/recorder.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
@@ -30,6 +31,7 @@ export interface CsiJobsDeps {
   readonly clock: Clock
   readonly log: Log
   readonly drivers: Drivers
+  readonly history?: History
 }
 
 export interface CsiJobsOptions {
@@ -103,7 +105,9 @@ export function createCsiJobs(deps: CsiJobsDeps, options: CsiJobsOptions = {}): 
     }),
   )
   const recorder = stack.use(createRecorder({ client, clock, log, component: 'snapshot-controller' }))
-  stack.use(createSnapshotBinder({ client: view.client, clock, log, informers: view.caches, recorder }))
+  stack.use(
+    createSnapshotBinder({ client: view.client, clock, log, informers: view.caches, recorder, history: deps.history }),
+  )
   return {
     running: names,
     async [Symbol.asyncDispose]() {
@@ -136,7 +140,7 @@ async function start(
   driver: Driver,
   signal: AbortSignal,
 ): Promise<AsyncDisposable> {
-  const { clock, log } = deps
+  const { clock, log, history } = deps
   const { client, caches: informers } = shared.view
   await driver.identity.waitReady(signal)
   const plugin = await driver.pluginCapabilities(signal)
@@ -149,7 +153,7 @@ async function start(
     if (left === 'all' || left?.includes(job)) return undefined
     const recorder = stack.use(createRecorder({ client, clock, log, component }))
     const active = () => !shared.leases.heldByAnother(job, driver.name)
-    return { client, clock, log, informers, driver, plugin, controller, node, recorder, active }
+    return { client, clock, log, informers, driver, plugin, controller, node, recorder, active, history }
   }
   const own = options.ownNode === undefined ? {} : { ownNode: options.ownNode }
   const provisioner = base('provisioner', `${driver.name}_hawser`)

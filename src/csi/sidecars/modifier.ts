@@ -4,11 +4,11 @@ import { annotations } from '../../api/annotations.ts'
 import { annotation, withCondition, withoutCondition } from '../../api/meta.ts'
 import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
 import { timestamp } from '../../clock/clock.ts'
-import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Looked } from '../../loop/key-loop.ts'
 import { asVolumeError } from '../../volume/effect.ts'
 import { CsiError } from '../codes.ts'
 import { timeouts } from '../deadline.ts'
+import { createJobStory, createToldLoop, reference } from './job-history.ts'
 import { change, jobBackoff, readSecret, slowRetryMs } from './job.ts'
 import type { JobDeps } from './job.ts'
 
@@ -34,6 +34,8 @@ export function createModifier(deps: JobDeps): AsyncDisposable {
       signal,
     )
 
+  const story = createJobStory(deps, 'modify')
+  const objectsOf = (key: string) => [reference('PersistentVolumeClaim', key)]
   const look = async (key: string, signal: AbortSignal): Promise<Looked | void> => {
     if (!deps.active()) return { again: clock.now() + 10_000 }
     const claim = claims.get(key)
@@ -155,7 +157,7 @@ export function createModifier(deps: JobDeps): AsyncDisposable {
     throw error
   }
   const loop = stack.use(
-    createKeyLoop<string>({
+    createToldLoop(story, objectsOf, {
       name: `modifier ${driver.name}`,
       clock,
       workers: 8,

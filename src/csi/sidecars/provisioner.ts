@@ -8,13 +8,13 @@ import { annotations } from '../../api/annotations.ts'
 import { annotation, hasFinalizer, isDeleting, keyOf, uidOf, withAnnotations } from '../../api/meta.ts'
 import { isAlreadyExists } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim, StorageClass } from '../../api/types.ts'
-import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Looked } from '../../loop/key-loop.ts'
 import { asVolumeError } from '../../volume/effect.ts'
 import { provisionVerdict } from '../codes.ts'
 import type { DriverVolume } from '../controller.ts'
 import { timeouts } from '../deadline.ts'
 import { findSource, releaseSource } from './content-source.ts'
+import { createJobStory, createToldLoop, reference } from './job-history.ts'
 import { addFinalizer, change, className, dropFinalizer, jobBackoff, refused, slowRetryMs, workers } from './job.ts'
 import type { JobDeps } from './job.ts'
 import { answerProblem, selectedNodeOf, volumeNameFor, volumeObject, writeOrder } from './provision-request.ts'
@@ -45,6 +45,8 @@ export function createProvisioner(deps: JobDeps, options: ProvisionerOptions): A
   const settled = new Set<string>() // uids whose last answer was final: nothing is under way
   const controller = driver.controller(timeouts.provisioner)
   const calls = { controller, options }
+  const story = createJobStory(deps, 'provision')
+  const objectsOf = (uid: string) => [reference('PersistentVolumeClaim', keys.get(uid) ?? uid)]
 
   const look = async (uid: string, signal: AbortSignal): Promise<Looked | void> => {
     if (!deps.active()) return { again: clock.now() + 10_000 }
@@ -91,8 +93,10 @@ export function createProvisioner(deps: JobDeps, options: ProvisionerOptions): A
     }
     orders.set(uid, prepared)
     settled.delete(uid)
-    const volume = await ask(calls, prepared, signal)
-    await save(deps, calls, prepared, volume, signal)
+    await story.calling(objectsOf(uid), uid, 'CreateVolume', async () => {
+      const volume = await ask(calls, prepared, signal)
+      await save(deps, calls, prepared, volume, signal)
+    })
     orders.delete(uid)
     const text = `Successfully provisioned volume ${prepared.volumeName}`
     recorder.event({ kind: 'PersistentVolumeClaim', object: claim }, 'Normal', 'ProvisioningSucceeded', text)
@@ -148,9 +152,11 @@ export function createProvisioner(deps: JobDeps, options: ProvisionerOptions): A
           `Volume provisioning failed with infeasible error. Retries will be delayed. ${asVolumeError(error).message}`,
         )
         loop.wakeAt(uid, clock.now() + slowRetryMs)
+        story.failed(objectsOf(uid), uid, error, clock.now() + slowRetryMs)
         break
       case 'reschedule':
         say(text)
+        story.failed(objectsOf(uid), uid, error)
         await reschedule(deps, claim)
         break
       case 'final':
@@ -162,7 +168,7 @@ export function createProvisioner(deps: JobDeps, options: ProvisionerOptions): A
     if (isDeleting(claim)) loop.wake(uid)
   }
   const loop = stack.use(
-    createKeyLoop<string>({
+    createToldLoop(story, objectsOf, {
       name: `provisioner ${driver.name}`,
       clock,
       workers,

@@ -5,12 +5,12 @@ import { annotation, conditionIsTrue, keyOf, uidOf, withAnnotations } from '../.
 import { quantityOfBytes } from '../../api/quantity.ts'
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../api/types.ts'
 import { timestamp } from '../../clock/clock.ts'
-import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Looked } from '../../loop/key-loop.ts'
 import { asVolumeError } from '../../volume/effect.ts'
 import { expandVerdict } from '../codes.ts'
 import { timeouts } from '../deadline.ts'
 import { capabilityOf } from './attacher.ts'
+import { createJobStory, createToldLoop, reference } from './job-history.ts'
 import { change, jobBackoff, readSecret, slowRetryMs, workers } from './job.ts'
 import type { JobDeps } from './job.ts'
 import {
@@ -37,6 +37,8 @@ export function createResizer(deps: JobDeps): AsyncDisposable {
     { readonly final: boolean; readonly inUse: boolean; readonly slow?: { size: bigint; until: number } }
   >()
   const controller = driver.controller(timeouts.resizer)
+  const story = createJobStory(deps, 'expand')
+  const objectsOf = (key: string) => [reference('PersistentVolumeClaim', key)]
   const say = (claim: PersistentVolumeClaim, type: 'Normal' | 'Warning', reason: string, text: string) =>
     recorder.event({ kind: 'PersistentVolumeClaim', object: claim }, type, reason, text)
 
@@ -127,11 +129,12 @@ export function createResizer(deps: JobDeps): AsyncDisposable {
     const now = timestamp(clock.now())
     const mark = (each: PersistentVolumeClaim) => failedFinally(each, message, verdict === 'infeasible', now)
     await change(client, 'PersistentVolumeClaim', claim, mark, { subresource: 'status' }, signal)
+    story.failed(objectsOf(keyOf(claim)), keyOf(claim), error, until)
     if (verdict === 'infeasible') return { again: until }
     throw error
   }
   const loop = stack.use(
-    createKeyLoop<string>({
+    createToldLoop(story, objectsOf, {
       name: `resizer ${driver.name}`,
       clock,
       workers,

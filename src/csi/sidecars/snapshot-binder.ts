@@ -6,8 +6,8 @@ import { quantityOfBytes } from '../../api/quantity.ts'
 import { isAlreadyExists, isNotFound } from '../../api/status-error.ts'
 import type { PersistentVolume, VolumeSnapshot, VolumeSnapshotClass, VolumeSnapshotContent } from '../../api/types.ts'
 import { timestamp } from '../../clock/clock.ts'
-import { createKeyLoop } from '../../loop/key-loop.ts'
 import { asVolumeError } from '../../volume/effect.ts'
+import { createJobStory, createToldLoop, reference } from './job-history.ts'
 import { addFinalizer, change, dropFinalizer, getOrNothing, jobBackoff, refused } from './job.ts'
 import type { JobDeps } from './job.ts'
 import {
@@ -18,13 +18,15 @@ import {
   snapshotSecretOf,
 } from './snapshot-names.ts'
 
-type BinderDeps = Pick<JobDeps, 'client' | 'informers' | 'clock' | 'log' | 'recorder'>
+type BinderDeps = Pick<JobDeps, 'client' | 'informers' | 'clock' | 'log' | 'recorder' | 'history'>
 
 export function createSnapshotBinder(deps: BinderDeps): AsyncDisposable {
   const { client, clock, log, recorder, informers } = deps
   const stack = new AsyncDisposableStack()
   const snapshots = informers.of('VolumeSnapshot')
   const contents = informers.of('VolumeSnapshotContent')
+  const story = createJobStory({ ...deps, driver: { name: 'snapshots' } }, 'snapshot')
+  const objectsOf = (key: string) => [reference('VolumeSnapshot', key)]
 
   const look = async (key: string, signal: AbortSignal): Promise<void> => {
     const snapshot = snapshots.get(key)
@@ -41,7 +43,7 @@ export function createSnapshotBinder(deps: BinderDeps): AsyncDisposable {
     }
   }
   const loop = stack.use(
-    createKeyLoop<string>({
+    createToldLoop(story, objectsOf, {
       name: 'snapshot binder',
       clock,
       workers: 10,

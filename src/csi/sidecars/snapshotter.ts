@@ -4,12 +4,12 @@ import { finalizers } from '../../api/annotations.ts'
 import { annotation, hasFinalizer, isDeleting, withAnnotations } from '../../api/meta.ts'
 import type { VolumeSnapshotContent } from '../../api/types.ts'
 import { timestamp } from '../../clock/clock.ts'
-import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Looked } from '../../loop/key-loop.ts'
 import { asVolumeError } from '../../volume/effect.ts'
 import type { DriverSnapshot } from '../controller.ts'
 import { timeouts } from '../deadline.ts'
 import type { Strings } from '../values.ts'
+import { createJobStory, createToldLoop, reference } from './job-history.ts'
 import { change, dropFinalizer, jobBackoff, readSecret, refused } from './job.ts'
 import type { JobDeps } from './job.ts'
 import { beingCreated, beingDeleted, deletionSecretOf, snapshotParameters, snapshotSecretOf } from './snapshot-names.ts'
@@ -21,6 +21,8 @@ export function createSnapshotter(deps: JobDeps): AsyncDisposable {
   const stack = new AsyncDisposableStack()
   const contents = informers.of('VolumeSnapshotContent')
   const controller = driver.controller(timeouts.snapshotter)
+  const story = createJobStory(deps, 'snapshot')
+  const objectsOf = (name: string) => [reference('VolumeSnapshotContent', name)]
 
   const look = async (name: string, signal: AbortSignal): Promise<Looked | void> => {
     if (!deps.active()) return { again: clock.now() + 10_000 }
@@ -124,7 +126,7 @@ export function createSnapshotter(deps: JobDeps): AsyncDisposable {
   const deletionSecrets = (content: VolumeSnapshotContent, signal: AbortSignal): Promise<Strings> =>
     readSecret(client, deletionSecretOf(content), signal)
   const loop = stack.use(
-    createKeyLoop<string>({
+    createToldLoop(story, objectsOf, {
       name: `snapshotter ${driver.name}`,
       clock,
       workers: 10,

@@ -48,6 +48,8 @@ export interface PopulatorDeps {
   readonly watches: ObjectWatches
   /** Called when contents changed: a failed set-up need not wait for its back-off. */
   retryNow(volume: UniqueVolumeName): void
+  /** Hears, each time a pod was looked at, why volumes of it cannot be found; nothing means that all were. */
+  onResolved?(pod: Pod, errors: readonly string[]): void
 }
 
 interface Known {
@@ -98,6 +100,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     )
     if (known.get(uid) !== record) return release(uid)
     record.seen = true
+    deps.onResolved?.(pod, errors)
     for (const error of errors) if (record.errors.size < errorLimit) record.errors.add(error)
     if (errors.length > 0) {
       record.failures++

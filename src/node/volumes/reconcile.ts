@@ -43,6 +43,8 @@ export interface ReconcilerDeps {
   readonly actual: ActualWorld
   readonly operations: OperationDeps
   facts(volume: UniqueVolumeName): NodeFacts
+  /** Hears what a volume waits for, each time it was looked at. */
+  onWaiting?(volume: UniqueVolumeName, waiting: readonly Waiting[]): void
 }
 
 export function createReconciler(deps: ReconcilerDeps): Reconciler {
@@ -73,6 +75,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     }
     if (waits.length > 0) waiting.set(volume, waits)
     else waiting.delete(volume)
+    deps.onWaiting?.(volume, waits)
     if (!desired.items.has(volume) && !actual.items.has(volume)) {
       pending.forget(volume)
       loop.forget(volume)

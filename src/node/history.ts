@@ -1,0 +1,91 @@
+// What does a node tell the history? Its operations, what its volumes wait for, and pods whose volumes cannot be resolved.
+import type { NodeName, UniqueVolumeName } from '../api/names.ts'
+import type { ObjectReference, Pod } from '../api/types.ts'
+import type { History, HistorySubject } from '../client/history.ts'
+import { storyOf } from '../volume/operation-history.ts'
+import type { OperationObserver } from '../volume/operation.ts'
+import type { VolumeSpec } from '../volume/spec.ts'
+import type { ActualWorld } from './volumes/actual.ts'
+import type { DesiredWorld } from './volumes/desired.ts'
+import type { Waiting } from './volumes/plan.ts'
+
+export interface NodeHistory extends OperationObserver {
+  onWaiting(volume: UniqueVolumeName, waiting: readonly Waiting[]): void
+  /** The texts say why volumes of the pod cannot be found; none means that all were. */
+  onResolved(pod: Pod, errors: readonly string[]): void
+}
+
+export interface NodeHistoryDeps {
+  readonly history: History
+  readonly node: NodeName
+  readonly desired: Pick<DesiredWorld, 'items'>
+  readonly actual: Pick<ActualWorld, 'items'>
+}
+
+/** Asked again and again while a volume is not attached yet: only its failures are worth a record. */
+const quietOperation = 'verify_controller_attached_volume'
+
+export function createNodeHistory({ history, node, desired, actual }: NodeHistoryDeps): NodeHistory {
+  const actor = `node ${node}`
+  const concerned = (volume: UniqueVolumeName, part: string | undefined): readonly ObjectReference[] => {
+    const wish = desired.items.get(volume)
+    const spec = [...(wish?.pods.values() ?? [])][0]?.spec ?? actual.items.get(volume)?.spec
+    const mounts = [...(wish?.pods.values() ?? [])].filter(({ uid }) => part === undefined || uid === part)
+    return [...volumeReference(spec), ...mounts.slice(0, mostPods).map(({ pod }) => podReference(pod))]
+  }
+  const subject = (operation: string, volume: UniqueVolumeName, part?: string): HistorySubject => ({
+    actor,
+    operation,
+    key: part === undefined ? volume : `${volume} ${part}`,
+    volume,
+    node,
+    ...(part === undefined ? {} : { pod: part }),
+    objects: concerned(volume, part),
+  })
+  return {
+    onOperation(progress) {
+      const [whole, part] = progress.key
+      const story = storyOf(progress)
+      const about = subject(story.operation, whole as UniqueVolumeName, part) // keys are made from volumes only
+      if (story.operation === quietOperation && story.phase !== 'Failed') {
+        if (story.phase === 'Succeeded') history.recovered(about)
+        return
+      }
+      history.tell({ ...story, ...about })
+    },
+    onWaiting(volume, waiting) {
+      const listed = waiting.map(({ reason, pod, until, error }) => ({
+        reason,
+        node,
+        ...(pod === undefined ? {} : { pod }),
+        ...(until === undefined ? {} : { until }),
+        ...(error === undefined ? {} : { message: error }),
+      }))
+      history.waits(subject('wait', volume), listed)
+    },
+    onResolved(pod, errors) {
+      const about = { actor, operation: 'resolve', key: pod.metadata.uid ?? '', node, objects: [podReference(pod)] }
+      const uid = pod.metadata.uid === undefined ? {} : { pod: pod.metadata.uid }
+      history.waits(
+        { ...about, ...uid },
+        errors.map((message) => ({ reason: 'volumesUnresolved', message, node, ...uid })),
+      )
+    },
+  }
+}
+
+const mostPods = 20
+
+function volumeReference(spec: VolumeSpec | undefined): readonly ObjectReference[] {
+  return spec?.from === 'persistentVolume' ? [{ kind: 'PersistentVolume', name: spec.name }] : []
+}
+
+function podReference({ metadata }: Pod): ObjectReference {
+  const { name, namespace, uid } = metadata
+  return {
+    kind: 'Pod',
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(name === undefined ? {} : { name }),
+    ...(uid === undefined ? {} : { uid }),
+  }
+}

@@ -1,0 +1,61 @@
+// How does an operation's progress become a line of history? Pure; whoever runs operations adds whom they concern.
+import { VolumeError, asVolumeError } from './effect.ts'
+import type { OperationProgress } from './operation.ts'
+
+export interface OperationStory {
+  readonly operation: string
+  readonly key: string
+  readonly phase: 'Running' | 'Succeeded' | 'Failed'
+  readonly step?: string
+  readonly startedAt: number
+  readonly finishedAt?: number
+  readonly error?: TellingError
+}
+
+export interface TellingError {
+  readonly code: string
+  readonly message: string
+  readonly effect: string
+}
+
+export function storyOf(progress: OperationProgress): OperationStory {
+  const { operation, key, startedAt, step, error, at } = progress
+  const base = { operation, key: key.join(' '), startedAt }
+  switch (progress.phase) {
+    case 'started':
+      return { ...base, phase: 'Running' }
+    case 'step':
+      return { ...base, phase: 'Running', ...(step === undefined ? {} : { step }) }
+    case 'succeeded':
+      return { ...base, phase: 'Succeeded', finishedAt: at }
+    case 'failed':
+      return {
+        ...base,
+        phase: 'Failed',
+        finishedAt: at,
+        ...(error === undefined ? {} : { error: tellingError(error) }),
+      }
+    default:
+      return progress.phase satisfies never
+  }
+}
+
+/** The most telling code of an error and its causes; the words stay those of the outermost. */
+export function tellingError(thrown: unknown): TellingError {
+  const outer = asVolumeError(thrown)
+  for (let current: unknown = thrown, depth = 0; current instanceof Error && depth < 20; current = current.cause) {
+    depth++
+    const code = codeOf(current)
+    if (code !== undefined) return { code, message: outer.message, effect: outer.effect }
+  }
+  return { code: outer.code, message: outer.message, effect: outer.effect }
+}
+
+/** Our own codes, those of the host (`ENOSPC`, `TIMEOUT`, …) and the reasons of the API (`NotFound`, `Conflict`, …). */
+function codeOf(error: Error): string | undefined {
+  if (error instanceof VolumeError) return error.code === 'Unexpected' ? undefined : error.code
+  if (error.name === 'DeadlineExceeded') return 'DEADLINE_EXCEEDED'
+  if (error.name === 'StatusError' && 'reason' in error && typeof error.reason === 'string') return `Api${error.reason}`
+  if ('code' in error && typeof error.code === 'string') return error.code
+  return undefined
+}
