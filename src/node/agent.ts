@@ -5,6 +5,7 @@
 import { join } from 'node:path/posix'
 import type { NodeName, PodUid, UniqueVolumeName } from '../api/names.ts'
 import type { Client } from '../client/client.ts'
+import type { History } from '../client/history.ts'
 import { createInformers } from '../client/informer.ts'
 import { createRecorder } from '../client/recorder.ts'
 import type { Clock } from '../clock/clock.ts'
@@ -18,6 +19,7 @@ import { createRunner } from '../volume/operation.ts'
 import type { OperationObserver } from '../volume/operation.ts'
 import type { NodePlugin } from '../volume/plugin.ts'
 import type { Registry } from '../volume/registry.ts'
+import { createNodeHistory } from './history.ts'
 import { createPods } from './pods.ts'
 import type { Runtime } from './runtime/port.ts'
 import { runSources, sourceNames } from './sources.ts'
@@ -57,6 +59,8 @@ export interface AgentDeps {
   readonly manifestDirectory?: string
   readonly manifestUrl?: SourceDeps['manifestUrl']
   readonly observer?: OperationObserver
+  /** Where the node's story is kept, for `hawser why`. */
+  readonly history?: History
 }
 
 export interface Agent extends AsyncDisposable {
@@ -85,7 +89,9 @@ export function createAgent(deps: AgentDeps): Agent {
   const recorder = createRecorder({ client, clock, log, component: 'kubelet', host: node })
   const watches = createObjectWatches({ client, clock, random, log })
   const pending = createPending(clock)
-  const runner = createRunner({ clock, pending, log, metrics, ...(deps.observer ? { observer: deps.observer } : {}) })
+  const told = deps.history && createNodeHistory({ history: deps.history, node, desired, actual })
+  const observer = deps.observer ?? told
+  const runner = createRunner({ clock, pending, log, metrics, ...(observer ? { observer } : {}) })
   const ownNode = informers.of('Node', { fieldSelector: `metadata.name=${node}` })
   const { promise: ready, resolve: becomeReady } = Promise.withResolvers<void>()
   let podListComplete = false
@@ -100,6 +106,7 @@ export function createAgent(deps: AgentDeps): Agent {
     actual,
     watches,
     retryNow: (volume) => reconciler.retryNow(volume),
+    ...(told ? { onResolved: told.onResolved } : {}),
   })
   const reconciler = createReconciler({
     clock,
@@ -109,6 +116,7 @@ export function createAgent(deps: AgentDeps): Agent {
     desired,
     actual,
     operations,
+    ...(told ? { onWaiting: told.onWaiting } : {}),
     facts: (volume) => ({
       podListComplete,
       unresolvedPods: populator.unresolved,
