@@ -169,8 +169,6 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
     return new HostError(code, `${job.request.call} ${path}: ${text}`, { path, certain: false })
   }
 
-  for (let count = 0; count < usual; count += 1) start()
-
   return {
     call(name, parameters, options, signal) {
       const { path } = options
@@ -185,6 +183,8 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
         const text = `${name} ${path}: an earlier ${blocker.job?.request.call} on ${blocker.job?.options.path} still hangs`
         return Promise.reject(new HostError('HUNG', text, { path }))
       }
+      // The first call starts the threads: a control plane without a node never pays for them.
+      if (threads.size === 0) for (let count = 0; count < usual; count += 1) start()
       return new Promise((resolve, reject) => {
         const finish = (answer: WorkerAnswer | HostError): void => {
           clearTimeout(timer)
