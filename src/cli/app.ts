@@ -7,6 +7,7 @@ import { apply } from './commands/apply.ts'
 import { backup, restore } from './commands/backup.ts'
 import { bench } from './commands/bench.ts'
 import { completion, createComplete } from './commands/completion.ts'
+import { demo } from './commands/demo.ts'
 import { describe } from './commands/describe.ts'
 import { detach } from './commands/detach.ts'
 import { doctor } from './commands/doctor.ts'
@@ -30,6 +31,7 @@ export function createApplication(): Application<Context> {
   const root = buildRouteMap<string, Context>({
     routes: {
       up,
+      demo,
       get,
       describe,
       apply,
