@@ -11,6 +11,8 @@ import type { WorkerPool } from './worker-pool.ts'
 const MNT_FORCE = 1
 const MNT_DETACH = 2
 const helperTimeoutMs = 120_000
+/** A journal may have to be replayed first. */
+const mountTimeoutMs = 120_000
 
 export function createLinuxMounts(pool: WorkerPool, run: Host['run']): Mounts {
   const known = new Map<bigint, MountInfo>()
@@ -54,7 +56,7 @@ export function createLinuxMounts(pool: WorkerPool, run: Host['run']): Mounts {
       }
       if (needsHelper(request.type)) return mountByHelper(run, request, signal)
       const { source, target, type, timeoutMs } = request
-      const limits = { path: target, ...(timeoutMs === undefined ? {} : { timeoutMs }) }
+      const limits = { path: target, timeoutMs: timeoutMs ?? mountTimeoutMs }
       try {
         await pool.call('mount', [source, target, type, parsed.flags, parsed.data.join(',')], limits, signal)
       } catch (error) {

@@ -54,13 +54,16 @@ const slowMs = 30
 const enoughThreads = 12
 const verySlowMs = 1000
 const lookEveryMs = 15
+/** How long a call that was given up may take to come back before its path counts as hanging. */
+const graceMs = 250
 
 export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
   const { threads: usual = 3, maximumThreads = 64, timeoutMs: usualTimeoutMs = 30_000 } = poolOptions
   const threads = new Set<Thread>()
   const idle: Thread[] = []
   const queue: Job[] = []
-  const lost = new Set<Thread>()
+  /** Threads whose call nobody waits for any more, and since when. */
+  const lost = new Map<Thread, number>()
   let nextId = 1
   let closed = false
   let looking: NodeJS.Timeout | undefined
@@ -162,48 +165,54 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
     const thread = [...threads].find((candidate) => candidate.job === job)
     if (thread !== undefined) {
       Atomics.store(thread.cancelled, 0, job.request.id)
-      lost.add(thread)
+      lost.set(thread, performance.now())
       dispatch()
     }
     const text = code === 'TIMEOUT' ? 'the system did not answer in time' : 'given up while it was under way'
     return new HostError(code, `${job.request.call} ${path}: ${text}`, { path, certain: false })
   }
 
-  return {
-    call(name, parameters, options, signal) {
-      const { path } = options
-      if (closed) return Promise.reject(new HostError('CLOSED', 'the host is closed', { path }))
-      if (signal.aborted)
-        return Promise.reject(
-          new HostError('ABORTED', `${name} ${path}: given up before it began`, { path, cause: signal.reason }),
-        )
-      const blocker =
-        options.escape === true ? undefined : [...lost].find((thread) => touches(thread.job?.options.path, path))
-      if (blocker !== undefined) {
-        const text = `${name} ${path}: an earlier ${blocker.job?.request.call} on ${blocker.job?.options.path} still hangs`
-        return Promise.reject(new HostError('HUNG', text, { path }))
-      }
-      // The first call starts the threads: a control plane without a node never pays for them.
-      if (threads.size === 0) for (let count = 0; count < usual; count += 1) start()
-      return new Promise((resolve, reject) => {
-        const finish = (answer: WorkerAnswer | HostError): void => {
-          clearTimeout(timer)
-          signal.removeEventListener('abort', onAbort)
-          if (answer instanceof HostError) reject(answer)
-          else if (answer.kind === 'done') resolve(answer.value as ReturnType<HostCalls[typeof name]>)
-          else if (answer.kind === 'failed') reject(toError(answer, path))
-        }
-        const job = enqueue({ id: nextId++, call: name, parameters }, options, finish)
-        const onAbort = (): void => finish(abandon(job, 'ABORTED'))
-        const timer =
-          options.walk === true
-            ? undefined
-            : setTimeout(() => finish(abandon(job, 'TIMEOUT')), options.timeoutMs ?? usualTimeoutMs)
-        signal.addEventListener('abort', onAbort, { once: true })
-      })
-    },
+  const blockerOf = (path: string): Thread | undefined =>
+    [...lost.keys()].find((thread) => touches(thread.job?.options.path, path))
 
-    hung: () => [...lost].flatMap((thread) => (thread.job === undefined ? [] : [thread.job.options.path])),
+  const call: WorkerPool['call'] = (name, parameters, options, signal) => {
+    const { path } = options
+    if (closed) return Promise.reject(new HostError('CLOSED', 'the host is closed', { path }))
+    if (signal.aborted)
+      return Promise.reject(
+        new HostError('ABORTED', `${name} ${path}: given up before it began`, { path, cause: signal.reason }),
+      )
+    const blocker = options.escape === true ? undefined : blockerOf(path)
+    if (blocker !== undefined) {
+      // A call that was given up a moment ago is most likely still on its way back: wait for it before calling it hung.
+      if (performance.now() - (lost.get(blocker) ?? 0) < graceMs)
+        return shortly().then(() => call(name, parameters, options, signal))
+      const text = `${name} ${path}: an earlier ${blocker.job?.request.call} on ${blocker.job?.options.path} still hangs`
+      return Promise.reject(new HostError('HUNG', text, { path }))
+    }
+    // The first call starts the threads: a control plane without a node never pays for them.
+    if (threads.size === 0) for (let count = 0; count < usual; count += 1) start()
+    return new Promise((resolve, reject) => {
+      const finish = (answer: WorkerAnswer | HostError): void => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', onAbort)
+        if (answer instanceof HostError) reject(answer)
+        else if (answer.kind === 'done') resolve(answer.value as ReturnType<HostCalls[typeof name]>)
+        else if (answer.kind === 'failed') reject(toError(answer, path))
+      }
+      const job = enqueue({ id: nextId++, call: name, parameters }, options, finish)
+      const onAbort = (): void => finish(abandon(job, 'ABORTED'))
+      const timer =
+        options.walk === true
+          ? undefined
+          : setTimeout(() => finish(abandon(job, 'TIMEOUT')), options.timeoutMs ?? usualTimeoutMs)
+      signal.addEventListener('abort', onAbort, { once: true })
+    })
+  }
+
+  return {
+    call,
+    hung: () => [...lost.keys()].flatMap((thread) => (thread.job === undefined ? [] : [thread.job.options.path])),
 
     async [Symbol.asyncDispose]() {
       closed = true
@@ -215,6 +224,10 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
       )
     },
   }
+}
+
+function shortly(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 10))
 }
 
 /** Is one path the other, or above it? Hanging is a matter of the mount, and mounts are trees. */
