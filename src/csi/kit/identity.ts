@@ -32,6 +32,7 @@ export function controllerCapabilities(settings: DriverSettings) {
     ControllerRpc.GET_CAPACITY,
     ControllerRpc.CREATE_DELETE_SNAPSHOT,
     ControllerRpc.LIST_SNAPSHOTS,
+    ControllerRpc.GET_SNAPSHOT,
     ControllerRpc.CLONE_VOLUME,
     ControllerRpc.EXPAND_VOLUME,
     ControllerRpc.GET_VOLUME,

@@ -8,7 +8,10 @@ import { fail, pageOf, requireText } from './checks.ts'
 import { hashedId, requireVolume } from './controller.ts'
 import type { KitDeps } from './driver.ts'
 
-type Handlers = Pick<UnaryHandlers<typeof Controller>, 'createSnapshot' | 'deleteSnapshot' | 'listSnapshots'>
+type Handlers = Pick<
+  UnaryHandlers<typeof Controller>,
+  'createSnapshot' | 'deleteSnapshot' | 'listSnapshots' | 'getSnapshot'
+>
 
 export function snapshotHandlers(deps: KitDeps): Handlers {
   const { records, storage, exclusive, clock } = deps
@@ -54,6 +57,12 @@ export function snapshotHandlers(deps: KitDeps): Handlers {
         await records.removeSnapshot(snapshot.id, signal)
         return {}
       })
+    },
+    async getSnapshot(request, signal) {
+      requireText(request.snapshotId, 'snapshot id')
+      const snapshot = await records.snapshot(request.snapshotId, signal)
+      if (!snapshot) throw fail('NOT_FOUND', `snapshot ${request.snapshotId} does not exist`)
+      return { snapshot: message(snapshot) }
     },
     async listSnapshots(request, signal) {
       const all = await records.snapshots(signal)
