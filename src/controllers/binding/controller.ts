@@ -111,7 +111,8 @@ export function createBindingController(deps: BindingDeps): Controller {
   const loop = createKeyLoop<string>({
     name: 'binding',
     clock,
-    workers: options.workers ?? 32,
+    // In process a look costs microseconds and waits for the store's group commit: many at once make large commits.
+    workers: options.workers ?? 128,
     async look(key, signal) {
       const isClaim = key.startsWith('PersistentVolumeClaim/')
       const name = key.slice(key.indexOf('/') + 1)

@@ -74,13 +74,14 @@ export function unusedCondition(
   }
 }
 
-/** VCP-1: everything that names an attributes class. */
+/** VCP-1: everything that names an attributes class. Nearly always nothing, and asked at every change. */
 export function classesNamedBy(object: PersistentVolume | PersistentVolumeClaim): readonly string[] {
+  const wanted = object.spec.volumeAttributesClassName
   const status = (object as PersistentVolumeClaim).status
-  const names = [
-    object.spec.volumeAttributesClassName,
-    status?.currentVolumeAttributesClassName,
-    status?.modifyVolumeStatus?.targetVolumeAttributesClassName,
-  ]
-  return [...new Set(names.filter((name): name is string => Boolean(name)))]
+  const current = status?.currentVolumeAttributesClassName
+  const target = status?.modifyVolumeStatus?.targetVolumeAttributesClassName
+  if (!wanted && !current && !target) return none
+  return [...new Set([wanted, current, target].filter((name): name is string => Boolean(name)))]
 }
+
+const none: readonly string[] = []
