@@ -99,7 +99,8 @@ rmdir /.hawser
 if [ -n "$readonly" ]; then mount -o remount,bind,ro /; fi
 if [ ! -d "$workdir" ]; then mkdir -p "$workdir"; fi
 cd "$workdir"
-echo started >&3
+# The agent may be dead by now; the container runs all the same.
+echo started >&3 2>/dev/null || :
 exec 2>&4 3>&- 4>&-
 trap - PIPE
 if [ -n "$privileges" ]; then

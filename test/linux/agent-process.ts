@@ -1,0 +1,37 @@
+// A node agent in a process of its own, so that tests can kill it: node agent-process.ts URL TOKEN DATA_DIRECTORY ROOT NAME [process|none]
+// It says "agent ready" when its first pod list is worked in. Also used as the agent of the node conformance runner.
+import { randomBytes } from 'node:crypto'
+import { createHttpClient } from '../../src/client/http.ts'
+import { createRandom } from '../../src/clock/random.ts'
+import { createSystemClock } from '../../src/clock/system-clock.ts'
+import { createLinuxHost } from '../../src/host/linux/linux-host.ts'
+import { startNode } from '../../src/main/node.ts'
+import { createMetrics } from '../../src/telemetry/metrics.ts'
+import { createPinoLog } from '../../src/telemetry/pino-log.ts'
+
+const [url = '', token = '', dataDirectory = '', root = '', name = '', runtime = 'process'] = process.argv.slice(2)
+const client = createHttpClient({ url, token, insecureSkipTlsVerify: true })
+const started = await startNode({
+  config: {
+    dataDirectory,
+    listen: { host: '', port: 0 },
+    store: 'memory',
+    bare: false,
+    nodes: [],
+    csiDrivers: [],
+    leaveToSidecars: [],
+    runtime: runtime === 'none' ? 'none' : 'process',
+    forceDetachOnTimeout: true,
+  },
+  node: { name, root },
+  client,
+  clock: createSystemClock(),
+  random: createRandom(randomBytes(32)),
+  log: createPinoLog({ level: process.env['HAWSER_TEST_LOG'] === 'info' ? 'info' : 'warn' }),
+  metrics: createMetrics(),
+  host: createLinuxHost(),
+  version: 'test',
+})
+await started.agent.ready
+console.log('agent ready')
+process.once('SIGTERM', () => void started[Symbol.asyncDispose]().then(() => process.exit(0)))
