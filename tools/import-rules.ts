@@ -33,6 +33,8 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
     'volume',
   ],
   main: ['*'],
+  /** The library's entry. */
+  'index.ts': ['*'],
 }
 
 /** Inside these folders `host` means the port, never an implementation. */

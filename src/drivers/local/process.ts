@@ -60,7 +60,8 @@ export async function spawnLocalDriver(
 function startProcess(options: LocalDriverOptions, log: Log, onListening: () => void): ChildProcess {
   const { socket, dataDirectory, nodeId, mode, name, capacityBytes, maxVolumesPerNode } = options
   const argv = [
-    fileURLToPath(new URL('main.ts', import.meta.url)),
+    // Published packages hold JavaScript.
+    fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? './main.ts' : './main.js', import.meta.url)),
     ...['--socket', socket, '--data', dataDirectory, '--node', nodeId, '--mode', mode],
     ...(name === undefined ? [] : ['--name', name]),
     ...(capacityBytes === undefined ? [] : ['--capacity', String(capacityBytes)]),

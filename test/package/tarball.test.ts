@@ -1,0 +1,85 @@
+// Does the published package work where nothing else is? Packed, installed without scripts in an empty directory, run.
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join } from 'node:path'
+import { after, before, test } from 'node:test'
+
+const root = join(import.meta.dirname, '../..')
+const place = mkdtempSync(join(tmpdir(), 'hawser-package-'))
+const installed = join(place, 'node_modules/hawser')
+const hawser = join(place, 'node_modules/.bin/hawser')
+// npm itself may be older than the pinned runtime: scripts must find the pinned one.
+const env = {
+  ...process.env,
+  PATH: `${dirname(process.execPath)}${delimiter}${process.env['PATH'] ?? ''}`,
+  npm_config_fund: 'false',
+  npm_config_audit: 'false',
+  npm_config_update_notifier: 'false',
+}
+
+before(() => {
+  const answer = execFileSync('npm', ['pack', '--json', '--pack-destination', place], { cwd: root, env, stdio: 'pipe' })
+  const found = /"filename":\s*"([^"]+)"/.exec(answer.toString())
+  assert.ok(found, 'npm pack names its file')
+  writeFileSync(join(place, 'package.json'), '{ "private": true, "type": "module" }')
+  const argv = ['install', '--ignore-scripts', '--prefer-offline', '--no-package-lock', join(place, found[1]!)]
+  execFileSync('npm', argv, { cwd: place, env, stdio: 'pipe' })
+})
+
+after(() => rmSync(place, { recursive: true, force: true }))
+
+test('the command tells its version', () => {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+  assert.equal(execFileSync(hawser, ['--version'], { cwd: place }).toString().trim(), version)
+})
+
+test('no source, test or tool is in the package', () => {
+  const listed = execFileSync('ls', [installed]).toString().trim().split('\n')
+  for (const name of ['src', 'test', 'tools', 'node_modules']) assert.ok(!listed.includes(name), name)
+  for (const name of ['bin', 'dist', 'packaging', 'LICENSE']) assert.ok(listed.includes(name), name)
+})
+
+test('the demo on models runs to its end', () => {
+  const { status, stdout, stderr } = spawnSync(hawser, ['demo', '--model'], { cwd: place, timeout: 60_000 })
+  assert.equal(status, 0, stderr.toString())
+  assert.match(stdout.toString(), /Done in/)
+})
+
+test('the library starts an embedded cluster', () => {
+  const script = [
+    "import { startHawser, kinds } from 'hawser'",
+    'await using hawser = await startHawser()',
+    "const { items } = await hawser.client.list('Namespace')",
+    "console.log(items.some(({ metadata }) => metadata.name === 'default'), kinds.Pod.plural)",
+  ]
+  writeFileSync(join(place, 'use.js'), script.join('\n'))
+  const printed = execFileSync(process.execPath, ['use.js'], { cwd: place, timeout: 60_000 }).toString()
+  assert.equal(printed.trim(), 'true pods')
+})
+
+test('its types are complete', () => {
+  mkdirSync(join(place, 'types'), { recursive: true })
+  const script = [
+    "import { startHawser } from 'hawser'",
+    "import type { Client, PersistentVolumeClaim } from 'hawser'",
+    'export async function phases(client: Client): Promise<(string | undefined)[]> {',
+    "  const { items } = await client.list('PersistentVolumeClaim')",
+    '  return items.map((claim: PersistentVolumeClaim) => claim.status?.phase)',
+    '}',
+    '// @ts-expect-error nodes are names',
+    'void startHawser({ nodes: [1] })',
+  ]
+  writeFileSync(join(place, 'types/use.ts'), script.join('\n'))
+  const argv = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'esnext', '--lib', 'esnext', 'types/use.ts']
+  const typeRoots = ['--typeRoots', join(root, 'node_modules/@types'), '--types', 'node', '--ignoreConfig']
+  const result = spawnSync(join(root, 'node_modules/.bin/tsc'), [...argv, ...typeRoots], { cwd: place })
+  assert.equal(result.status, 0, result.stdout.toString())
+})
+
+test('the built-in driver starts from the package', { skip: process.getuid?.() !== 0 && 'needs root' }, () => {
+  const { status, stdout, stderr } = spawnSync(hawser, ['demo'], { cwd: place, timeout: 120_000 })
+  assert.equal(status, 0, stderr.toString() + stdout.toString())
+  assert.match(stdout.toString(), /volume mounts: 0, loop devices: 0, image files: 0/)
+})
