@@ -11,6 +11,8 @@ import type { AttachmentController, AttachmentOptions } from '../controllers/att
 import { createAttachmentController } from '../controllers/attachment/controller.ts'
 import { managedAnnotation } from '../controllers/attachment/nodes.ts'
 import { createMemoryStore } from '../store/memory-store.ts'
+import type { ModelMachine } from '../node/runtime/model.ts'
+import type { Log } from '../telemetry/log.ts'
 import { createLog, silentLog } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -26,6 +28,8 @@ import { createModelApi } from './model/api.ts'
 import { csiRegistered, modelDriver } from './model/plugin.ts'
 import { createModelStorage } from './model/storage.ts'
 import type { ModelStorage } from './model/storage.ts'
+import { createRealStorage, startAgent as startRealAgent, startControllers, startJobs } from './real/parts.ts'
+import type { PartDeps, RealDeps, RealStorage } from './real/parts.ts'
 import { createTrace } from './trace.ts'
 import type { Trace } from './trace.ts'
 
@@ -33,6 +37,8 @@ export interface ClusterOptions {
   readonly seed: string | number
   readonly nodes: number
   readonly rates?: FaultRates
+  /** `model`: model nodes and attacher, attachment controller only. `real`: agents, controllers and CSI jobs as they ship. */
+  readonly cast?: 'model' | 'real'
   readonly attachment?: AttachmentOptions
   /** Tampers with what the controller sees, to prove that a broken controller is caught. */
   readonly sabotage?: (client: Client) => Client
@@ -55,6 +61,10 @@ export interface Cluster extends AsyncDisposable {
   /** The time of a node's last trouble, by name. */
   readonly trouble: Map<string, number>
   controller(): AttachmentController
+  /** A volume in the storage, and the handle by which it is known there. */
+  createHandle(name: string, exclusive: boolean): Promise<string>
+  /** What is still mounted for pods on the machines' hosts; only real agents mount there. */
+  leftMounts(): Promise<readonly string[]>
   /** Starts all parts; resolves when the server knows the nodes. */
   start(): Promise<void>
   crashController(): void
@@ -66,7 +76,7 @@ export interface Cluster extends AsyncDisposable {
 }
 
 interface Parts {
-  controller: { life: Life; running: AttachmentController & AsyncDisposable; rest: AsyncDisposable } | undefined
+  controller: { life: Life; running: AttachmentController; rest: AsyncDisposable } | undefined
   attacher: { life: Life; running: AsyncDisposable } | undefined
   readonly agents: Map<string, { life: Life; running: AsyncDisposable }>
 }
@@ -81,7 +91,7 @@ export async function createCluster(options: ClusterOptions): Promise<Cluster> {
   const faults: Faults = { calm: false, rates: options.rates ?? roughWeather }
   const admin = await createModelApi(createMemoryStore(), clock, random.fork())
   const nodeNames = Array.from({ length: options.nodes }, (_, index) => `n${index + 1}`)
-  const machines = new Map(nodeNames.map((name) => [name, createMachine()]))
+  const machines = new Map<string, Machine>(nodeNames.map((name) => [name, createMachine()]))
   const violations: string[] = []
   const exclusive = new Set<string>()
   const trouble = new Map<string, number>()
@@ -103,11 +113,18 @@ export async function createCluster(options: ClusterOptions): Promise<Cluster> {
   const metrics = createMetrics()
   const parts: Parts = { controller: undefined, attacher: undefined, agents: new Map() }
   const shared = { clock, random, trace, faults, admin, storage, machines, watch, metrics, parts, options }
-  const lives = createLives(shared)
+  const real = options.cast === 'real' ? createRealStorage(realDeps(shared, violations), nodeNames) : undefined
+  if (real) for (const [name, machine] of real.machines) machines.set(name, realMachine(machine))
+  const lives = createLives(shared, real)
 
   return {
     ...{ clock, random, trace, faults, admin, storage, metrics, nodeNames, machines, violations, exclusive, trouble },
     controller: () => parts.controller!.running,
+    createHandle: (name, isExclusive) => real?.createVolume(name, isExclusive) ?? Promise.resolve(name),
+    async leftMounts() {
+      const all = await Promise.all(Array.from(real?.hosts.values() ?? [], (host) => host.quiet.mounts.list(never)))
+      return all.flat().flatMap(({ mountPoint }) => (/\/(pods|plugins)\//.test(mountPoint) ? [mountPoint] : []))
+    },
     async start() {
       await setUpCluster(admin, nodeNames)
       lives.startController()
@@ -116,7 +133,7 @@ export async function createCluster(options: ClusterOptions): Promise<Cluster> {
     },
     crashController() {
       trace.line('crash', { part: 'controller' })
-      end(parts.controller?.life, parts.controller?.running, parts.controller?.rest)
+      end(parts.controller?.life, parts.controller?.rest)
       lives.startController()
     },
     crashAttacher() {
@@ -132,6 +149,9 @@ export async function createCluster(options: ClusterOptions): Promise<Cluster> {
       trace.line('power cycle', { node })
       machines.get(node)?.mounted.clear()
       machines.get(node)?.running.clear()
+      real?.hosts.get(node)?.reboot()
+      real?.machines.get(node)?.containers.clear()
+      real?.machines.get(node)?.requests.clear()
       lives.restartAgent(node)
     },
     cutOff(node, cut) {
@@ -141,11 +161,8 @@ export async function createCluster(options: ClusterOptions): Promise<Cluster> {
     },
     async [Symbol.asyncDispose]() {
       faults.calm = true
-      const lifeless = [parts.controller, parts.attacher, ...parts.agents.values()]
-      for (const part of lifeless) if (part) part.life.alive = false
-      const stopped = lifeless.flatMap((part) => (part ? [part.running[Symbol.asyncDispose]()] : []))
-      if (parts.controller) stopped.push(parts.controller.rest[Symbol.asyncDispose]())
-      void Promise.allSettled(stopped)
+      end(parts.controller?.life, parts.controller?.rest)
+      for (const part of [parts.attacher, ...parts.agents.values()]) end(part?.life, part?.running)
       await clock.advance(200_000) // what still waits for an answer or a deadline ends
     },
   }
@@ -171,26 +188,55 @@ function end(life: Life | undefined, ...parts: (AsyncDisposable | undefined)[]):
   for (const part of parts) void part?.[Symbol.asyncDispose]()
 }
 
-function createLives(shared: Shared) {
-  const { clock, random, trace, faults, admin, storage, machines, watch, metrics, parts, options } = shared
+/** What the invariants hear from the real driver's calls. */
+function realDeps(shared: Shared, violations: string[]): RealDeps {
+  const { clock, random, faults, storage, machines, trace, watch, admin } = shared
+  const nameFor = (handle: string) => `kubernetes.io/csi/${modelDriver}^${handle}`
+  return {
+    ...{ clock, random, faults, view: storage },
+    onStaged(node, handle) {
+      if (machines.get(node)?.mounted.has(nameFor(handle))) return
+      trace.line('stage', { node, handle })
+      watch.onMount(node, nameFor(handle))
+      machines.get(node)?.mounted.add(nameFor(handle))
+    },
+    onUnstaged(node, handle) {
+      if (machines.get(node)?.mounted.delete(nameFor(handle))) trace.line('unstage', { node, handle })
+    },
+    async beforeUnpublish(node, handle) {
+      const live = await admin.get('Node', { name: node }).catch(() => undefined)
+      watch.beforeUnpublish(handle, node, live)
+    },
+    refused(details) {
+      trace.line('refused', { details })
+      if (/is published to/.test(details)) violations.push(`one writer node: the storage refused ${details}`)
+    },
+  }
+}
+
+function realMachine(machine: ModelMachine): Machine {
+  return {
+    mounted: new Set(),
+    get running() {
+      const alive = [...machine.containers.values()].filter(({ exit }) => !exit)
+      return new Map(alive.map(({ pod }) => [pod as string, []]))
+    },
+  }
+}
+
+function createLives(shared: Shared, real: RealStorage | undefined) {
+  const { clock, random, trace, faults, admin, parts, options, watch, metrics } = shared
   const clientFor = (life: Life) => createFaultyClient(admin, { clock, random: random.fork(), faults }, life)
+  const partFor = (life: Life, log: Log = silentLog): PartDeps => ({
+    ...{ client: clientFor(life), clock, random: random.fork(), log, metrics, life },
+  })
   const startAgent = (name: string) => {
     const life = createLife()
     life.cutOff = parts.agents.get(name)?.life.cutOff ?? false
-    const observer = {
-      onMount: (node: string, volume: string) => (trace.line('mount', { node, volume }), watch.onMount(node, volume)),
-      onUnmount: (node: string, volume: string) => trace.line('unmount', { node, volume }),
-    }
-    const deps = {
-      name,
-      machine: machines.get(name)!,
-      client: clientFor(life),
-      clock,
-      random: random.fork(),
-      log: silentLog,
-      observer,
-    }
-    parts.agents.set(name, { life, running: createModelNode(deps) })
+    const running = real
+      ? startRealAgent({ ...partFor(life), name }, real)
+      : startModelAgent(shared, partFor(life), name)
+    parts.agents.set(name, { life, running })
   }
   return {
     startAgent,
@@ -201,47 +247,74 @@ function createLives(shared: Shared) {
     },
     startAttacher() {
       const life = createLife()
-      const running = createModelAttacher({
-        ...{ client: clientFor(life), clock, random: random.fork(), log: silentLog, storage, driver: modelDriver },
-        weather: () =>
-          faults.calm || !random.chance(faults.rates.storage) ? 'fine' : random.chance(0.5) ? 'fail' : 'lose',
-        async beforeUnpublish(attachment, handle) {
-          const node = attachment.spec.nodeName
-          const live = await admin.get('Node', { name: node }).catch(() => undefined)
-          if (life.alive) watch.beforeUnpublish(handle, node, live)
-        },
-      })
+      const first = options.nodes > 0 ? 'n1' : ''
+      const running = real
+        ? startJobs(partFor(life), real.driversFor(first, life))
+        : startModelAttacher(shared, partFor(life))
       parts.attacher = { life, running }
     },
     startController() {
       const life = createLife()
-      const client = (options.sabotage ?? ((honest: Client) => honest))(clientFor(life))
       const log = createLog((level, message, fields) => {
         if (!life.alive) return
-        if (level !== 'debug')
-          trace.line(`controller: ${message}`, {
-            volume: text(fields['volume']),
-            node: text(fields['node']),
-            operation: text(fields['operation']),
-          })
-        if (message === 'volume taken by force') watch.onForce(text(fields['volume'])!, text(fields['node'])!)
+        const shown = {
+          volume: text(fields['volume']),
+          node: text(fields['node']),
+          operation: text(fields['operation']),
+        }
+        if (level !== 'debug') trace.line(`controller: ${message}`, shown)
+        if (message === 'volume taken by force') watch.onForce(shown.volume!, shown.node!)
       })
-      const common = { client, clock, random: random.fork(), log }
-      const informers = createInformers(common)
-      const recorder = createRecorder({ ...common, component: 'attachdetach-controller' })
-      const registry = createRegistry([csiRegistered({ client, informers, clock })])
-      const running = createAttachmentController({
-        ...{ client, informers, registry, recorder, clock, log, metrics },
-        ...(options.attachment ? { options: options.attachment } : {}),
-      })
-      const rest = {
-        [Symbol.asyncDispose]: async () =>
-          void (await Promise.all([informers[Symbol.asyncDispose](), recorder[Symbol.asyncDispose]()])),
-      }
-      parts.controller = { life, running, rest }
+      const part = partFor(life, log)
+      const deps = { ...part, client: options.sabotage?.(part.client) ?? part.client }
+      parts.controller = { life, ...(real ? realControllers(deps, options) : attachmentOnly(deps, options)) }
     },
   }
 }
+
+function realControllers(deps: PartDeps, options: ClusterOptions) {
+  const rest = startControllers(deps, options.attachment)
+  return { running: rest.attachment, rest }
+}
+
+function attachmentOnly(deps: PartDeps, options: ClusterOptions) {
+  const { client, clock } = deps
+  const informers = createInformers(deps)
+  const recorder = createRecorder({ ...deps, component: 'attachdetach-controller' })
+  const registry = createRegistry([csiRegistered({ client, informers, clock })])
+  const more = options.attachment ? { options: options.attachment } : {}
+  const running = createAttachmentController({ ...deps, informers, registry, recorder, ...more })
+  const rest = {
+    async [Symbol.asyncDispose]() {
+      await running[Symbol.asyncDispose]()
+      await Promise.all([informers[Symbol.asyncDispose](), recorder[Symbol.asyncDispose]()])
+    },
+  }
+  return { running, rest }
+}
+
+function startModelAgent({ machines, trace, watch }: Shared, deps: PartDeps, name: string): AsyncDisposable {
+  const observer = {
+    onMount: (node: string, volume: string) => (trace.line('mount', { node, volume }), watch.onMount(node, volume)),
+    onUnmount: (node: string, volume: string) => trace.line('unmount', { node, volume }),
+  }
+  return createModelNode({ ...deps, name, machine: machines.get(name)!, observer })
+}
+
+function startModelAttacher({ faults, random, admin, storage, watch }: Shared, deps: PartDeps): AsyncDisposable {
+  const rough = () => !faults.calm && random.chance(faults.rates.storage)
+  return createModelAttacher({
+    ...{ ...deps, storage, driver: modelDriver },
+    weather: () => (rough() ? (random.chance(0.5) ? 'fail' : 'lose') : 'fine'),
+    async beforeUnpublish(attachment, handle) {
+      const node = attachment.spec.nodeName
+      const live = await admin.get('Node', { name: node }).catch(() => undefined)
+      if (deps.life.alive) watch.beforeUnpublish(handle, node, live)
+    },
+  })
+}
+
+const never = new AbortController().signal
 
 function text(value: unknown): string | undefined {
   return value === undefined ? undefined : String(value)
@@ -254,7 +327,11 @@ async function setUpCluster(admin: Client, nodeNames: readonly string[]): Promis
     metadata: { name: modelDriver },
     spec: { attachRequired: true },
   })
-  for (const name of nodeNames) await addNode(admin, name)
+  for (const name of nodeNames) {
+    await addNode(admin, name)
+    const drivers = [{ name: modelDriver, nodeID: name, topologyKeys: [] }]
+    await admin.create('CSINode', { metadata: { name }, spec: { drivers } })
+  }
 }
 
 /** A Node object as it is registered; that it is ready, its agent says. */

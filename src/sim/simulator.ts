@@ -72,7 +72,8 @@ async function livenessPhase(cluster: Cluster, workload: Workload): Promise<read
   cluster.trace.line('remove all pods')
   await workload.removeAllPods()
   await cluster.clock.advance(restMs)
-  return (await look(cluster, workload)).map((problem) => `after all pods went: ${problem}`)
+  const left = (await cluster.leftMounts()).map((path) => `${path} is still mounted`)
+  return [...(await look(cluster, workload)), ...left].map((problem) => `after all pods went: ${problem}`)
 }
 
 async function look(cluster: Cluster, workload: Workload): Promise<readonly string[]> {

@@ -107,15 +107,17 @@ async function addVolume(cluster: Cluster, claims: Claim[]): Promise<void> {
   const number = claims.length + 1
   const mode = cluster.random.pick(['ReadWriteOnce', 'ReadWriteOnce', 'ReadWriteOncePod', 'ReadWriteMany'] as const)
   cluster.trace.line('volume', { name: `v${number}`, mode })
-  await addBoundClaim(cluster, String(number), mode)
-  claims.push({ name: `c${number}`, handle: `h${number}`, exclusive: mode !== 'ReadWriteMany' })
+  const handle = await addBoundClaim(cluster, String(number), mode)
+  claims.push({ name: `c${number}`, handle, exclusive: mode !== 'ReadWriteMany' })
 }
 
-/** Claim `c<number>` and volume `v<number>` with handle `h<number>`, bound as the binding controller would leave them. */
-export async function addBoundClaim(cluster: Cluster, number: string, mode: Mode = 'ReadWriteOnce'): Promise<void> {
+/** Claim `c<number>` and volume `v<number>`, bound as the binding controller would leave them. Answers the handle. */
+export async function addBoundClaim(cluster: Cluster, number: string, mode: Mode = 'ReadWriteOnce'): Promise<string> {
   const { admin } = cluster
-  const [name, volumeName, handle] = [`c${number}`, `v${number}`, `h${number}`]
-  if (mode !== 'ReadWriteMany') cluster.exclusive.add(handle)
+  const [name, volumeName] = [`c${number}`, `v${number}`]
+  const exclusive = mode !== 'ReadWriteMany'
+  const handle = await cluster.createHandle(`h${number}`, exclusive)
+  if (exclusive) cluster.exclusive.add(handle)
   const capacity = { storage: '1Gi' }
   const claim = await admin.create('PersistentVolumeClaim', {
     apiVersion: 'v1',
@@ -127,6 +129,7 @@ export async function addBoundClaim(cluster: Cluster, number: string, mode: Mode
   await admin.create('PersistentVolume', volumeFor(volumeName, handle, mode, claimRef))
   const bound = { type: 'merge', body: { status: { phase: 'Bound', accessModes: [mode], capacity } } } as const
   await admin.patch('PersistentVolumeClaim', { namespace, name }, bound, { subresource: 'status' })
+  return handle
 }
 
 type Mode = 'ReadWriteOnce' | 'ReadWriteOncePod' | 'ReadWriteMany'
@@ -159,10 +162,17 @@ export function podFor(name: string, node: string, claimNames: readonly string[]
     metadata: { name, namespace },
     spec: {
       nodeName: node,
-      containers: [{ name: 'c', image: 'x' }],
+      restartPolicy: 'Never',
+      terminationGracePeriodSeconds: 1,
+      automountServiceAccountToken: false,
+      containers: [{ name: 'c', image: 'x', command: ['run'], volumeMounts: claimNames.map(mountAt) }],
       volumes: claimNames.map((claimName, index) => ({ name: `v${index}`, persistentVolumeClaim: { claimName } })),
     },
   }
+}
+
+function mountAt(_claim: string, index: number) {
+  return { name: `v${index}`, mountPath: `/mnt/v${index}` }
 }
 
 async function dropPod({ admin }: Cluster, pod: Pod, force: boolean): Promise<void> {
