@@ -3,6 +3,7 @@ import { buildApplication, buildRouteMap, text_en } from '@stricli/core'
 import type { Application } from '@stricli/core'
 import { StatusError } from '../api/status-error.ts'
 import { UsageError } from '../main/config.ts'
+import { agent } from './commands/agent.ts'
 import { apply } from './commands/apply.ts'
 import { backup, restore } from './commands/backup.ts'
 import { bench } from './commands/bench.ts'
@@ -31,6 +32,7 @@ export function createApplication(): Application<Context> {
   const root = buildRouteMap<string, Context>({
     routes: {
       up,
+      agent,
       demo,
       get,
       describe,

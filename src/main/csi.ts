@@ -41,15 +41,7 @@ export async function startCsi(deps: CsiDeps): Promise<AsyncDisposable> {
   }
   const [first] = nodes
   if (first) {
-    for (const { name, socket } of config.csiDrivers) {
-      await first.node.registerDriver(name, socket).catch((error: unknown) => {
-        const cause = error instanceof Error ? error.message : String(error)
-        throw new UsageError(
-          `the CSI driver ${name} at ${socket} cannot be registered: ${cause}`,
-          `hawser driver check ${socket}`,
-        )
-      })
-    }
+    await registerDrivers(first.node, config.csiDrivers)
     const leaveTo = Object.fromEntries(config.leaveToSidecars.map((name) => [name, 'all' as const]))
     stack.use(
       createCsiJobs(
@@ -59,4 +51,15 @@ export async function startCsi(deps: CsiDeps): Promise<AsyncDisposable> {
     )
   }
   return stack.move()
+}
+
+/** Drivers named by the user, which no registrar announces. */
+export async function registerDrivers(node: StartedNode, drivers: HawserConfig['csiDrivers']): Promise<void> {
+  for (const { name, socket } of drivers) {
+    await node.registerDriver(name, socket).catch((error: unknown) => {
+      const cause = error instanceof Error ? error.message : String(error)
+      const message = `the CSI driver ${name} at ${socket} cannot be registered: ${cause}`
+      throw new UsageError(message, `hawser driver check ${socket}`)
+    })
+  }
 }

@@ -29,7 +29,7 @@ import { describeMachine, hostAddress } from './machine.ts'
 import { createOwnBinds } from './own-binds.ts'
 
 export interface NodeDeps {
-  readonly config: HawserConfig
+  readonly config: Pick<HawserConfig, 'dataDirectory' | 'runtime' | 'manifests' | 'manifestUrl'>
   readonly node: NodeConfig
   readonly client: Client
   readonly clock: Clock
@@ -130,7 +130,7 @@ function createRuntime({ config, node, clock, host }: NodeDeps, logDirectory: st
   })
 }
 
-const containersDirectory = (config: HawserConfig, node: NodeConfig) =>
+const containersDirectory = (config: NodeDeps['config'], node: NodeConfig) =>
   join(config.dataDirectory, 'containers', node.name)
 
 const longestManifestBytes = 10 * 1024 * 1024

@@ -174,7 +174,7 @@ function configOf(flags: Flags, env: Readonly<Partial<Record<string, string>>>):
   }
 }
 
-function parseDriver(text: string): { name: string; socket: string } {
+export function parseDriver(text: string): { name: string; socket: string } {
   const cut = text.indexOf('=')
   if (cut <= 0)
     throw new UsageError(

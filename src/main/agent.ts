@@ -1,0 +1,48 @@
+// A node in a process of its own: `hawser agent`. It knows the control plane only through its API, ours or Kubernetes'.
+import { randomBytes } from 'node:crypto'
+import { createHttpClient } from '../client/http.ts'
+import type { HttpConfig } from '../client/http.ts'
+import { createHistory } from '../client/history.ts'
+import { createInformers } from '../client/informer.ts'
+import { createRandom } from '../clock/random.ts'
+import { createSystemClock } from '../clock/system-clock.ts'
+import { createCsiJobs } from '../csi/sidecars/jobs.ts'
+import { createLinuxHost } from '../host/linux/linux-host.ts'
+import type { Log } from '../telemetry/log.ts'
+import { createMetrics } from '../telemetry/metrics.ts'
+import type { HawserConfig } from './config.ts'
+import { registerDrivers } from './csi.ts'
+import { startNode } from './node.ts'
+import { packageVersion } from './version.ts'
+
+export interface AgentConfig extends Pick<
+  HawserConfig,
+  'dataDirectory' | 'csiDrivers' | 'leaveToSidecars' | 'runtime' | 'manifests' | 'manifestUrl'
+> {
+  readonly node: { readonly name: string; readonly root: string }
+  readonly server: HttpConfig
+  /** Do the jobs of the CSI sidecars for the drivers registered here. */
+  readonly csiJobs: boolean
+}
+
+export async function startAgent(config: AgentConfig, { log }: { readonly log: Log }): Promise<AsyncDisposable> {
+  const clock = createSystemClock()
+  const random = createRandom(randomBytes(32))
+  const metrics = createMetrics()
+  await using stack = new AsyncDisposableStack()
+  const client = stack.use(createHttpClient({ ...config.server, userAgent: 'hawser-agent' }))
+  const host = stack.use(createLinuxHost())
+  const { node } = config
+  const started = stack.use(
+    await startNode({ config, node, client, clock, random, log, metrics, host, version: packageVersion }),
+  )
+  await registerDrivers(started, config.csiDrivers)
+  if (config.csiJobs) {
+    const informers = stack.use(createInformers({ client, clock, random, log }))
+    const history = stack.use(createHistory({ client, clock, log, owns: (actor) => actor.startsWith('csi') }))
+    const leaveTo = Object.fromEntries(config.leaveToSidecars.map((name) => [name, 'all' as const]))
+    const jobs = { client, informers, clock, log: log.child({ part: 'csi' }), drivers: started.drivers, history }
+    stack.use(createCsiJobs(jobs, { leaveTo, identity: 'hawser' }))
+  }
+  return stack.move()
+}
