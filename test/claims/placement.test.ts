@@ -91,6 +91,12 @@ const simple: readonly [string, readonly Node[], Pod, string][] = [
     'n1',
   ],
   [
+    'a node that is not ready',
+    [node('n1', {}, { status: { conditions: [{ type: 'Ready', status: 'Unknown' }] } })],
+    pod('p'),
+    '0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/not-ready: }.',
+  ],
+  [
     'too little cpu',
     [node('n1', {}, { status: { allocatable: { cpu: '500m' } } })],
     wantsCpu,

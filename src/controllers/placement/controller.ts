@@ -17,6 +17,7 @@ import { claimKeysOf, isTerminated } from '../pod-claims.ts'
 import type { ClusterView } from './cluster-view.ts'
 import { progressOf } from './decision.ts'
 import type { Decision } from './decision.ts'
+import { isReady } from './node-filters.ts'
 import { selectNode } from './select-node.ts'
 import type { NodeOffer } from './volume-filters.ts'
 
@@ -269,6 +270,13 @@ function isOver(pod: Pod): boolean {
 /** Heartbeats are not news. */
 function nodeMatters(node: Node | undefined, previous: Node | undefined): boolean {
   const facts = (each: Node | undefined) =>
-    each && JSON.stringify([each.metadata.labels, each.metadata.deletionTimestamp, each.spec, each.status?.allocatable])
+    each &&
+    JSON.stringify([
+      each.metadata.labels,
+      each.metadata.deletionTimestamp,
+      each.spec,
+      each.status?.allocatable,
+      isReady(each),
+    ])
   return facts(node) !== facts(previous)
 }

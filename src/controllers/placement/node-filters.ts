@@ -1,5 +1,6 @@
 // May this pod run on this node, volumes aside? Selector, affinity, taints, unschedulable, resource requests: simply.
 import { taints } from '../../api/annotations.ts'
+import { findCondition } from '../../api/meta.ts'
 import {
   factsOfNode,
   matchesNodeLabels,
@@ -32,8 +33,15 @@ function selector(pod: Pod, node: Node): Refusals {
 }
 
 function taint(pod: Pod, node: Node): Refusals {
-  const found = untoleratedTaint(node.spec?.taints, pod.spec?.tolerations)
+  // Kubernetes' node controller turns "not ready" into a taint; without one we read the condition itself.
+  const notReady = isReady(node) ? [] : [{ key: taints.notReady, effect: 'NoSchedule' } as const]
+  const found = untoleratedTaint([...(node.spec?.taints ?? []), ...notReady], pod.spec?.tolerations)
   return found === undefined ? [] : [`node(s) had untolerated taint {${found.key}: ${found.value ?? ''}}`]
+}
+
+/** A node that says nothing about its readiness is taken at its word. */
+export function isReady(node: Node): boolean {
+  return (findCondition(node.status?.conditions, 'Ready')?.status ?? 'True') === 'True'
 }
 
 /** A node that does not say what it has is not limited by what it does not say. */
