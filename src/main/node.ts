@@ -9,9 +9,7 @@ import type { Random } from '../clock/random.ts'
 import type { Drivers } from '../csi/drivers.ts'
 import { createDrivers } from '../csi/drivers.ts'
 import { openChannel } from '../csi/channel.ts'
-import { createHandshake } from '../csi/registration/handshake.ts'
-import { createNodeInfoPublisher } from '../csi/registration/node-info.ts'
-import { watchSockets } from '../csi/registration/sockets.ts'
+import { createRegistrar } from '../csi/registration/registrar.ts'
 import { createLinuxProcesses } from '../host/linux/processes.ts'
 import type { LinuxHost } from '../host/linux/linux-host.ts'
 import { createAgent } from '../node/agent.ts'
@@ -22,7 +20,6 @@ import { createProcessRuntime } from '../node/runtime/processes.ts'
 import { csiNodePlugin, nodePlugins, probeFlexDrivers } from '../plugins/index.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { registrationDirectory } from '../volume/paths.ts'
 import { createRegistry } from '../volume/registry.ts'
 import type { HawserConfig, NodeConfig } from './config.ts'
 import { describeMachine, hostAddress } from './machine.ts'
@@ -101,17 +98,24 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
     }),
   )
   await agent.start(stopping.signal)
-  const nodeInfo = createNodeInfoPublisher({ client, clock, nodeName: node.name })
-  const handshake = createHandshake({ connect: openChannel, clock, drivers, nodeInfo })
-  stack.use(
-    await watchSockets({ host, clock, log, handshake, directory: registrationDirectory(node.root) }, stopping.signal),
-  )
+  const registrarDeps = {
+    client,
+    informers,
+    host,
+    clock,
+    log,
+    connect: openChannel,
+    drivers,
+    nodeName: node.name,
+    root: node.root,
+  }
+  const registrar = stack.use(await createRegistrar(registrarDeps, stopping.signal))
   const kept = stack.move()
   return {
     agent,
     drivers,
     logDirectory,
-    registerDriver: async (name, socket) => void (await handshake.registerDirectly(socket, name, stopping.signal)),
+    registerDriver: (name, socket) => registrar.register({ name, endpoint: socket }, stopping.signal),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
 }

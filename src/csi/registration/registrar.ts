@@ -8,9 +8,8 @@ import type { Host } from '../../host/host.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { registrationDirectory } from '../../volume/paths.ts'
-import type { Connect, Drivers } from '../drivers.ts'
+import type { Connect, Driver, Drivers } from '../drivers.ts'
 import { createHandshake } from './handshake.ts'
-import type { Registered } from './handshake.ts'
 import { createNodeInfoPublisher } from './node-info.ts'
 import { watchSockets } from './sockets.ts'
 
@@ -33,45 +32,40 @@ export interface NamedDriver {
   readonly endpoint: string
 }
 
+export interface Registrar extends AsyncDisposable {
+  /** Registers a driver that no registrar announces. From then on it is ours: it may restart as often as it likes. */
+  register(driver: NamedDriver, signal: AbortSignal): Promise<void>
+}
+
 /** Resolves when the node's CSINode exists and the directory is watched; drivers come and go from then on. */
-export async function createRegistrar(
-  deps: RegistrarDeps,
-  named: readonly NamedDriver[],
-  signal: AbortSignal,
-): Promise<AsyncDisposable> {
+export async function createRegistrar(deps: RegistrarDeps, signal: AbortSignal): Promise<Registrar> {
   const { client, clock, log, connect, drivers, host, nodeName } = deps
   await using stack = new AsyncDisposableStack()
   const nodeInfo = createNodeInfoPublisher({ client, clock, nodeName })
   const handshake = createHandshake({ connect, clock, drivers, nodeInfo })
   await nodeInfo.ensure(signal)
   stack.use(await watchSockets({ host, clock, log, handshake, directory: registrationDirectory(deps.root) }, signal))
-  const present = new Map<NamedDriver, Registered>()
-  const loop = stack.use(
-    createKeyLoop<NamedDriver>({
-      name: 'named drivers',
+  const restarted = stack.use(
+    createKeyLoop<Driver>({
+      name: 'restarted drivers',
       clock,
-      workers: 8,
+      workers: 4,
       backoff: operationBackoff,
+      // A driver that restarts keeps its place, but what it says of the node may have changed (SIDE-2).
       async look(driver, stop) {
-        if (present.has(driver)) return refreshInfo(driver, stop)
-        const registered = await handshake.registerDirectly(driver.endpoint, driver.name, stop)
-        present.set(driver, registered)
-        // A driver that restarts keeps its place; what it says of the node may have changed (SIDE-2).
-        registered.driver.onLost(() => loop.wake(driver))
-        log.info('driver registered', { driver: registered.driver.name, endpoint: driver.endpoint })
+        if (drivers.get(driver.name) === driver) await nodeInfo.install(driver.name, await driver.node.info(stop), stop)
       },
-      onError: (driver, error, retryAt) =>
-        log.warn('driver not registered', { endpoint: driver.endpoint, error, retryAt }),
+      onError: (driver, error, retryAt) => log.warn('driver does not answer', { driver: driver.name, error, retryAt }),
     }),
   )
-  const refreshInfo = async (driver: NamedDriver, stop: AbortSignal) => {
-    const registered = present.get(driver)
-    if (registered) await nodeInfo.install(registered.driver.name, await registered.driver.node.info(stop), stop)
-  }
-  for (const driver of named) loop.wake(driver)
   stack.use(createLimitRefresher(deps, nodeInfo))
   const owned = stack.move()
   return {
+    async register(named, stop) {
+      const { driver } = await handshake.registerDirectly(named.endpoint, named.name, stop)
+      driver.onLost(() => restarted.wake(driver))
+      log.info('driver registered', { driver: driver.name, endpoint: driver.endpoint })
+    },
     async [Symbol.asyncDispose]() {
       await owned.disposeAsync()
       for (const driver of drivers.all()) drivers.remove(driver)
