@@ -1,5 +1,5 @@
 // Which commands are there? The table of all of them; each is loaded only when it is called.
-import { buildApplication, buildRouteMap, text_en } from '@stricli/core'
+import { buildApplication, text_en } from '@stricli/core'
 import type { Application } from '@stricli/core'
 import { StatusError } from '../api/status-error.ts'
 import { UsageError } from '../main/config.ts'
@@ -24,12 +24,13 @@ import { up } from './commands/up.ts'
 import { version as versionCommand } from './commands/version.ts'
 import { volume } from './commands/volume/routes.ts'
 import type { Context } from './context.ts'
-import { Missing, StillWaiting } from './errors.ts'
+import { Missing, StillWaiting, Unreachable } from './errors.ts'
 import { exitCodes } from './exit-codes.ts'
 import { packageVersion } from '../main/version.ts'
+import { buildRoutes } from './routes.ts'
 
 export function createApplication(): Application<Context> {
-  const root = buildRouteMap<string, Context>({
+  const root = buildRoutes({
     routes: {
       up,
       agent,
@@ -75,6 +76,7 @@ export function createApplication(): Application<Context> {
 }
 
 function exitCodeOf(error: unknown): number {
+  if (error instanceof Unreachable) return exitCodes.unreachable
   if (error instanceof Missing) return exitCodes.notFound
   if (error instanceof UsageError) return exitCodes.usage
   if (error instanceof StillWaiting) return exitCodes.waiting

@@ -1,4 +1,5 @@
 // Which server do we speak to? The one whose kubeconfig was named, by flag, by environment, or by the data directory.
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createHttpTransport } from '../client/http.ts'
 import type { HttpTransport } from '../client/http.ts'
@@ -7,6 +8,7 @@ import type { Client } from '../client/client.ts'
 import { loadKubeconfig } from '../main/kubeconfig.ts'
 import type { Context } from './context.ts'
 import { defaultDataDirectory } from './defaults.ts'
+import { Unreachable } from './errors.ts'
 
 export interface ConnectFlags {
   readonly kubeconfig?: string
@@ -40,8 +42,10 @@ export const connectFlags = {
 
 export function connect(context: Context, flags: ConnectFlags): Connection {
   const { env } = context.process
-  const path =
-    flags.kubeconfig ?? env['HAWSER_KUBECONFIG'] ?? env['KUBECONFIG'] ?? join(defaultDataDirectory(env), 'kubeconfig')
+  const named = flags.kubeconfig ?? env['HAWSER_KUBECONFIG'] ?? env['KUBECONFIG']
+  const path = named ?? join(defaultDataDirectory(env), 'kubeconfig')
+  if (named === undefined && !existsSync(path))
+    throw new Unreachable(`no server has run here: there is no ${path}`, 'hawser up, or --kubeconfig FILE')
   const config = loadKubeconfig(path)
   const transport = createHttpTransport({ ...config, userAgent: 'hawser-cli' })
   return {

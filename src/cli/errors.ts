@@ -1,8 +1,11 @@
-// Which outcomes have an exit code of their own? Something that is not there, and something that is not done yet.
+// Which outcomes have an exit code of their own? Something that is not there, no server, and what is not done yet.
 import { UsageError } from '../main/config.ts'
 
 /** What the user named does not exist: exit code 3. */
 export class Missing extends UsageError {}
+
+/** No server has ever run where we looked: exit code 5. */
+export class Unreachable extends UsageError {}
 
 /** It may still come true: exit code 4, and the command that tells why it does not. */
 export class StillWaiting extends Error {

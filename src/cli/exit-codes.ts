@@ -11,3 +11,9 @@ export const exitCodes = {
 } as const
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+
+/** Stricli's own codes are negative: what it found wrong before a command ran is a mistake of the user. */
+export function ownExitCode(code: number): number {
+  if (code >= 0) return code
+  return code === -1 ? exitCodes.failed : exitCodes.usage
+}

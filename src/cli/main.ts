@@ -2,7 +2,7 @@
 import { run } from '@stricli/core'
 import { createApplication } from './app.ts'
 import { createContext } from './context.ts'
-import { exitCodes } from './exit-codes.ts'
+import { exitCodes, ownExitCode } from './exit-codes.ts'
 
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   // The reader went away (`hawser get pv | head`): nothing to tell, nobody to tell it to.
@@ -10,7 +10,4 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error
 })
 await run(createApplication(), process.argv.slice(2), createContext(process))
-// Stricli's own codes are negative; scripts get ours.
-if (typeof process.exitCode === 'number' && process.exitCode < 0) {
-  process.exitCode = process.exitCode === -1 ? exitCodes.failed : exitCodes.usage
-}
+if (typeof process.exitCode === 'number') process.exitCode = ownExitCode(process.exitCode)

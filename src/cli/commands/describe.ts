@@ -24,8 +24,8 @@ export const describe = buildCommand<ConnectFlags, string[], Context>({
     },
   },
   async func(flags, ...words) {
-    using connection = connect(this, flags)
     const { kinds: whole, names } = resourcesFrom(words)
+    using connection = connect(this, flags)
     const all = names.length > 0 ? names : await everyName(connection, whole)
     for (const [index, name] of all.entries()) {
       if (index > 0) this.print('')

@@ -34,8 +34,8 @@ export const events = buildCommand<Flags, [], Context>({
     aliases: { o: 'output', A: 'allNamespaces', n: 'namespace' },
   },
   async func(flags) {
-    using connection = connect(this, flags)
     const about = flags.for === undefined ? undefined : slashed(flags.for)
+    using connection = connect(this, flags)
     const fieldSelector = about && `involvedObject.kind=${about.kind},involvedObject.name=${about.name}`
     const list = await connection.client.list('Event', {
       ...(flags.allNamespaces || about ? {} : { namespace: connection.namespace }),

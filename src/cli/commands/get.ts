@@ -73,8 +73,8 @@ export const get = buildCommand<Flags, string[], Context>({
     },
   },
   async func(flags, ...words) {
-    using connection = connect(this, flags)
     const wanted = resourcesFrom(words)
+    using connection = connect(this, flags)
     const paths =
       wanted.names.length > 0
         ? wanted.names.map(({ kind, name }) => ({

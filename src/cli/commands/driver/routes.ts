@@ -1,11 +1,10 @@
 // `hawser driver …`: tools for people who run or write CSI drivers.
-import { buildRouteMap } from '@stricli/core'
-import type { Context } from '../../context.ts'
+import { buildRoutes } from '../../routes.ts'
 import { check } from './check.ts'
 import { rpc } from './rpc.ts'
 import { serve } from './serve.ts'
 
-export const driver = buildRouteMap<string, Context>({
+export const driver = buildRoutes({
   routes: { check, rpc, serve },
   docs: {
     brief: 'Look at a CSI driver, call it, or run the built-in one',

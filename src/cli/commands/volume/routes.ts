@@ -1,6 +1,5 @@
 // `hawser volume …`: volumes in a person's words, over claims, volumes and snapshots.
-import { buildRouteMap } from '@stricli/core'
-import type { Context } from '../../context.ts'
+import { buildRoutes } from '../../routes.ts'
 import { create } from './create.ts'
 import { inspect } from './inspect.ts'
 import { ls } from './ls.ts'
@@ -8,7 +7,7 @@ import { resize } from './resize.ts'
 import { rm } from './rm.ts'
 import { restore, snapshot } from './snapshot.ts'
 
-export const volume = buildRouteMap<string, Context>({
+export const volume = buildRoutes({
   routes: { create, ls, inspect, resize, snapshot, restore, rm },
   docs: {
     brief: 'Make, list, grow, snapshot and delete volumes',
