@@ -25,9 +25,14 @@ export function createFreshCache<T extends KubeObject>(informer: Informer<T>): F
 
   const put = (object: T) => {
     const known = cache.get(keyOf(object))
-    const sameObject = known !== undefined && known.metadata.uid === object.metadata.uid
-    if (known !== undefined && versionOf(known) > versionOf(object)) return false
-    if (sameObject && versionOf(known) === versionOf(object)) return false
+    if (known === undefined) {
+      cache.put(object)
+      return true
+    }
+    const { resourceVersion, uid } = known.metadata
+    // Nearly always the echo of an own write: no numbers are needed to see that.
+    if (resourceVersion === object.metadata.resourceVersion && uid === object.metadata.uid) return false
+    if (versionOf(known) > versionOf(object)) return false
     cache.put(object)
     return true
   }

@@ -60,8 +60,9 @@ export function createVolumeIndex(): VolumeIndex {
   let freeCount = 0
 
   const shelve = (volume: PersistentVolume): Place | undefined => {
+    if (!isFree(volume)) return undefined
     const size = tryParseQuantity(volume.spec.capacity?.['storage'] ?? '')
-    if (!isFree(volume) || size === undefined) return undefined
+    if (size === undefined) return undefined
     const key = shelfKey(shelfOf(volume))
     const groups = shelves.getOrInsertComputed(key, () => [])
     const group = groupFor(groups, accessModeSet(volume.spec.accessModes))
