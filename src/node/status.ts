@@ -3,6 +3,8 @@
 // 1. volumesInUse is not written before what was found on disk is understood (RCS-9, NSP-8).
 // 2. A volume counts as reported only when the server's answer lists it (NSP-2); then it may be verified and mounted.
 // 3. Writes follow one another; what changes during one goes with the next.
+// 4. That the node is ready and what it uses are told in one write: a Node object that was made anew must not look ready and
+//    idle while this machine still has volumes mounted, or they would be detached under it (found by simulation).
 import type { NodeName, UniqueVolumeName } from '../api/names.ts'
 import { isAlreadyExists, isNotFound } from '../api/status-error.ts'
 import { annotations as wellKnown, labels as labelNames } from '../api/annotations.ts'
@@ -75,9 +77,17 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
   const wake = () => {
     if (begun) loop.wake('volumesInUse')
   }
-  const subscriptions = [desired.subscribe(wake), actual.subscribe(wake)]
+  /** The Node object that was told what we use; another one knows nothing. */
+  let toldUid: string | undefined
+  const heardOfNode = ({ object }: { readonly object?: Node | undefined }) => {
+    if (!object || toldUid === undefined || object.metadata.uid === toldUid) return
+    reported = undefined
+    wake()
+  }
+  const subscriptions = [desired.subscribe(wake), actual.subscribe(wake), deps.ownNode.subscribe(heardOfNode)]
 
   const acknowledge = (answer: Node) => {
+    toldUid = answer.metadata.uid
     const listed = new Set(answer.status?.volumesInUse ?? [])
     for (const { volume, attachable } of [...desired.items.values()]) {
       if (attachable) desired.apply({ kind: 'reported', volume, inUse: listed.has(volume) })
@@ -93,13 +103,15 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
       const volumes = manager.volumesInUse()
       const text = volumes.join('\n')
       if (text === reported && volumes.every((volume) => desired.items.get(volume)?.reportedInUse !== false)) return
-      const answer = await patchStatus({ volumesInUse: volumes }, signal)
+      const rest = reported === undefined ? fullStatus(deps) : {}
+      const answer = await patchStatus({ ...rest, volumesInUse: volumes }, signal)
       reported = text
       acknowledge(answer)
     },
     async status(signal) {
       try {
-        await patchStatus(fullStatus(deps), signal)
+        const volumesInUse = manager.volumesInUse()
+        await patchStatus({ ...fullStatus(deps), ...(deps.synced() ? { volumesInUse } : {}) }, signal)
       } catch (error) {
         // Somebody deleted our Node: it is made again, and everything is said again.
         if (!isNotFound(error)) throw error
@@ -169,12 +181,14 @@ function fullStatus(deps: NodeStatusDeps): Partial<NonNullable<Node['status']>> 
   const { description, clock, runtimeVersion } = deps
   const present = deps.ownNode.get(deps.node)?.status?.conditions ?? []
   const now = timestamp(clock.now())
-  const ours = nodeConditions.map(({ type, status, reason, message }): NodeCondition => {
+  // Not ready before we know what we use; what an earlier life said of its readiness stands until then.
+  const known = nodeConditions.filter(({ type }) => type !== 'Ready' || deps.synced())
+  const ours = known.map(({ type, status, reason, message }): NodeCondition => {
     const before = present.find((each) => each.type === type)
     const since = before?.status === status ? before.lastTransitionTime : undefined
     return { type, status, reason, message, lastHeartbeatTime: now, lastTransitionTime: since ?? now }
   })
-  const types = new Set<string>(nodeConditions.map(({ type }) => type))
+  const types = new Set<string>(known.map(({ type }) => type))
   return {
     capacity: description.capacity,
     allocatable: description.allocatable,
