@@ -63,7 +63,8 @@ export async function createRegistrar(deps: RegistrarDeps, signal: AbortSignal):
   return {
     async register(named, stop) {
       const { driver } = await handshake.registerDirectly(named.endpoint, named.name, stop)
-      driver.onLost(() => restarted.wake(driver))
+      // A moment later: it is either back by then, or we are both being stopped.
+      driver.onLost(() => restarted.wakeAt(driver, clock.now() + 1_000))
       log.info('driver registered', { driver: driver.name, endpoint: driver.endpoint })
     },
     async [Symbol.asyncDispose]() {
