@@ -22,6 +22,8 @@ export interface HttpConfig {
   readonly maxSockets?: number
 }
 
+const silenceMs = 300_000
+
 export type HttpClient = Client & Disposable
 
 export interface HttpTransport extends RestTransport, Disposable {
@@ -111,6 +113,8 @@ export function createHttpTransport(config: HttpConfig): HttpTransport {
       const response = await send(request, watches, signal)
       const status = response.statusCode ?? 0
       if (status >= 300) throw errorFromAnswer(status, await readText(response))
+      // A connection that died without a word must not silence an informer for ever; servers send bookmarks meanwhile.
+      response.setTimeout(silenceMs, () => response.destroy(new Error(`no word for ${silenceMs} ms`)))
       try {
         yield* jsonLines(response)
       } finally {

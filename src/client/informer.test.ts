@@ -159,3 +159,27 @@ test('a cut watch resumes where it was, "too old" lists again, a bookmark moves 
   assert.deepEqual([...informer.items.keys()].sort(), ['b', 'c'])
   await informers[Symbol.asyncDispose]()
 })
+
+test('watches that a server closes after a good while are resumed at once, however often that happens', async () => {
+  const clock = createVirtualClock()
+  const opened: number[] = []
+  const client = {
+    list: async () => ({ items: [], resourceVersion: '1' }),
+    // oxlint-disable-next-line require-yield
+    async *watch(_kind: string, _options: object, signal: AbortSignal) {
+      opened.push(clock.now() - start)
+      await clock.sleep(60_000, signal).catch(() => {})
+    },
+  } as unknown as Client
+  const start = clock.now()
+  const informers = createInformers({ client, clock, random: createRandom(1), log: silentLog })
+  informers.of('PersistentVolume')
+  for (let round = 0; round < 10; round++) await clock.advance(60_000)
+  assert.deepEqual(
+    opened.slice(0, 10),
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((minute) => minute * 60_000),
+  )
+  const stopped = informers[Symbol.asyncDispose]()
+  await clock.settle()
+  await stopped
+})

@@ -29,6 +29,8 @@ export interface ReflectorRequest<K extends KindName> {
 }
 
 const pageSize = 1_000
+/** A watch that lived this long was a good one. */
+const settledMs = 10_000
 const retryShape = { firstMs: 200, capMs: 30_000 }
 
 /** Runs until the signal aborts; a lost connection, a refusal or a restart of the server only delays it. */
@@ -45,22 +47,23 @@ export async function reflect<K extends KindName>(
     failures = 0
   }
   while (!signal.aborted) {
+    let openedAt = deps.clock.now()
     try {
       if (version === undefined) {
         const listed = await listAll(deps.client, request, signal)
         target.replace(listed.items, listed.resourceVersion)
         heard(listed.resourceVersion)
       }
+      openedAt = deps.clock.now()
       await follow(deps.client, request, target, version!, heard, signal)
-      // The server closed the watch in good order. One turn of the clock keeps a server that closes at once from
-      // turning this into a busy loop; the version is kept, so nothing is missed.
-      failures++
+      // The server closed the watch in good order; the version is kept, so nothing is missed.
     } catch (error) {
       if (signal.aborted) return
-      failures++
       if (isTooOld(error)) version = undefined
-      else deps.log.warn('watch interrupted', { kind: request.kind, failures, error: String(error) })
+      else deps.log.warn('watch interrupted', { kind: request.kind, failures: failures + 1, error: String(error) })
     }
+    // A watch that lived for a while and then ended is resumed at once; one that ends again and again is not.
+    failures = deps.clock.now() - openedAt >= settledMs ? 0 : failures + 1
     await pause(deps, failures, signal)
   }
 }
