@@ -164,7 +164,9 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     },
     async [Symbol.asyncDispose]() {
       stopping.abort(new Error('the agent is stopping; containers run on'))
-      await Promise.resolve()
+      // Containers have copies of their own; without ours the directory can be moved or removed.
+      if (prepared)
+        await host.mounts.unmount(deps.directory, { lazy: true }, new AbortController().signal).catch(() => {})
     },
   }
 
