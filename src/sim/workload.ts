@@ -4,6 +4,7 @@ import { isNotFound } from '../api/status-error.ts'
 import type { PersistentVolume, Pod } from '../api/types.ts'
 import { outOfServiceTaint } from '../controllers/attachment/nodes.ts'
 import type { Cluster } from './cluster.ts'
+import type { WantedBy } from './invariants/progress.ts'
 import { addNode, setNotReady } from './cluster.ts'
 import { modelDriver } from './model/plugin.ts'
 
@@ -13,13 +14,14 @@ export interface Workload {
   /** Everything that is broken is repaired, at once. */
   repairAll(): Promise<void>
   removeAllPods(): Promise<void>
-  volumesOf(pod: Pod): readonly { readonly volume: string; readonly handle: string; readonly exclusive: boolean }[]
+  volumesOf(pod: Pod): readonly WantedBy[]
 }
 
 interface Claim {
   readonly name: string
   readonly handle: string
   readonly exclusive: boolean
+  readonly singlePod: boolean
 }
 
 interface Outage {
@@ -92,13 +94,8 @@ export function createWorkload(cluster: Cluster): Workload {
       (pod.spec?.volumes ?? []).flatMap((volume) => {
         const claim = claims.find(({ name }) => name === volume.persistentVolumeClaim?.claimName)
         if (!claim) return []
-        return [
-          {
-            volume: `kubernetes.io/csi/${modelDriver}^${claim.handle}`,
-            handle: claim.handle,
-            exclusive: claim.exclusive,
-          },
-        ]
+        const { handle, exclusive, singlePod } = claim
+        return [{ volume: `kubernetes.io/csi/${modelDriver}^${handle}`, handle, exclusive, singlePod }]
       }),
   }
 }
@@ -108,7 +105,12 @@ async function addVolume(cluster: Cluster, claims: Claim[]): Promise<void> {
   const mode = cluster.random.pick(['ReadWriteOnce', 'ReadWriteOnce', 'ReadWriteOncePod', 'ReadWriteMany'] as const)
   cluster.trace.line('volume', { name: `v${number}`, mode })
   const handle = await addBoundClaim(cluster, String(number), mode)
-  claims.push({ name: `c${number}`, handle, exclusive: mode !== 'ReadWriteMany' })
+  claims.push({
+    name: `c${number}`,
+    handle,
+    exclusive: mode !== 'ReadWriteMany',
+    singlePod: mode === 'ReadWriteOncePod',
+  })
 }
 
 /** Claim `c<number>` and volume `v<number>`, bound as the binding controller would leave them. Answers the handle. */

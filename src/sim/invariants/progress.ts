@@ -13,7 +13,16 @@ export interface SettledCluster {
   readonly storage: ModelStorage
   readonly waiting: ReadonlyMap<string, readonly AttachmentWaiting[]>
   /** The volumes behind a pod's claims. */
-  volumesOf(pod: Pod): readonly { readonly volume: string; readonly handle: string; readonly exclusive: boolean }[]
+  volumesOf(pod: Pod): readonly WantedBy[]
+}
+
+export interface WantedBy {
+  readonly volume: string
+  readonly handle: string
+  /** One node at a time. */
+  readonly exclusive: boolean
+  /** One pod at a time. */
+  readonly singlePod: boolean
 }
 
 /** Each sentence names something that should have settled and did not. */
@@ -27,30 +36,38 @@ export function unsettled(cluster: SettledCluster): readonly string[] {
   ]
 }
 
-type Wishes = ReadonlyMap<
-  string,
-  { readonly nodes: ReadonlySet<string>; readonly exclusive: boolean; readonly handle: string }
->
+interface Wish {
+  readonly nodes: Set<string>
+  readonly exclusive: boolean
+  readonly handle: string
+  pods: number
+}
+
+type Wishes = ReadonlyMap<string, Readonly<Wish>>
 
 function wishes({ pods, volumesOf }: SettledCluster): Wishes {
-  const wanted = new Map<string, { nodes: Set<string>; exclusive: boolean; handle: string }>()
+  const wanted = new Map<string, Wish>()
   for (const pod of pods) {
     for (const { volume, handle, exclusive } of volumesOf(pod)) {
-      const wish = wanted.get(volume) ?? { nodes: new Set(), exclusive, handle }
+      const wish = wanted.get(volume) ?? { nodes: new Set(), exclusive, handle, pods: 0 }
       wanted.set(volume, wish)
       wish.nodes.add(pod.spec?.nodeName ?? '')
+      wish.pods++
     }
   }
   return wanted
 }
 
-/** A pod runs, unless an exclusive volume of it is rightly on another node that wants it too. */
+/** A pod runs, unless a volume of it is rightly with another node or pod that wants it too. */
 function stuckPods({ pods, machines, volumesOf }: SettledCluster, wanted: Wishes): string[] {
   return pods.flatMap((pod) => {
     if (pod.metadata.deletionTimestamp) return [`pod ${pod.metadata.name} never finished leaving`]
     const machine = machines.get(pod.spec?.nodeName ?? '')
     if (machine?.running.has(pod.metadata.uid ?? '')) return []
-    const contested = volumesOf(pod).some(({ volume, exclusive }) => exclusive && wanted.get(volume)!.nodes.size > 1)
+    const contested = volumesOf(pod).some(({ volume, exclusive, singlePod }) => {
+      const { nodes, pods: users } = wanted.get(volume)!
+      return (exclusive && nodes.size > 1) || (singlePod && users > 1)
+    })
     return contested ? [] : [`pod ${pod.metadata.name} on ${pod.spec?.nodeName} does not run`]
   })
 }
