@@ -49,11 +49,17 @@ function names(info: KindInfo): readonly string[] {
 }
 
 function suggestion(word: string): string {
-  const all = entries().flatMap(([, info]) => names(info))
-  const near = all.filter((name) => name.startsWith(word.slice(0, 3)) || distance(name, word) <= 2)
+  const all = [...new Set(entries().flatMap(([, info]) => names(info)))]
+  const near = all
+    .map((name) => ({ name, far: name.startsWith(word.slice(0, 3)) ? 1 : distance(name, word) }))
+    .filter(({ far }) => far <= 2)
+    .toSorted((a, b) => a.far - b.far)
   return near.length > 0
-    ? `did you mean ${[...new Set(near)].slice(0, 3).join(', ')}?`
-    : 'kubectl api-resources lists them'
+    ? `did you mean ${near
+        .slice(0, 3)
+        .map(({ name }) => name)
+        .join(', ')}?`
+    : 'hawser get --help'
 }
 
 function distance(a: string, b: string): number {
