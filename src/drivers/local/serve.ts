@@ -33,7 +33,8 @@ const maximumVolumeBytes = 1n << 44n
 
 export async function serveLocalDriver(options: LocalDriverOptions): Promise<AsyncDisposable> {
   await using stack = new AsyncDisposableStack()
-  const host = stack.use(createLinuxHost())
+  // Only our own disk is touched here, which does not hang for one path alone: a fixed handful of threads is right.
+  const host = stack.use(createLinuxHost({ threads: 4, maximumThreads: 8 }))
   const signal = new AbortController().signal
   const layout = layoutOf(options.dataDirectory)
   for (const directory of [layout.volumes, layout.snapshots, layout.nodes]) {
