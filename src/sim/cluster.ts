@@ -51,6 +51,7 @@ export interface Cluster extends AsyncDisposable {
   readonly faults: Faults
   /** A client without faults, for the simulation's own hands. */
   readonly admin: Client
+  readonly cast: 'model' | 'real'
   readonly storage: ModelStorage
   readonly metrics: Metrics
   readonly nodeNames: readonly string[]
@@ -119,6 +120,7 @@ export async function createCluster(options: ClusterOptions): Promise<Cluster> {
 
   return {
     ...{ clock, random, trace, faults, admin, storage, metrics, nodeNames, machines, violations, exclusive, trouble },
+    cast: options.cast ?? 'model',
     controller: () => parts.controller!.running,
     createHandle: (name, isExclusive) => real?.createVolume(name, isExclusive) ?? Promise.resolve(name),
     async leftMounts() {

@@ -2,6 +2,7 @@
 // must come to rest. A seed reproduces a run exactly.
 import type { Cluster, ClusterOptions } from './cluster.ts'
 import { createCluster } from './cluster.ts'
+import { sharedVolumes, unboundClaims } from './invariants/binding.ts'
 import { unsettled } from './invariants/progress.ts'
 import type { Workload } from './workload.ts'
 import { createWorkload } from './workload.ts'
@@ -32,8 +33,8 @@ export async function runSimulation(options: SimulationOptions): Promise<Simulat
   const problems: string[] = []
   try {
     await cluster.start()
-    await safetyPhase(cluster, workload, options.steps ?? 60)
-    if (cluster.violations.length === 0) problems.push(...(await livenessPhase(cluster, workload)))
+    problems.push(...(await safetyPhase(cluster, workload, options.steps ?? 60)))
+    if (cluster.violations.length + problems.length === 0) problems.push(...(await livenessPhase(cluster, workload)))
   } catch (error) {
     problems.push(
       `the simulation itself failed: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
@@ -52,13 +53,16 @@ export async function runSimulation(options: SimulationOptions): Promise<Simulat
 }
 
 /** Users act, parts die, calls get lost; the invariants watch every single event. */
-async function safetyPhase(cluster: Cluster, workload: Workload, steps: number): Promise<void> {
+async function safetyPhase(cluster: Cluster, workload: Workload, steps: number): Promise<readonly string[]> {
+  const problems: string[] = []
   const { clock, random } = cluster
-  for (let step = 0; step < steps && cluster.violations.length === 0; step++) {
+  for (let step = 0; step < steps && cluster.violations.length + problems.length === 0; step++) {
     await workload.act()
+    problems.push(...sharedVolumes((await cluster.admin.list('PersistentVolumeClaim')).items))
     const long = random.chance(0.08)
     await clock.advance(long ? random.below(8 * 60_000) : random.below(4_000))
   }
+  return problems
 }
 
 /** Faults stop, nodes are repaired, time passes: all comes to rest. Then the last pod goes, and nothing may stay. */
@@ -84,5 +88,9 @@ async function look(cluster: Cluster, workload: Workload): Promise<readonly stri
     (await admin.list('VolumeAttachment')).items,
   ]
   const { waiting } = cluster.controller()
-  return unsettled({ pods, nodes, attachments, machines, storage, waiting, volumesOf: workload.volumesOf })
+  const claims = (await admin.list('PersistentVolumeClaim')).items
+  const volumes = (await admin.list('PersistentVolume')).items
+  const unbound = cluster.cast === 'real' ? unboundClaims(claims, volumes) : []
+  const unrest = unsettled({ pods, nodes, attachments, machines, storage, waiting, volumesOf: workload.volumesOf })
+  return [...unbound, ...unrest]
 }

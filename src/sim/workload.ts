@@ -113,7 +113,7 @@ async function addVolume(cluster: Cluster, claims: Claim[]): Promise<void> {
   })
 }
 
-/** Claim `c<number>` and volume `v<number>`, bound as the binding controller would leave them. Answers the handle. */
+/** Claim `c<number>` and volume `v<number>`, made for each other; bound by us where no binding controller runs. Answers the handle. */
 export async function addBoundClaim(cluster: Cluster, number: string, mode: Mode = 'ReadWriteOnce'): Promise<string> {
   const { admin } = cluster
   const [name, volumeName] = [`c${number}`, `v${number}`]
@@ -127,8 +127,9 @@ export async function addBoundClaim(cluster: Cluster, number: string, mode: Mode
     metadata: { name, namespace },
     spec: { accessModes: [mode], resources: { requests: capacity }, volumeName, storageClassName: '' },
   })
-  const claimRef = { namespace, name, uid: claim.metadata.uid! }
-  await admin.create('PersistentVolume', volumeFor(volumeName, handle, mode, claimRef))
+  const uid = cluster.cast === 'real' ? {} : { uid: claim.metadata.uid! }
+  await admin.create('PersistentVolume', volumeFor(volumeName, handle, mode, { namespace, name, ...uid }))
+  if (cluster.cast === 'real') return handle // the binding controller does the rest
   const bound = { type: 'merge', body: { status: { phase: 'Bound', accessModes: [mode], capacity } } } as const
   await admin.patch('PersistentVolumeClaim', { namespace, name }, bound, { subresource: 'status' })
   return handle
@@ -140,7 +141,7 @@ function volumeFor(
   name: string,
   volumeHandle: string,
   mode: Mode,
-  claimRef: { readonly namespace: string; readonly name: string; readonly uid: string },
+  claimRef: { readonly namespace: string; readonly name: string; readonly uid?: string },
 ): PersistentVolume {
   return {
     apiVersion: 'v1',

@@ -20,6 +20,11 @@ test(`INV-1 INV-2 INV-3 NSP-5: ${seeds} seeds with crashes of controller, nodes 
   for (let seed = base; seed < base + seeds; seed++) await check({ seed, steps: 80, nodes: 3 })
 })
 
+test('the same with real agents, controllers and CSI jobs on model hosts', async () => {
+  for (let seed = base; seed < base + (heavy ? 200 : 10); seed++)
+    await check({ seed, steps: 80, nodes: 3, cast: 'real' })
+})
+
 test('larger clusters', async () => {
   for (let seed = 1; seed <= (heavy ? 20 : 2); seed++) await check({ seed, steps: 150, nodes: 8 })
 })
@@ -28,18 +33,20 @@ test('every seed that ever failed', async () => {
   const past = JSON.parse(readFileSync(new URL('regressions.json', import.meta.url), 'utf8')) as (SimulationOptions & {
     found: string
   })[]
-  for (const { seed, steps, nodes } of past) await check({ seed, steps: steps ?? 100, nodes: nodes ?? 3 })
+  for (const { found: _found, ...options } of past) await check(options)
 })
 
 test('a seed reproduces a run exactly, and another seed gives another run', async () => {
-  const [first, again, other] = [
-    await runSimulation({ seed: 'same', steps: 40 }),
-    await runSimulation({ seed: 'same', steps: 40 }),
-    await runSimulation({ seed: 'other', steps: 40 }),
-  ]
-  assert.equal(again.hash, first.hash)
-  assert.equal(again.lines, first.lines)
-  assert.notEqual(other.hash, first.hash)
+  for (const cast of ['model', 'real'] as const) {
+    const [first, again, other] = [
+      await runSimulation({ seed: 'same', steps: 40, cast }),
+      await runSimulation({ seed: 'same', steps: 40, cast }),
+      await runSimulation({ seed: 'other', steps: 40, cast }),
+    ]
+    assert.equal(again.hash, first.hash)
+    assert.equal(again.lines, first.lines)
+    assert.notEqual(other.hash, first.hash)
+  }
 })
 
 test('FD-2 FD-4: an impatient controller among a storage that loses half its answers', async () => {
