@@ -24,7 +24,7 @@ import { createPods } from './pods.ts'
 import type { Runtime } from './runtime/port.ts'
 import { runSources, sourceNames } from './sources.ts'
 import type { SourceDeps, SourceName } from './sources.ts'
-import { createVolumeStats } from './stats.ts'
+import { countVolumes, createVolumeStats } from './stats.ts'
 import type { VolumeStats } from './stats.ts'
 import { createNodeStatus, isListedAttached } from './status.ts'
 import type { NodeDescription } from './status.ts'
@@ -138,6 +138,7 @@ export function createAgent(deps: AgentDeps): Agent {
     actual,
     synced: () => podListComplete && ![...actual.items.values()].some(({ devicePathUnread }) => devicePathUnread),
   })
+  countVolumes(metrics, desired, actual)
   const stats = createVolumeStats({ clock, log, metrics, registry, manager, desired })
   const orphans = createOrphanCleaner({ host, registry, root, clock, log, desired, metrics })
   const pods = createPods({

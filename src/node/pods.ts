@@ -80,6 +80,7 @@ const startRetry = { firstMs: 1_000, capMs: 30_000 }
 /** The same words about waiting volumes are said again only after this long. */
 const repeatMs = 60_000
 const goodNewsMs = 250
+const quietMs = 1_500
 
 export function createPods(deps: PodsDeps): Pods {
   const { clock, log, runtime, manager, populator, recorder } = deps
@@ -168,6 +169,8 @@ export function createPods(deps: PodsDeps): Pods {
           await clock.sleep(1_000, signal).catch(() => {})
           continue
         }
+        // A claim made together with its pod is often bound a moment later: that is no news for anybody.
+        if (!error.timedOut && clock.now() - work.seenAt < quietMs) continue
         const text = `Unable to attach or mount volumes: ${error.message}`
         if (text === said.text && clock.now() - said.at < repeatMs) continue
         said = { text, at: clock.now() }

@@ -5,6 +5,8 @@ import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { NodePlugin, Usage } from '../volume/plugin.ts'
 import type { Registry } from '../volume/registry.ts'
+import { pluginLabel } from './operations/steps.ts'
+import type { ActualWorld } from './volumes/actual.ts'
 import type { DesiredWorld } from './volumes/desired.ts'
 import type { VolumeManager } from './volumes/manager.ts'
 
@@ -68,6 +70,24 @@ export function createVolumeStats(deps: StatsDeps): VolumeStats {
       }
     },
   }
+}
+
+/** MET-8: one per volume and pod; what is in doubt does not count as mounted. */
+export function countVolumes(metrics: Metrics, desired: DesiredWorld, actual: ActualWorld): void {
+  const labels = ['plugin_name', 'state'] as const
+  metrics.gauge('volume_manager_total_volumes', 'Number of volumes in Volume Manager', labels, (gauge) => {
+    gauge.reset()
+    for (const { plugin, pods } of desired.items.values()) {
+      for (const { spec } of pods.values())
+        gauge.inc({ plugin_name: pluginLabel(plugin, spec), state: 'desired_state_of_world' })
+    }
+    for (const { plugin, pods } of actual.items.values()) {
+      for (const { spec, presence } of pods.values()) {
+        if (presence === 'present')
+          gauge.inc({ plugin_name: pluginLabel(plugin, spec), state: 'actual_state_of_world' })
+      }
+    }
+  })
 }
 
 type ClaimLabels = { readonly namespace: string; readonly persistentvolumeclaim: string }

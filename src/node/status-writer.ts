@@ -67,6 +67,8 @@ export function createStatusWriter(deps: StatusWriterDeps): StatusWriter {
     },
     async removeObject({ pod, uid }, signal) {
       const { namespace = '', name } = pod!.metadata
+      // Whoever watches the pod learns how it ended (`hawser run`, kubectl run): the last status comes before the end.
+      await write(uid, signal)
       try {
         await client.remove('Pod', { namespace, name }, { uid, gracePeriodSeconds: 0 }, signal)
       } catch (error) {
