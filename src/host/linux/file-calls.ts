@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path/posix'
 import type { FileKind, FileStat, WriteOptions } from '../host.ts'
 import { HostError, hasCode } from '../host-error.ts'
 import * as libc from './libc.ts'
+import { isAbsent } from './absence.ts'
 
 export const fileCalls = {
   mkdir(path: string, mode: number): void {
@@ -88,7 +89,7 @@ export const fileCalls = {
     try {
       libc.unlinkat(libc.AT_FDCWD, path, 0)
     } catch (error) {
-      if (hasCode(error, 'ENOENT', 'ENOTDIR')) return
+      if (hasCode(error, 'ENOENT', 'ENOTDIR') || isAbsent(libc.AT_FDCWD, path)) return
       if (!hasCode(error, 'EISDIR')) throw error
       libc.unlinkat(libc.AT_FDCWD, path, libc.AT_REMOVEDIR)
     }
@@ -147,13 +148,18 @@ export function kindOf(mode: number): FileKind {
 }
 
 function mkdirAll(path: string, mode: number): void {
+  makeWithParents(path, mode, true)
+}
+
+/** Parents are made once: a directory that was deleted while mounted elsewhere exists and still takes nothing new. */
+function makeWithParents(path: string, mode: number, parents: boolean): void {
   try {
     fs.mkdirSync(path, { mode })
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code
-    if (code === 'ENOENT' && dirname(path) !== path) {
-      mkdirAll(dirname(path), mode)
-      return mkdirAll(path, mode)
+    if (code === 'ENOENT' && parents && dirname(path) !== path) {
+      makeWithParents(dirname(path), mode, true)
+      return makeWithParents(path, mode, false)
     }
     if (code !== 'EEXIST') throw error
     if (!fs.statSync(path).isDirectory())

@@ -18,7 +18,13 @@ const propagationFlags: Readonly<Record<Propagation, number>> = {
 
 export const mountCalls = {
   mount(source: string, target: string, type: string, flags: number, data: string): void {
-    libc.mount(source, target, type, flags, data === '' ? null : data)
+    // mount(2) would follow a link at the target; a descriptor opened without following cannot lead elsewhere.
+    const place = libc.open(target, libc.O_PATH | libc.O_NOFOLLOW)
+    try {
+      libc.mount(source, `/proc/self/fd/${place}`, type, flags, data === '' ? null : data)
+    } finally {
+      libc.close(place)
+    }
   },
 
   remount(target: string, flags: number, data: string): void {
@@ -41,12 +47,12 @@ export const mountCalls = {
     libc.mount(null, target, null, propagationFlags[to] | (recursive ? MS_REC : 0), null)
   },
 
-  /** EINVAL and ENOENT mean that nothing is mounted there, which is what was asked for. */
+  /** EINVAL, ENOENT and ENOTDIR mean that nothing is mounted there, which is what was asked for. */
   unmount(target: string, flags: number): void {
     try {
       libc.umount2(target, flags | UMOUNT_NOFOLLOW)
     } catch (error) {
-      if (!hasCode(error, 'EINVAL', 'ENOENT')) throw error
+      if (!hasCode(error, 'EINVAL', 'ENOENT', 'ENOTDIR')) throw error
     }
   },
 

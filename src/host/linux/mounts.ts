@@ -97,7 +97,8 @@ export function createLinuxMounts(pool: WorkerPool, run: Host['run']): Mounts {
 
     async references(path, signal) {
       const own = await info(path, signal).catch((error: unknown) => {
-        if (hasCode(error, 'ENOENT')) return undefined
+        // MOUNT-17: a path that is missing or dead has no references that anybody could tell.
+        if (hasCode(error, 'ENOENT', 'ENOTDIR') || isDeadMount(error)) return undefined
         throw error
       })
       if (own === undefined) return []

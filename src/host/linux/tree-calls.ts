@@ -6,6 +6,7 @@ import type { FoundEntry, GroupResult, TreeEntry } from '../host.ts'
 import { kindOf } from './file-calls.ts'
 import { HostError, hasCode } from '../host-error.ts'
 import { groupMode } from '../ownership.ts'
+import { isAbsent } from './absence.ts'
 import * as libc from './libc.ts'
 
 /** What a walk may ask of its worker: stop if cancelled, tell how far it is. */
@@ -59,7 +60,7 @@ function removeEntry(parent: number, name: Uint8Array, empty: (directory: number
     libc.unlinkat(parent, name, 0)
     return
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) return
+    if (hasCode(error, 'ENOENT') || isAbsent(parent, name)) return
     if (!hasCode(error, 'EISDIR')) throw error
   }
   const directory = openDirectory(parent, name)

@@ -7,7 +7,7 @@ import { groupMode } from '../ownership.ts'
 import type { MountTable, Position } from './mount-table.ts'
 import { checkWritable } from './mount-table.ts'
 import type { Inode, NewInode } from './tree.ts'
-import { addEntry, link, statOf, unlink, writeBytes } from './tree.ts'
+import { addEntry, isBelow, isDeleted, link, statOf, unlink, writeBytes } from './tree.ts'
 
 export interface ModelFilesDeps {
   readonly table: MountTable
@@ -26,6 +26,7 @@ export function createModelFiles({ table, now }: ModelFilesDeps): Files {
   const make = (path: string, wanted: Omit<NewInode, 'now'>): Inode => {
     const { parent, name, inode } = table.find(path, { follow: false })
     if (inode !== undefined) throw failure('EEXIST', path)
+    if (isDeleted(parent.inode)) throw failure('ENOENT', path)
     checkWritable(parent, path)
     const made = addEntry(parent.inode, name, { ...wanted, now: now() })
     changed(parent, name)
@@ -33,12 +34,13 @@ export function createModelFiles({ table, now }: ModelFilesDeps): Files {
   }
   const removeOne = (path: string, kind: 'file' | 'directory' | 'any'): void => {
     const { parent, name, inode, mount } = table.find(path, { follow: false })
-    if (inode === undefined || name === '') throw failure(inode === undefined ? 'ENOENT' : 'EBUSY', path)
-    if (mount !== parent.mount || table.isCovered(inode)) throw failure('EBUSY', path)
+    // The order of these questions is the kernel's.
+    if (name !== '') checkWritable(parent, path)
+    if (inode === undefined) throw failure('ENOENT', path)
     if (kind === 'file' && inode.kind === 'directory') throw failure('EISDIR', path)
     if (kind === 'directory' && inode.kind !== 'directory') throw failure('ENOTDIR', path)
+    if (name === '' || mount !== parent.mount || table.isCovered(inode)) throw failure('EBUSY', path)
     if (inode.entries.size > 0) throw failure('ENOTEMPTY', path)
-    checkWritable(parent, path)
     unlink(parent.inode, name)
     changed(parent, name)
   }
@@ -54,6 +56,8 @@ export function createModelFiles({ table, now }: ModelFilesDeps): Files {
       return
     }
     if (dirname(path) !== path) mkdirAll(dirname(path), mode)
+    // A link that leads nowhere is neither a directory nor a place for one.
+    if (table.find(path, { follow: false }).inode !== undefined) table.resolve(path)
     make(path, { kind: 'directory', mode })
   }
   return {
@@ -64,10 +68,11 @@ export function createModelFiles({ table, now }: ModelFilesDeps): Files {
     writeFile: async (path, data, { mode, exclusive }, signal) =>
       checked(signal, path, () => {
         const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
-        const { inode, parent, name } = table.find(path, { follow: exclusive !== true })
+        const { inode, mount, parent, name } = table.find(path, { follow: exclusive !== true })
         if (inode !== undefined && exclusive === true) throw failure('EEXIST', path)
         if (inode?.kind === 'directory') throw failure('EISDIR', path)
-        checkWritable(parent, path)
+        if (inode === undefined && isDeleted(parent.inode)) throw failure('ENOENT', path)
+        checkWritable(inode === undefined ? parent : { mount, inode }, path)
         const file = inode ?? addEntry(parent.inode, name, { kind: 'file', mode, now: now() })
         writeBytes(file, bytes, now())
         file.mode = mode
@@ -104,10 +109,14 @@ export function createModelFiles({ table, now }: ModelFilesDeps): Files {
         checkWritable(position, path)
         if (uid !== -1) position.inode.uid = uid
         if (gid !== -1) position.inode.gid = gid
+        if (position.inode.kind !== 'directory') position.inode.mode = withoutSetId(position.inode.mode)
       }),
     rmdir: async (path, signal) => checked(signal, path, () => removeOne(path, 'directory')),
     unlink: async (path, signal) => checked(signal, path, () => removeOne(path, 'file')),
-    remove: async (path, signal) => checked(signal, path, () => void existing(() => removeOne(path, 'any'))),
+    remove: async (path, signal) =>
+      checked(signal, path, () => {
+        if (existing(() => table.resolve(path, { follow: false })) !== undefined) removeOne(path, 'any')
+      }),
     removeTree: async (path, signal) => checked(signal, path, () => removeTree(table, path, removeOne, true)),
     removeEmptyTree: async (path, signal) => checked(signal, path, () => removeTree(table, path, removeOne, false)),
     watch: async (path, listener, signal) =>
@@ -183,22 +192,28 @@ function existing<T>(call: () => T): T | undefined {
   }
 }
 
+/** The order of these questions is the kernel's: it decides which of several errors is told. */
 function rename(table: MountTable, from: string, to: string, changed: (parent: Position, name: string) => void): void {
   const old = table.find(from, { follow: false })
   const place = table.find(to, { follow: false })
-  if (old.inode === undefined) throw failure('ENOENT', from)
-  if (table.isCovered(old.inode) || old.mount !== old.parent.mount) throw failure('EBUSY', from)
+  if (old.name === '' || place.name === '') throw failure('EBUSY', from)
   if (old.parent.mount !== place.parent.mount) throw failure('EXDEV', to)
   checkWritable(place.parent, to)
-  if (place.inode !== undefined) {
-    if (table.isCovered(place.inode) || place.mount !== place.parent.mount) throw failure('EBUSY', to)
-    if (place.inode.kind === 'directory' && old.inode.kind !== 'directory') throw failure('EISDIR', to)
-    if (place.inode.kind !== 'directory' && old.inode.kind === 'directory') throw failure('ENOTDIR', to)
-    if (place.inode.entries.size > 0) throw failure('ENOTEMPTY', to)
-    unlink(place.parent.inode, place.name)
-  }
+  // The entries themselves, not what is mounted on them.
+  const inode = old.parent.inode.entries.get(old.name)
+  const replaced = place.parent.inode.entries.get(place.name)
+  if (inode === undefined) throw failure('ENOENT', from)
+  if (isBelow(place.parent.inode, inode)) throw failure('EINVAL', to)
+  if (replaced !== undefined && isBelow(old.parent.inode, replaced)) throw failure('ENOTEMPTY', to)
+  if (inode === replaced) return
+  if (replaced !== undefined && replaced.kind !== 'directory' && inode.kind === 'directory')
+    throw failure('ENOTDIR', to)
+  if (replaced?.kind === 'directory' && inode.kind !== 'directory') throw failure('EISDIR', to)
+  if (table.isCovered(inode) || (replaced !== undefined && table.isCovered(replaced))) throw failure('EBUSY', to)
+  if (replaced !== undefined && replaced.entries.size > 0) throw failure('ENOTEMPTY', to)
+  if (replaced !== undefined) unlink(place.parent.inode, place.name)
   old.parent.inode.entries.delete(old.name)
-  link(place.parent.inode, place.name, old.inode)
+  link(place.parent.inode, place.name, inode)
   changed(old.parent, old.name)
   changed(place.parent, place.name)
 }
@@ -226,8 +241,11 @@ function mkdirBeneath(table: MountTable, root: string, relative: string, wanted:
   let walked = ''
   for (const name of relative.split('/').filter((part) => part !== '' && part !== '.')) {
     walked = walked === '' ? name : `${walked}/${name}`
-    const found = table.find(walked, { beneath })
+    const entry = table.find(walked, { beneath, follow: false })
+    const found = existing(() => table.find(walked, { beneath })) ?? { ...entry, inode: undefined }
     if (found.inode === undefined) {
+      // A link that leads nowhere is never followed to make something where it leads.
+      if (entry.inode !== undefined) throw failure('ENOTDIR', walked)
       checkWritable(found.parent, walked)
       addEntry(found.parent.inode, found.name, wanted)
     } else if (found.inode.kind !== 'directory') throw failure('ENOTDIR', walked)
@@ -256,6 +274,11 @@ function readTree(inode: Inode, prefix: string): FoundEntry[] {
     if (child.kind === 'directory' && child.entries.size > 0) return readTree(child, `${path}/`)
     return [{ path, kind: child.kind, bytes: Uint8Array.from(child.bytes) }]
   })
+}
+
+/** A file that changes hands loses setuid, and setgid if its group may execute it. */
+function withoutSetId(mode: number): number {
+  return mode & ((mode & 0o010) === 0 ? ~0o4000 : ~0o6000)
 }
 
 function setGroup(inode: Inode, gid: number, readOnly: boolean): GroupResult {

@@ -83,14 +83,15 @@ export class MountTable {
       const entry = here.inode.entries.get(part)
       if (entry === undefined && !last)
         throw new HostError('ENOENT', `no such file or directory: ${whole}`, { path: whole })
-      if (entry?.kind === 'symlink' && (!last || options.follow !== false)) {
+      // Something may be mounted on the link itself; then it is no link any more.
+      const seen = entry === undefined ? undefined : this.#top({ mount: here.mount, inode: entry })
+      if (entry?.kind === 'symlink' && seen?.inode === entry && (!last || options.follow !== false)) {
         const rest = [entry.target, ...parts.slice(index + 1)].join('/')
         return this.#walk(this.#linkStart(entry, here, options, whole), rest, options, whole, depth + 1)
       }
-      if (entry === undefined) return { mount: here.mount, parent: here, name: part, inode: undefined }
-      const next = this.#top({ mount: here.mount, inode: entry })
-      if (last) return { mount: next.mount, parent: here, name: part, inode: next.inode }
-      here = next
+      if (seen === undefined) return { mount: here.mount, parent: here, name: part, inode: undefined }
+      if (last) return { mount: seen.mount, parent: here, name: part, inode: seen.inode }
+      here = seen
     }
     return { mount: here.mount, parent: here, name: '', inode: here.inode }
   }
@@ -139,9 +140,15 @@ export class MountTable {
 
   // ---- mounting ----------------------------------------------------------------------------------------------------
 
-  attach(at: Position, root: Inode, options: readonly string[], propagation: Propagation = 'private'): ModelMount {
+  attach(
+    at: Position,
+    root: Inode,
+    options: readonly string[],
+    propagation: Propagation = 'private',
+    mismatch = 'ENOTDIR',
+  ): ModelMount {
     if ((at.inode.kind === 'directory') !== (root.kind === 'directory')) {
-      throw new HostError('ENOTDIR', 'a directory is mounted on a directory, a file on a file')
+      throw new HostError(mismatch, 'a directory is mounted on a directory, a file on a file')
     }
     return this.#create(at.mount, at.inode, root, options, propagation)
   }

@@ -7,7 +7,7 @@ import type { ModelDevices } from './devices.ts'
 import { checked, ModelOpenPath } from './files.ts'
 import type { ModelMount, MountTable, Position } from './mount-table.ts'
 import type { Inode, ModelFilesystem } from './tree.ts'
-import { createFilesystem } from './tree.ts'
+import { createFilesystem, isDeleted } from './tree.ts'
 
 export interface ModelMountsDeps {
   readonly table: MountTable
@@ -30,6 +30,7 @@ export function createModelMounts({ table, devices, exports }: ModelMountsDeps):
       case 'hugetlbfs': {
         const device = `0:${(anonymous += 1)}`
         const filesystem = createFilesystem({ type, source, device, capacityBytes: 1n << 34n })
+        filesystem.root.mode = type === 'tmpfs' ? 0o1777 : 0o755
         return applyData(filesystem, data)
       }
       case 'ext3':
@@ -59,6 +60,7 @@ export function createModelMounts({ table, devices, exports }: ModelMountsDeps):
         if (request.options.includes('bind'))
           return bind(table, { ...request, readOnly: request.options.includes('ro') })
         const at = table.resolve(request.target, { follow: false })
+        if (isDeleted(at.inode)) throw new HostError('ENOENT', `${request.target}: deleted`, { path: request.target })
         const filesystem = filesystemFor(request)
         table.attach(at, filesystem.root, withFlags(['rw', 'relatime'], request.options))
       }),
@@ -111,7 +113,7 @@ export function createModelMounts({ table, devices, exports }: ModelMountsDeps):
     list: async (signal) => checked(signal, '', () => table.mounts().map((mount) => table.infoOf(mount))),
     references: async (path, signal) =>
       checked(signal, path, () => {
-        const position = resolveOrNothing(table, path)
+        const position = resolveOrNothing(table, path, true)
         if (position === undefined) return []
         const own = table.infoOf(position.mount)
         const root = join(own.root, relative(own.mountPoint, table.pathOf(position)))
@@ -129,8 +131,10 @@ function bind(table: MountTable, request: BindRequest): void {
   const from: Position =
     source instanceof ModelOpenPath ? source.position : table.resolve(typeof source === 'string' ? source : source.path)
   const at = table.resolve(request.target, { follow: false })
+  if (isDeleted(from.inode) || isDeleted(at.inode))
+    throw new HostError('ENOENT', `${request.target}: deleted`, { path: request.target })
   const words = [...(request.options ?? []), ...(request.readOnly === true ? ['ro'] : [])]
-  const mount = table.attach(at, from.inode, withFlags(from.mount.options, words), from.mount.propagation)
+  const mount = table.attach(at, from.inode, withFlags(from.mount.options, words), from.mount.propagation, 'EINVAL')
   if (request.recursive === true) table.attachSubmounts(from, mount, (old) => withFlags(old, words))
 }
 
@@ -152,8 +156,7 @@ function applyData(filesystem: ModelFilesystem, data: readonly string[]): ModelF
   for (const word of data) {
     const [key = word, value] = word.split('=')
     if (key === 'size' && filesystem.type === 'tmpfs') {
-      if (value === undefined || !/^\d+$/.test(value)) throw new HostError('EINVAL', `bad option ${word}`)
-      filesystem.capacityBytes = ((BigInt(value) + 4095n) / 4096n) * 4096n
+      filesystem.capacityBytes = ((sizeOf(word, value) + 4095n) / 4096n) * 4096n
       kept.set(key, `size=${filesystem.capacityBytes / 1024n}k`)
     } else if (key === 'mode' && value !== undefined) filesystem.root.mode = Number.parseInt(value, 8)
     else kept.set(key, word)
@@ -162,13 +165,24 @@ function applyData(filesystem: ModelFilesystem, data: readonly string[]): ModelF
   return filesystem
 }
 
+function sizeOf(word: string, value = ''): bigint {
+  const match = /^(\d+)([kmg]?)$/i.exec(value)
+  if (match === null) throw new HostError('EINVAL', `bad option ${word}`)
+  const shift = { '': 0n, k: 10n, m: 20n, g: 30n }[(match[2] ?? '').toLowerCase()] ?? 0n
+  return BigInt(match[1] ?? '0') << shift
+}
+
 function descendants(table: MountTable, mount: ModelMount): ModelMount[] {
   return table.children(mount).flatMap((child) => [child, ...descendants(table, child)])
 }
 
-function resolveOrNothing(table: MountTable, path: string): { mount: ModelMount; inode: Inode } | undefined {
+function resolveOrNothing(
+  table: MountTable,
+  path: string,
+  follow = false,
+): { mount: ModelMount; inode: Inode } | undefined {
   try {
-    return table.resolve(path, { follow: false })
+    return table.resolve(path, { follow })
   } catch (error) {
     if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined
     throw error

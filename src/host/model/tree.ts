@@ -83,12 +83,18 @@ export function createInode(filesystem: ModelFilesystem, wanted: NewInode): Inod
 /** A new entry; a directory with the setgid bit hands its group on. */
 export function addEntry(directory: Inode, name: string, wanted: NewInode): Inode {
   const { filesystem } = directory
+  // A directory that was deleted while it is still mounted elsewhere takes nothing new.
+  if (isDeleted(directory)) throw new HostError('ENOENT', `the directory of ${name} was deleted`, { path: name })
   if (blockBytes(0, wanted.kind) > filesystem.capacityBytes - filesystem.usedBytes) throw noSpace(name)
   const inode = createInode(filesystem, wanted)
   filesystem.usedBytes += blockBytes(0, wanted.kind)
   if ((directory.mode & 0o2000) !== 0) inode.gid = directory.gid
   link(directory, name, inode)
   return inode
+}
+
+export function isDeleted(inode: Inode): boolean {
+  return inode.parent === undefined && inode !== inode.filesystem.root
 }
 
 export function link(directory: Inode, name: string, inode: Inode): void {
@@ -132,6 +138,8 @@ export function statOf(inode: Inode): FileStat {
 
 /** The path of an inode inside its own filesystem. */
 export function pathInFilesystem(inode: Inode): string {
+  // What was deleted has no path; the kernel marks it so that it equals no other.
+  if (isDeleted(inode)) return `/${inode.name}//deleted-${inode.number}`
   const parts: string[] = []
   for (let current = inode; current.parent !== undefined; current = current.parent) parts.unshift(current.name)
   return `/${parts.join('/')}`
