@@ -70,19 +70,18 @@ async function startOf(file: string, query: URLSearchParams): Promise<number> {
   const { size } = statSync(file)
   if (wanted === null) return 0
   if (!/^\d+$/.test(wanted)) throw badRequest(`tailLines: Invalid value: "${wanted}": must be a non-negative number`)
-  let missing = Number(wanted) + 1
+  let missing = Number(wanted)
+  if (missing === 0) return size
   await using handle = await open(file)
   for (let end = size; end > 0; end -= chunkBytes) {
     const from = Math.max(0, end - chunkBytes)
     const { buffer } = await handle.read(Buffer.alloc(end - from), 0, end - from, from)
     for (let index = buffer.length - 1; index >= 0; index--) {
-      if (buffer[index] !== 10) continue
-      const isLast = from + index === size - 1
-      if (!isLast && --missing === 0) return from + index + 1
-      if (isLast && missing === 1) return size
+      // The newline that ends the last line begins no line of its own.
+      if (buffer[index] === 10 && from + index !== size - 1 && --missing === 0) return from + index + 1
     }
   }
-  return missing > 1 || Number(wanted) > 0 ? 0 : size
+  return 0
 }
 
 async function* follow(

@@ -1,6 +1,8 @@
 // `hawser apply`: makes objects be as the files say (server-side apply), for machines without kubectl.
+import { isDeepStrictEqual } from 'node:util'
 import { buildCommand } from '@stricli/core'
 import { kinds } from '../../api/kinds.ts'
+import type { KubeObject } from '../../api/meta.ts'
 import { isNotFound } from '../../api/status-error.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
@@ -52,12 +54,15 @@ export const apply = buildCommand<Flags, [], Context>({
       })
       const options = { fieldManager: 'hawser', force: flags.force, dryRun: flags.dryRun }
       const after = await connection.client.patch(kind, ref, { type: 'apply', body: object }, options)
-      const verb = !before
-        ? 'created'
-        : before.metadata.resourceVersion === after.metadata.resourceVersion
-          ? 'unchanged'
-          : 'configured'
+      const verb = !before ? 'created' : isDeepStrictEqual(wished(before), wished(after)) ? 'unchanged' : 'configured'
       this.print(`${kinds[kind].singular}/${ref.name} ${verb}${flags.dryRun ? ' (dry run)' : ''}`)
     }
   },
 })
+
+/** The object without what others write on their own; a dry run answers with the stored version, so that says nothing. */
+function wished(object: KubeObject): unknown {
+  const { resourceVersion: _version, managedFields: _managers, ...metadata } = object.metadata
+  const { status: _status, ...rest } = object as KubeObject & { status?: unknown }
+  return { ...rest, metadata }
+}

@@ -11,7 +11,6 @@ interface Flags extends ConnectFlags {
   readonly container?: string
   readonly follow: boolean
   readonly tail?: number
-  readonly timestamps: boolean
 }
 
 export const logs = buildCommand<Flags, [string], Context>({
@@ -21,7 +20,7 @@ export const logs = buildCommand<Flags, [string], Context>({
       'Examples:',
       '  hawser logs first',
       '  hawser logs pod/first -c writer --follow',
-      '  hawser logs first --tail 20 --timestamps',
+      '  hawser logs first --tail 20',
     ].join('\n'),
   },
   parameters: {
@@ -36,7 +35,6 @@ export const logs = buildCommand<Flags, [string], Context>({
       },
       follow: { kind: 'boolean', default: false, brief: 'Go on until the container ends' },
       tail: { kind: 'parsed', parse: linesFrom, optional: true, placeholder: 'N', brief: 'Only the last N lines' },
-      timestamps: { kind: 'boolean', default: false, brief: 'The time before each line' },
     },
     aliases: { c: 'container', f: 'follow', n: 'namespace' },
     positional: { kind: 'tuple', parameters: [{ parse: podFrom, placeholder: 'POD', brief: 'Whose output' }] },
@@ -54,7 +52,6 @@ export interface LogRequest {
   readonly container?: string
   readonly follow: boolean
   readonly tail?: number
-  readonly timestamps: boolean
 }
 
 /** Writes the bytes as they come; ends with the container (when following), the signal, or the end of the log. */
@@ -68,7 +65,6 @@ export async function printLogs(
     ...(request.container === undefined ? {} : { container: request.container }),
     ...(request.follow ? { follow: 'true' } : {}),
     ...(request.tail === undefined ? {} : { tailLines: String(request.tail) }),
-    ...(request.timestamps ? { timestamps: 'true' } : {}),
   })
   const path = `${objectPath('Pod', { name: request.name, namespace }, 'log')}?${query}`
   try {

@@ -153,14 +153,11 @@ async function attend(
     await waitUntil(context, client, { kind: 'Pod', ref, timeoutMs: request.timeout * 1_000 }, started)
     const logging = new AbortController()
     const ended = waitUntil(context, client, { kind: 'Pod', ref }, exitOf)
-    const printed = printLogs(
-      context,
-      connection,
-      { name: request.name, follow: true, timestamps: false },
-      logging.signal,
-    ).catch((error: unknown) => {
-      if (!isNotFound(error)) context.note(`its output cannot be read: ${(error as Error).message}`)
-    })
+    const printed = printLogs(context, connection, { name: request.name, follow: true }, logging.signal).catch(
+      (error: unknown) => {
+        if (!isNotFound(error)) context.note(`its output cannot be read: ${(error as Error).message}`)
+      },
+    )
     const code = await ended
     // What was written last may still be on its way, but a follower that never ends must not hold us.
     await Promise.race([printed, new Promise((resolve) => setTimeout(resolve, 2_000))])

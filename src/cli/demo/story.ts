@@ -90,7 +90,7 @@ async function runPod(deps: StoryDeps, { pod, claim, node, script }: PodRun): Pr
 async function outputOf(connection: Connection, pod: string, signal: AbortSignal): Promise<string> {
   const pieces: Uint8Array[] = []
   const collector = { write: (bytes: Uint8Array) => void pieces.push(bytes) } as Context
-  await printLogs(collector, connection, { name: pod, follow: false, timestamps: false }, signal)
+  await printLogs(collector, connection, { name: pod, follow: false }, signal)
   return Buffer.concat(pieces).toString()
 }
 
