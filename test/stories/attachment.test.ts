@@ -74,7 +74,7 @@ test('FD-1 NSP-3 NSP-4 T-15: the node unmounts and says so, the volume leaves th
   assert.ok(unmounted >= 0 && unmounted < unpublished)
 })
 
-test('DET-4: no polling: a whole life of an attachment takes less than a second of waiting on our side', async (context) => {
+test('DES-1 DET-4: no polling: a whole life of an attachment takes less than a second of waiting on our side', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')
   const start = cluster.clock.now()
@@ -393,5 +393,28 @@ test('NSP-7 T-21: after a failed detach only a fresh attach brings the volume ba
   await run(cluster, 'again', 'n1', 'c1')
   await cluster.clock.advance(5 * minute)
   assert.ok(await isRunning(cluster, 'again'))
+  assert.deepEqual(await listed(cluster, 'n1'), [nameOf('h1')])
+})
+
+test('ADR-5 BO-2 DES-1: a failed attach backs off, says until when, and is over the moment the driver succeeds', async (context) => {
+  const cluster = await quietCluster(context, {
+    rates: { refused: 0, answerLost: 0, watchCut: 0, delayMs: 1, storage: 1 },
+  })
+  await addBoundClaim(cluster, '1')
+  cluster.faults.calm = false // the storage fails every call
+  await run(cluster, 'p', 'n1', 'c1')
+  await cluster.clock.advance(60_000)
+  const [waiting] = cluster.controller().waiting.get(nameOf('h1')) ?? []
+  assert.equal(waiting?.reason, 'backingOff')
+  assert.match(waiting?.detail ?? '', /the storage said no/)
+  assert.ok(waiting!.until! - cluster.clock.now() <= 122_001)
+  assert.match(
+    (await events(cluster, 'p'))[0] ?? '',
+    /^FailedAttachVolume: AttachVolume.Attach failed for volume "v1" : simulated/,
+  )
+  cluster.faults.calm = true
+  const published = async () => (await cluster.admin.list('VolumeAttachment')).items[0]?.status?.attached === true
+  while (!(await published())) await cluster.clock.advance(100)
+  await cluster.clock.advance(500)
   assert.deepEqual(await listed(cluster, 'n1'), [nameOf('h1')])
 })

@@ -47,7 +47,7 @@ test('ADA-2 the state machine of a volume on a node, every transition', () => {
     ['AD-3 attachment found at start', [{ kind: 'foundAttachment', spec }], 'uncertain', false],
     ['AD-2 listed by the node at start', [found], 'attached', true],
     ['AD-3 after AD-2', [found, { kind: 'foundAttachment', spec }], 'attached', true],
-    ['ERR-6 a certain attachment stays certain', [attached, attachFailed], 'attached', true],
+    ['ADA-4 ERR-6 a certain attachment stays certain', [attached, attachFailed], 'attached', true],
     ['NSP-7 only a fresh attach reports again', [attached, { kind: 'detachFailed' }, attached], 'attached', true],
   ]
   for (const [name, events, presence, reported] of table) {
@@ -64,7 +64,7 @@ test('T-17 DES-8: a failed write puts the volume back into the report, but only 
   assert.equal(doubtful?.nodes.get(node)?.reported, false)
 })
 
-test('T-29: what was detached meanwhile is not reported again', () => {
+test('ADA-6 T-29: what was detached meanwhile is not reported again', () => {
   assert.equal(
     after(attached, { kind: 'reportWithdrawn' }, { kind: 'detached' }, { kind: 'reportRestored' }),
     undefined,
@@ -80,7 +80,7 @@ test('ADA-7 T-28: the first wish to detach stamps the time, later ones keep it, 
   assert.equal(cleared?.nodes.get(node)?.detachWantedSince, undefined)
 })
 
-test('ADA-3 W-20: each node has its own device path', () => {
+test('ADA-1 ADA-3 W-20: each node has its own device path', () => {
   const item = after(
     attached,
     { ...attached, node: other, devicePath: '/dev/z' },

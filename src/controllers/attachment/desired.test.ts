@@ -16,7 +16,7 @@ function after(...events: Parameters<typeof reduceDesired>[1][]): DesiredVolume 
   return events.reduce<DesiredVolume | undefined>(reduceDesired, undefined)
 }
 
-test('ADD-2: wanting twice is wanting once, and the first spec stays', () => {
+test('ADD-1 ADD-2 ADD-4: wanting twice is wanting once, and the first spec stays', () => {
   const item = after(wanted('p'))
   assert.equal(reduceDesired(item, { ...wanted('p'), spec: { name: 'other' } as VolumeSpec }), item)
   assert.deepEqual([...after(wanted('p'), wanted('q'))!.nodes.get(node)!.pods.keys()], ['p', 'q'])

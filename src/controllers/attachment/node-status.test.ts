@@ -16,11 +16,13 @@ function setUp() {
   const lists = new Map<string, AttachedVolume[]>()
   const stored = new Map<string, readonly AttachedVolume[]>()
   const writes: string[] = []
+  const bodies: string[] = []
   let failing: Error | undefined
   // The server in miniature: a write takes 10 ms and may be refused.
   const patch = (async (_kind: string, ref: { name: string }, request: { body: unknown }) => {
     const { status } = request.body as { status: { volumesAttached: readonly AttachedVolume[] } }
     writes.push(ref.name)
+    bodies.push(JSON.stringify(Object.keys(request.body as object)) + JSON.stringify(Object.keys(status)))
     await clock.sleep(10, never)
     if (failing) throw failing
     stored.set(ref.name, status.volumesAttached)
@@ -32,13 +34,13 @@ function setUp() {
     listFor: (node) => lists.get(node) ?? [],
   })
   const fail = (error: Error | undefined) => void (failing = error)
-  return { clock, lists, stored, writes, writer, fail }
+  return { clock, lists, stored, writes, bodies, writer, fail }
 }
 
 const volume = (name: string): AttachedVolume => ({ name, devicePath: '' })
 const nodeWith = (...names: string[]) => ({ metadata: { name: 'a' }, status: { volumesAttached: names.map(volume) } })
 
-test('ADS-1: nothing is written when the API already has the list', async () => {
+test('ADS-1 ADS-3: nothing is written when the API already has the list', async () => {
   const { clock, lists, writes, writer } = setUp()
   lists.set('a', [volume('v1'), volume('v2')])
   writer.nodeAppeared(a, nodeWith('v2', 'v1'))
@@ -124,4 +126,12 @@ test('a flush that is given up ends at once', async () => {
   const flushed = writer.flush(a, giveUp.signal)
   giveUp.abort(new Error('enough'))
   await assert.rejects(flushed, /enough/)
+})
+
+test('NSP-1: the controller writes volumesAttached and nothing else', async () => {
+  const { clock, lists, bodies, writer } = setUp()
+  lists.set('a', [volume('v1')])
+  writer.touch(a)
+  await clock.advance(100)
+  assert.deepEqual(bodies, ['["status"]["volumesAttached"]'])
 })

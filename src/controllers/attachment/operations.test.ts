@@ -27,6 +27,7 @@ interface Given {
   readonly nodeError?: Error
   readonly flushError?: Error
   readonly attachable?: boolean
+  readonly detachable?: boolean
 }
 
 function setUp(given: Given = {}) {
@@ -42,7 +43,7 @@ function setUp(given: Given = {}) {
     verify: given.verify ?? (async ({ specs }) => specs.map(() => true)),
   }
   const plugin: ClusterPlugin = {
-    attacherByName: () => attacher,
+    ...(given.detachable === false ? {} : { attacherByName: () => attacher }),
     ...(given.attachable === false ? {} : { attacher: () => attacher }),
   }
   const registry = createRegistry([
@@ -123,7 +124,7 @@ test('ATT-4 ATT-5: a successful attach is marked, then told to the pods', async 
   })
 })
 
-test('ATT-1 ATT-2: without an attacher nothing is marked, and the users hear of it', async () => {
+test('ATT-1 ATT-2 DES-10: without an attacher nothing is marked, and the users hear of it', async () => {
   const { log, told } = await setUp({ attachable: false }).attach()
   assert.deepEqual(log, [])
   assert.match(
@@ -207,4 +208,11 @@ test('VVA-1 VVA-2 VVA-3 DES-15: only a definite no counts; no plugin is skipped,
     throw new Error('no idea')
   }
   assert.deepEqual((await setUp({ verify }).verify()).log, ['unanswered kubernetes.io/csi'])
+})
+
+test('DET-3: without a detacher nothing is touched: not the report, not the volume', async () => {
+  for (const known of [spec, undefined]) {
+    const { log } = await setUp({ attachable: false, detachable: false }).detach(known)
+    assert.deepEqual(log, [])
+  }
 })

@@ -113,7 +113,7 @@ test('two doubtful nodes that are both wanted do not wait for each other for eve
   ])
 })
 
-test('T-18: a shared volume is attached and detached node by node', () => {
+test('ADR-1 DES-2 T-18: a shared volume is attached and detached node by node, detaches first', () => {
   const plan = planVolume(
     wanted(['a', 'b']),
     present({ b: {}, c: { detachWantedSince: now } }),
@@ -142,7 +142,7 @@ const healths = {
 }
 const timers = { unset: undefined, fresh: now - minute, atSixMinutes: now - 6 * minute, expired: now - 6 * minute - 1 }
 
-test('ADR-2 FD-1 FD-2 FD-3 FD-4 FD-5 FD-6: the whole table of one volume on one node', () => {
+test('ADR-2 ADR-3 FD-1 FD-2 FD-3 FD-4 FD-5 FD-6: the whole table of one volume on one node', () => {
   let states = 0
   for (const desired of [true, false]) {
     for (const presence of ['attached', 'uncertain', 'absent'] as const) {
