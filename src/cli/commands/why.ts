@@ -1,0 +1,79 @@
+// `hawser why`: what has been done, what blocks, since when, in whose words, and what would help.
+import { buildCommand } from '@stricli/core'
+import { kinds } from '../../api/kinds.ts'
+import { notFound } from '../../api/status-error.ts'
+import { UsageError } from '../../main/config.ts'
+import type { ConnectFlags } from '../connect.ts'
+import { connect, connectFlags } from '../connect.ts'
+import type { Context } from '../context.ts'
+import { exitCodes } from '../exit-codes.ts'
+import { json, yaml } from '../output.ts'
+import { resourcesFrom } from '../resources.ts'
+import { explain } from '../why/explain.ts'
+import type { SubjectKind, WhySubject } from '../why/facts.ts'
+import { gatherFacts } from '../why/gather.ts'
+import { printExplanation } from '../why/print.ts'
+
+interface Flags extends ConnectFlags {
+  readonly output: 'text' | 'json' | 'yaml'
+}
+
+const explained: ReadonlySet<string> = new Set<SubjectKind>([
+  'Pod',
+  'PersistentVolumeClaim',
+  'PersistentVolume',
+  'VolumeAttachment',
+  'Node',
+])
+
+export const why = buildCommand<Flags, string[], Context>({
+  docs: {
+    brief: 'Explain why something waits, or what was done to it',
+    fullDescription: [
+      'Tells the chain from wish to deed: each step, who does it, how long it took; which step blocks, since when, the last',
+      "error in the driver's own words, when it is tried again, what it does not wait for, and safe commands that help.",
+      'Exit code 4 when something waits, 0 when nothing does, 3 when there is no such object.',
+      '',
+      'Examples:',
+      '  hawser why pod/first',
+      '  hawser why pvc/data -n shop',
+      '  hawser why pv/pvc-0b1c -o json',
+      '  hawser why node/a',
+    ].join('\n'),
+  },
+  parameters: {
+    flags: {
+      ...connectFlags,
+      output: { kind: 'enum', values: ['text', 'json', 'yaml'], default: 'text', brief: 'Form of the answer' },
+    },
+    aliases: { n: 'namespace', o: 'output' },
+    positional: {
+      kind: 'array',
+      parameter: { parse: String, placeholder: 'TYPE/NAME', brief: 'A pod, pvc, pv, volumeattachment or node' },
+      minimum: 1,
+    },
+  },
+  async func(flags, ...words) {
+    using connection = connect(this, flags)
+    const subjects = resourcesFrom(words).names.map(({ kind, name }): WhySubject => {
+      if (!explained.has(kind))
+        throw new UsageError(
+          `why explains pods, claims, volumes, attachments and nodes, not ${kind}`,
+          'hawser why pod/NAME',
+        )
+      const namespace = kinds[kind].namespaced ? { namespace: connection.namespace } : {}
+      return { kind: kind as SubjectKind, name, ...namespace } // checked above
+    })
+    if (subjects.length === 0) throw new UsageError('name what to explain', `hawser why ${words[0]}/NAME`)
+    for (const [index, subject] of subjects.entries()) {
+      const now = Date.now()
+      const explanation = explain(await gatherFacts(connection.client, subject, now))
+      if (explanation.verdict === 'missing') throw notFound(kinds[subject.kind], subject.name)
+      if (index > 0) this.print('')
+      if (flags.output === 'json') this.print(json(explanation))
+      else if (flags.output === 'yaml') this.print(yaml(explanation))
+      else printExplanation(this, explanation, now)
+      if (explanation.verdict === 'waiting') this.fail(exitCodes.waiting)
+    }
+  },
+})

@@ -1,0 +1,156 @@
+// How far is a claim, and what holds it up? The steps from the wish for storage to a bound claim, its growth and its end.
+import { annotations } from '../../api/annotations.ts'
+import { bytesOfQuantity } from '../../api/quantity.ts'
+import type { PersistentVolumeClaim } from '../../api/types.ts'
+import type { Cause, CauseNames } from './causes.ts'
+import type { Facts, Waited } from './facts.ts'
+import { classNameOf, classOf, doneOf, failureOf, isRegistered, parse, podsOfClaim, runningOf } from './facts.ts'
+import { volumeOf, waitsOf } from './facts.ts'
+import type { Link } from './link.ts'
+import { blocked, done, failureFacts, later, sinceFacts, waitFacts } from './link.ts'
+import type { ControllerReason } from './reasons.ts'
+import { causeOfCode, controllerReasons } from './reasons.ts'
+
+export function claimLinks(facts: Facts, claim: PersistentVolumeClaim): readonly Link[] {
+  const name = claim.metadata.name ?? ''
+  const made = done(`claim ${name} is made`, 'you', undefined, parse(claim.metadata.creationTimestamp))
+  const bound = boundLink(facts, claim)
+  return [
+    made,
+    ...madeLink(facts, claim, bound),
+    bound,
+    ...(bound.state === 'done' ? growthLinks(facts, claim) : []),
+    ...(claim.metadata.deletionTimestamp ? [deletionLink(facts, claim)] : []),
+  ]
+}
+
+const targetOf = ({ metadata }: PersistentVolumeClaim) => ({
+  kind: 'PersistentVolumeClaim',
+  namespace: metadata.namespace,
+  name: metadata.name,
+})
+
+function namesOf(facts: Facts, claim: PersistentVolumeClaim): CauseNames {
+  const className = classNameOf(claim)
+  const driver = driverOf(facts, claim)
+  const volume = claim.spec?.volumeName
+  return {
+    claim: claim.metadata.name ?? '',
+    ...(claim.metadata.namespace === undefined ? {} : { namespace: claim.metadata.namespace }),
+    ...(className ? { class: className } : {}),
+    ...(driver ? { driver } : {}),
+    ...(volume ? { volume } : {}),
+  }
+}
+
+function driverOf(facts: Facts, claim: PersistentVolumeClaim): string | undefined {
+  return (
+    volumeOf(facts, claim.spec?.volumeName)?.spec?.csi?.driver ??
+    claim.metadata.annotations?.[annotations.storageProvisioner] ??
+    classOf(facts, classNameOf(claim))?.provisioner
+  )
+}
+
+/** The volume was made to order: its own step, with the driver's duration. */
+function madeLink(facts: Facts, claim: PersistentVolumeClaim, bound: Link): readonly Link[] {
+  const record = doneOf(facts, targetOf(claim), ['provision'])
+  const driver = driverOf(facts, claim)
+  if (record) return [done(`its volume is made`, record.spec.actor, record)]
+  const willBeMade = bound.state !== 'done' && !claim.spec?.volumeName && driver !== undefined
+  return willBeMade ? [later('its volume is made', `csi ${driver}`)] : []
+}
+
+function boundLink(facts: Facts, claim: PersistentVolumeClaim): Link {
+  const title = 'it is bound'
+  const names = namesOf(facts, claim)
+  if (claim.status?.phase === 'Bound') {
+    const record = doneOf(facts, targetOf(claim), ['bind'])
+    return { ...done(title, 'binding', record), detail: `to ${claim.spec?.volumeName ?? ''}` }
+  }
+  const age = sinceFacts(parse(claim.metadata.creationTimestamp))
+  if (claim.status?.phase === 'Lost') return blocked(title, 'binding', 'volumeLost', names, age)
+  const [wait] = waitsOf(facts, targetOf(claim), (actor) => actor === 'binding')
+  const failure = failureOf(facts, targetOf(claim), ['provision'])
+  const asked = wait === undefined || askedReasons.has(wait.reason)
+  if (failure && asked) {
+    const cause = causeOfCode(failure.status?.error?.code, 'provisioningFailed')
+    return blocked(title, failure.spec.actor, cause, names, { ...age, ...failureFacts(failure, wait) })
+  }
+  const cause = wait === undefined ? derived(facts, claim) : fromReason(facts, claim, wait)
+  const error = wait?.message === undefined ? {} : { error: { message: wait.message } }
+  const actor = cause === 'askedProvisioner' || cause === 'provisionerAbsent' ? `csi ${names.driver}` : 'binding'
+  const transient = transientCauses.has(cause)
+  return blocked(title, actor, cause, names, { ...age, ...waitFacts(wait), ...error, transient })
+}
+
+const askedReasons: ReadonlySet<string> = new Set(['externalProvisioner', 'provisioning', 'provisioningFailed'])
+const transientCauses: ReadonlySet<Cause> = new Set(['volumeBusy', 'provisioning'])
+
+function fromReason(facts: Facts, claim: PersistentVolumeClaim, { reason }: Waited): Cause {
+  const cause = controllerReasons[reason as ControllerReason] ?? 'retrying'
+  if (cause === 'askedProvisioner') return asked(facts, claim)
+  if (cause === 'noVolumeFits') return classNameOf(claim) === undefined ? 'noDefaultClass' : 'noVolumeFits'
+  return cause
+}
+
+function asked(facts: Facts, claim: PersistentVolumeClaim): Cause {
+  if (runningOf(facts, targetOf(claim), ['provision'])) return 'provisioning'
+  const driver = driverOf(facts, claim) ?? ''
+  return isRegistered(facts, driver) ? 'askedProvisioner' : 'provisionerAbsent'
+}
+
+/** Without a word from the controllers, the objects alone still tell much. */
+function derived(facts: Facts, claim: PersistentVolumeClaim): Cause {
+  const wanted = claim.spec?.volumeName
+  if (wanted) {
+    const volume = volumeOf(facts, wanted)
+    if (!volume) return 'namedVolumeMissing'
+    const { claimRef } = volume.spec ?? {}
+    const isOurs = claimRef?.name === claim.metadata.name && claimRef?.namespace === claim.metadata.namespace
+    if (claimRef && !isOurs) return 'namedVolumeTaken'
+    return claimRef?.uid !== undefined && claimRef.uid !== claim.metadata.uid ? 'misbound' : 'retrying'
+  }
+  const className = classNameOf(claim)
+  if (!className) return className === undefined ? 'noDefaultClass' : 'noVolumeFits'
+  const storageClass = classOf(facts, className)
+  if (!storageClass) return 'classMissing'
+  const isDelayed = storageClass.volumeBindingMode === 'WaitForFirstConsumer'
+  if (isDelayed && !claim.metadata.annotations?.[annotations.selectedNode])
+    return podsOfClaim(facts, claim).length === 0 ? 'firstConsumer' : 'podUnscheduled'
+  return storageClass.provisioner === 'kubernetes.io/no-provisioner' ? 'noProvisioner' : asked(facts, claim)
+}
+
+function growthLinks(facts: Facts, claim: PersistentVolumeClaim): readonly Link[] {
+  const wanted = sizeOf(claim.spec?.resources?.requests?.['storage'])
+  const present = sizeOf(claim.status?.capacity?.['storage'])
+  if (wanted <= present) return []
+  const title = `it grows to ${claim.spec?.resources?.requests?.['storage'] ?? ''}`
+  const names = namesOf(facts, claim)
+  const pending = (claim.status?.conditions ?? []).find(
+    ({ type, status }) => type === 'FileSystemResizePending' && status === 'True',
+  )
+  if (pending) return [blocked(title, 'node', 'nodeMustExpand', names, sinceFacts(parse(pending.lastTransitionTime)))]
+  const failure = failureOf(facts, targetOf(claim), ['expand'])
+  if (failure) {
+    const cause = causeOfCode(failure.status?.error?.code, 'expansionFailed')
+    return [blocked(title, failure.spec.actor, cause, names, failureFacts(failure))]
+  }
+  const storageClass = classOf(facts, classNameOf(claim))
+  const [wait] = waitsOf(facts, targetOf(claim), (actor) => actor === 'expansion')
+  if (!wait && storageClass && storageClass.allowVolumeExpansion !== true)
+    return [blocked(title, 'you', 'classForbidsExpansion', names)]
+  return [blocked(title, `csi ${names.driver ?? ''}`, 'askedResizer', names, waitFacts(wait))]
+}
+
+const sizeOf = (quantity: string | undefined) => (quantity === undefined ? 0n : bytesOfQuantity(quantity))
+
+function deletionLink(facts: Facts, claim: PersistentVolumeClaim): Link {
+  const title = 'it is deleted'
+  const since = sinceFacts(parse(claim.metadata.deletionTimestamp))
+  const users = podsOfClaim(facts, claim).map(({ metadata }) => metadata.name ?? '')
+  const names = namesOf(facts, claim)
+  if (users.length > 0)
+    return blocked(title, 'protection', 'claimProtected', { ...names, detail: users.slice(0, 5).join(', ') }, since)
+  const detail = (claim.metadata.finalizers ?? []).join(', ')
+  return blocked(title, 'the owner of the finalizer', 'finalizersHold', { ...names, detail }, since)
+}

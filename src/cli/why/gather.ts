@@ -1,0 +1,65 @@
+// Where do the facts come from? The API, once; what may not exist or be asked for counts as empty.
+import { isForbidden, isNotFound } from '../../api/status-error.ts'
+import type { KindMap, KindName } from '../../api/kinds.ts'
+import type { Pod } from '../../api/types.ts'
+import type { Client } from '../../client/client.ts'
+import type { Facts, WhySubject } from './facts.ts'
+
+export async function gatherFacts(client: Client, subject: WhySubject, now: number): Promise<Facts> {
+  const all = async <K extends KindName>(kind: K): Promise<readonly KindMap[K][]> => {
+    try {
+      return (await client.list(kind)).items
+    } catch (error) {
+      // A server without our kinds (a real Kubernetes), or one that does not show them to us.
+      if (isNotFound(error) || isForbidden(error)) return []
+      throw error
+    }
+  }
+  const [pods, claims, volumes, classes, attachments, nodes, csiNodes, csiDrivers, operations] = await Promise.all([
+    all('Pod'),
+    all('PersistentVolumeClaim'),
+    all('PersistentVolume'),
+    all('StorageClass'),
+    all('VolumeAttachment'),
+    all('Node'),
+    all('CSINode'),
+    all('CSIDriver'),
+    all('Operation'),
+  ])
+  const pod =
+    subject.kind === 'Pod'
+      ? pods.find(({ metadata }) => metadata.name === subject.name && metadata.namespace === subject.namespace)
+      : undefined
+  const missing = pod === undefined ? [] : await missingOf(client, pod)
+  return { now, subject, pods, claims, volumes, classes, attachments, nodes, csiNodes, csiDrivers, operations, missing }
+}
+
+/** ConfigMaps and Secrets that volumes of the pod need. */
+async function missingOf(client: Client, pod: Pod): Promise<readonly string[]> {
+  const wanted = (pod.spec?.volumes ?? []).flatMap((volume) => {
+    const sources = [volume, ...(volume.projected?.sources ?? [])]
+    return sources.flatMap(({ configMap, secret }) => [
+      ...(configMap && configMap.optional !== true && configMap.name
+        ? [{ kind: 'ConfigMap' as const, name: configMap.name }]
+        : []),
+      ...(secret && secret.optional !== true ? secretNames(secret) : []),
+    ])
+  })
+  const namespace = pod.metadata.namespace
+  const found = await Promise.all(
+    wanted.map(async ({ kind, name }) => {
+      try {
+        await client.get(kind, { name, ...(namespace === undefined ? {} : { namespace }) })
+        return []
+      } catch (error) {
+        return isNotFound(error) ? [`${kind} ${name}`] : []
+      }
+    }),
+  )
+  return found.flat()
+}
+
+function secretNames(secret: { readonly secretName?: string; readonly name?: string }) {
+  const name = secret.secretName ?? secret.name
+  return name ? [{ kind: 'Secret' as const, name }] : []
+}

@@ -1,0 +1,10 @@
+// Which operations bring a volume to a pod, and which take it away? The names that the node gives them.
+
+export const mountOperations: readonly string[] = [
+  'volume_mount',
+  'map_volume',
+  'verify_controller_attached_volume',
+  'volume_fs_resize',
+]
+
+export const unmountOperations: readonly string[] = ['volume_unmount', 'unmap_volume', 'unmount_device', 'unmap_device']

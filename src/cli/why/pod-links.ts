@@ -1,0 +1,193 @@
+// How far is a pod, and what holds it up? Claims, place, attach, mount, start; or, when it goes, stop and unmount.
+import type { PersistentVolume, Pod } from '../../api/types.ts'
+import type { Cause, CauseNames } from './causes.ts'
+import { claimLinks } from './claim-links.ts'
+import type { Facts, Waited } from './facts.ts'
+import { claimNamesOf, claimOf, doneOf, failureOf, isOver, isRegistered, nodeOf, parse } from './facts.ts'
+import { recordsOf, runningOf, volumeOf, waitsOf } from './facts.ts'
+import type { Link } from './link.ts'
+import { blocked, done, failureFacts, later, sinceFacts, waitFacts } from './link.ts'
+import { mountOperations } from './operation-names.ts'
+import { podNames, podTarget } from './pod-names.ts'
+import type { ControllerReason, NodeReason } from './reasons.ts'
+import { causeOfCode, controllerReasons, nodeReasons } from './reasons.ts'
+import { attachLink, volumeNames } from './volume-links.ts'
+import { startLink, stopLinks } from './container-links.ts'
+
+export function podLinks(facts: Facts, pod: Pod): readonly Link[] {
+  const { name, creationTimestamp, deletionTimestamp } = pod.metadata
+  const made = done(`pod ${name} is made`, 'you', undefined, parse(creationTimestamp))
+  if (deletionTimestamp) return [made, ...stopLinks(facts, pod)]
+  if (isOver(pod)) return [made, ...placeLinks(facts, pod), startLink(facts, pod)]
+  const claims = claimNamesOf(pod).map(({ claim }) => claimOfPodLink(facts, pod, claim))
+  const node = pod.spec?.nodeName
+  const placed = placeLinks(facts, pod)
+  if (!node) return [made, ...claims, ...placed, later('volumes are mounted', 'node'), later('it runs', 'node')]
+  const volumes = [...volumesOf(facts, pod)]
+  return [
+    made,
+    ...claims,
+    ...placed,
+    ...volumes.filter((volume) => needsAttach(facts, volume)).map((volume) => attachLink(facts, volume, node)),
+    ...volumes.map((volume) => mountLink(facts, pod, volume, node)),
+    ...ownVolumesLink(facts, pod, node),
+    startLink(facts, pod),
+  ]
+}
+
+/** The claim as one step of the pod; its own steps are told by `why pvc/…`. */
+function claimOfPodLink(facts: Facts, pod: Pod, name: string): Link {
+  const title = `claim ${name} is bound`
+  const names = { ...podNames(pod), claim: name }
+  const claim = claimOf(facts, pod.metadata.namespace, name)
+  const since = sinceFacts(parse(pod.metadata.creationTimestamp))
+  const foreign = waitsOf(facts, podTarget(pod), (actor) => actor === 'ephemeral')[0]
+  if (foreign?.reason === 'foreignClaim') return blocked(title, 'ephemeral', 'foreignClaim', names, waitFacts(foreign))
+  if (!claim) return blocked(title, 'you', 'claimMissing', names, since)
+  if (claim.metadata.deletionTimestamp && !hasStarted(pod))
+    return blocked(title, 'protection', 'claimDeleting', names, sinceFacts(parse(claim.metadata.deletionTimestamp)))
+  const bound = claimLinks(facts, claim).find((link) => link.name === 'it is bound')!
+  // The claim waits for this pod's place: then the place is the step to look at.
+  const waitsForUs = bound.block && (bound.block.cause === 'podUnscheduled' || bound.block.cause === 'firstConsumer')
+  return waitsForUs ? later(title, 'binding') : { ...bound, name: title }
+}
+
+function placeLinks(facts: Facts, pod: Pod): readonly Link[] {
+  const title = 'it is placed'
+  const node = pod.spec?.nodeName
+  if (!node) return [unplaced(facts, pod, title)]
+  const scheduled = (pod.status?.conditions ?? []).find(({ type }) => type === 'PodScheduled')
+  const at = parse(scheduled?.lastTransitionTime)
+  const placed: Link = {
+    ...done(title, 'placement', doneOf(facts, podTarget(pod), ['place']), at),
+    detail: `on ${node}`,
+  }
+  const known = nodeOf(facts, node)
+  if (!known) return [placed, blocked('its node answers', `node ${node}`, 'nodeGone', podNames(pod))]
+  const ready = (known.status?.conditions ?? []).find(({ type }) => type === 'Ready')
+  if (ready?.status === 'True' || isOver(pod)) return [placed]
+  const since = sinceFacts(parse(ready?.lastTransitionTime))
+  return [placed, blocked('its node answers', `node ${node}`, 'nodeNotReady', podNames(pod), since)]
+}
+
+function unplaced(facts: Facts, pod: Pod, title: string): Link {
+  const names = podNames(pod)
+  const since = sinceFacts(parse(pod.metadata.creationTimestamp))
+  const gates = (pod.spec?.schedulingGates ?? []).map(({ name }) => name)
+  if (gates.length > 0) return blocked(title, 'you', 'schedulingGated', { ...names, detail: gates.join(', ') }, since)
+  if (facts.nodes.length === 0) return blocked(title, 'placement', 'noNodes', names, since)
+  const [wait] = waitsOf(facts, podTarget(pod), (actor) => actor === 'placement')
+  const unschedulable = (pod.status?.conditions ?? []).find(
+    ({ type, status }) => type === 'PodScheduled' && status === 'False',
+  )
+  const cause: Cause | undefined =
+    (wait && controllerReasons[wait.reason as ControllerReason]) ?? (unschedulable ? 'noNodeFits' : undefined)
+  if (cause === undefined) return blocked(title, 'placement', 'noScheduler', names, since)
+  const detail = wait?.message ?? unschedulable?.message
+  const told = detail === undefined ? names : { ...names, detail }
+  const transient = cause === 'volumesBeingBound'
+  return blocked(title, 'placement', cause, told, { ...since, ...waitFacts(wait), transient })
+}
+
+function* volumesOf(facts: Facts, pod: Pod): Generator<PersistentVolume> {
+  for (const { claim } of claimNamesOf(pod)) {
+    const volume = volumeOf(facts, claimOf(facts, pod.metadata.namespace, claim)?.spec?.volumeName)
+    if (volume) yield volume
+  }
+}
+
+function needsAttach(facts: Facts, volume: PersistentVolume): boolean {
+  const { csi } = volume.spec ?? {}
+  if (csi) return facts.csiDrivers.find(({ metadata }) => metadata.name === csi.driver)?.spec.attachRequired !== false
+  return recordsOf(facts, { kind: 'PersistentVolume', name: volume.metadata.name }).some(
+    ({ spec }) => spec.operation === 'volume_attach',
+  )
+}
+
+function mountLink(facts: Facts, pod: Pod, volume: PersistentVolume, node: string): Link {
+  const { name } = volume.metadata
+  const title = `claim ${volume.spec?.claimRef?.name ?? name} is mounted`
+  const actor = `node ${node}`
+  const target = { kind: 'PersistentVolume', namespace: undefined, name }
+  const uid = pod.metadata.uid
+  const names: CauseNames = { ...volumeNames(volume, name), ...podNames(pod) }
+  if (hasStarted(pod)) return done(title, actor, doneOf(facts, target, mountOperations))
+  if (isMisused(pod, volume)) return blocked(title, actor, 'modeMismatch', names)
+  const waits = waitsOf(facts, target, (each) => each === actor).filter((each) => !each.pod || each.pod === uid)
+  const failure = failureOf(facts, target, mountOperations, ({ spec }) => spec.actor === actor && isOf(spec.pod, uid))
+  const [wait] = waits
+  if (failure) {
+    const cause = causeOfCode(failure.status?.error?.code, 'mountFailed')
+    return blocked(title, actor, cause, withDetail(names, failure.status?.error?.message), failureFacts(failure, wait))
+  }
+  const driver = volume.spec?.csi?.driver
+  if (driver && !isRegistered(facts, driver, node))
+    return blocked(title, actor, 'driverNotOnNode', names, waitFacts(wait))
+  if (wait && wait.reason !== 'busy') return fromNode(title, actor, names, wait)
+  const mounted = doneOf(facts, target, mountOperations)
+  if (mounted && mounted.spec.actor === actor && isOf(mounted.spec.pod, uid)) return done(title, actor, mounted)
+  if (runningOf(facts, target, mountOperations))
+    return blocked(title, actor, 'mountRunning', names, { ...waitFacts(wait), transient: true })
+  return unresolved(facts, pod, title, actor, names) ?? later(title, actor)
+}
+
+/** A record of the whole volume concerns each of its pods. */
+const isOf = (recorded: string | undefined, uid: string | undefined) => recorded === undefined || recorded === uid
+
+const withDetail = (names: CauseNames, detail: string | undefined) =>
+  detail === undefined ? names : { ...names, detail }
+
+function fromNode(title: string, actor: string, names: CauseNames, wait: Waited): Link {
+  const cause = nodeReasons[wait.reason as NodeReason] ?? 'retrying'
+  const error = wait.message === undefined ? {} : { error: { message: wait.message } }
+  return blocked(title, actor, cause, names, { ...waitFacts(wait), ...error })
+}
+
+/** Volumes that need no claim: ConfigMaps, Secrets, scratch space, paths of the node, inline CSI. */
+function ownVolumesLink(facts: Facts, pod: Pod, node: string): readonly Link[] {
+  const own = (pod.spec?.volumes ?? []).filter(
+    ({ persistentVolumeClaim, ephemeral }) => !persistentVolumeClaim && !ephemeral,
+  )
+  const hasClaims = claimNamesOf(pod).length > 0
+  if (own.length === 0 && hasClaims) return []
+  const title = 'its other volumes are mounted'
+  const actor = `node ${node}`
+  const names = podNames(pod)
+  if (hasStarted(pod)) return own.length === 0 ? [] : [done(title, actor)]
+  const [missing] = facts.missing
+  if (missing !== undefined) return [blocked(title, actor, 'configMissing', { ...names, detail: missing })]
+  const failure = failureOf(facts, podTarget(pod), mountOperations, ({ spec }) => !namesVolume(spec.objects))
+  if (failure) {
+    const cause = causeOfCode(failure.status?.error?.code, 'mountFailed')
+    return [blocked(title, actor, cause, withDetail(names, failure.status?.error?.message), failureFacts(failure))]
+  }
+  const link = unresolved(facts, pod, title, actor, names)
+  return link ? [link] : own.length === 0 ? [] : [later(title, actor)]
+}
+
+const namesVolume = (objects: readonly { readonly kind?: string }[] | undefined) =>
+  (objects ?? []).some(({ kind }) => kind === 'PersistentVolume')
+
+function unresolved(facts: Facts, pod: Pod, title: string, actor: string, names: CauseNames): Link | undefined {
+  const wait = waitsOf(facts, podTarget(pod), (each) => each === actor).find(
+    ({ reason }) => reason === 'volumesUnresolved',
+  )
+  return wait && fromNode(title, actor, names, wait)
+}
+
+/** The containers need their volumes first: one that has run proves them. */
+export function hasStarted(pod: Pod): boolean {
+  const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {}
+  return [...containerStatuses, ...initContainerStatuses].some(
+    ({ state, lastState }) => state?.running ?? state?.terminated ?? lastState?.terminated,
+  )
+}
+
+function isMisused(pod: Pod, volume: PersistentVolume): boolean {
+  const claimName = volume.spec?.claimRef?.name
+  const names = claimNamesOf(pod).flatMap((each) => (each.claim === claimName ? [each.volume] : []))
+  const containers = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])]
+  const mounts = containers.some((each) => (each.volumeMounts ?? []).some(({ name }) => names.includes(name)))
+  const devices = containers.some((each) => (each.volumeDevices ?? []).some(({ name }) => names.includes(name)))
+  return volume.spec?.volumeMode === 'Block' ? mounts : devices
+}

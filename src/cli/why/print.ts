@@ -1,0 +1,108 @@
+// How is an explanation read aloud? The cause first, then the chain, then what helps; healthy things tell their history.
+import type { Context } from '../context.ts'
+import type { Style } from '../output.ts'
+import { duration, paint } from '../output.ts'
+import type { ExplainedBlock, ExplainedStep, Explanation } from './explain.ts'
+
+export function printExplanation(context: Context, explanation: Explanation, now: number): void {
+  const lines = [headline(context, explanation), ...blockLines(context, explanation.blocked, now), '']
+  lines.push(...explanation.steps.map((step) => stepLine(context, step, explanation.steps, explanation.blocked, now)))
+  if (explanation.also.length > 0) {
+    lines.push('', 'Also standing still:')
+    for (const other of explanation.also.slice(0, 10)) lines.push(`  ${other.sentence}`)
+    if (explanation.also.length > 10) lines.push(`  … and ${explanation.also.length - 10} more (-o json has all)`)
+  }
+  if (explanation.notWaitingFor.length > 0) {
+    lines.push('', `Not waiting for: ${explanation.notWaitingFor.join(' · ')}`)
+  }
+  if (explanation.blocked) {
+    lines.push('', 'What helps:')
+    const width = Math.max(...explanation.blocked.hints.map(({ command }) => command.length))
+    for (const { command, purpose } of explanation.blocked.hints)
+      lines.push(`  ${paint(context, 'cyan', command)}${' '.repeat(width - command.length + 3)}${purpose}`)
+    lines.push(`  more: ${explanation.blocked.page}`)
+  } else lines.push(...historyLines(explanation))
+  context.print(lines.join('\n'))
+}
+
+function headline(context: Context, { subject, verdict, blocked }: Explanation): string {
+  switch (verdict) {
+    case 'healthy':
+      return `${subject}: ${paint(context, 'green', 'nothing is wrong')}`
+    case 'working':
+      return `${subject}: ${paint(context, 'yellow', 'under way')}${blocked ? `: ${blocked.sentence}` : ''}`
+    case 'waiting':
+      return `${subject}: ${paint(context, 'red', 'waits')}: ${blocked?.sentence ?? ''}`
+    case 'missing':
+      return `${subject}: does not exist`
+    default:
+      return verdict satisfies never
+  }
+}
+
+function blockLines(context: Context, block: ExplainedBlock | undefined, now: number): string[] {
+  if (!block) return []
+  const { step, actor, since, error, attempts, nextTry } = block
+  const inside = step.inside === undefined ? '' : `, in ${step.inside}`
+  const lines = [`  step ${step.number} of ${step.of}: ${step.name}${inside} (${actor})`]
+  if (since !== undefined) lines.push(`  since ${duration(Math.max(0, now - Date.parse(since)))} (${since})`)
+  if (error) lines.push(`  last error: ${paint(context, 'bold', error.message)}${tail(error)}`)
+  if (attempts !== undefined && attempts > 1) lines.push(`  tried ${attempts} times`)
+  if (nextTry !== undefined) {
+    const ms = Date.parse(nextTry) - now
+    lines.push(`  next try ${ms > 0 ? `in ${duration(ms)}` : 'any moment'} (${nextTry})`)
+  }
+  return lines
+}
+
+function tail({ code, effect }: { readonly code?: string; readonly effect?: string }): string {
+  const left = effect === undefined ? '' : effects[effect]
+  const parts = [code, left].filter((part) => part)
+  return parts.length === 0 ? '' : ` (${parts.join('; ')})`
+}
+
+const effects: Readonly<Record<string, string>> = {
+  none: 'it left nothing behind',
+  unknown: 'it may have had an effect',
+  untried: 'nothing was tried',
+}
+
+const marks: Readonly<Record<ExplainedStep['state'], readonly [string, Style]>> = {
+  done: ['✓', 'green'],
+  working: ['…', 'yellow'],
+  blocked: ['✗', 'red'],
+  later: ['·', 'dim'],
+}
+
+function stepLine(
+  context: Context,
+  step: ExplainedStep,
+  all: readonly ExplainedStep[],
+  block: ExplainedBlock | undefined,
+  now: number,
+): string {
+  const [mark, style] = marks[step.state]
+  const width = Math.max(...all.map(nameOf).map(({ length }) => length))
+  const actors = Math.max(...all.map(({ actor }) => actor.length))
+  const is = step.number === block?.step.number ? '  ← here' : ''
+  const when = step.at === undefined ? '' : `${duration(Math.max(0, now - Date.parse(step.at)))} ago`
+  const took = step.tookMs === undefined ? '' : `, took ${duration(step.tookMs)}`
+  const row = `${String(step.number).padStart(3)} ${paint(context, style, mark)} ${nameOf(step).padEnd(width + 2)}`
+  return `${row}${step.actor.padEnd(actors + 2)}${when}${took}${is}`.trimEnd()
+}
+
+const nameOf = ({ name, detail }: ExplainedStep) => (detail === undefined ? name : `${name} ${detail}`)
+
+function historyLines({ history }: Explanation): string[] {
+  if (history.length === 0) return []
+  const width = Math.max(...history.map(({ operation }) => operation.length))
+  return [
+    '',
+    'History:',
+    ...history.map(({ at, actor, operation, step, phase, tookMs }) => {
+      const failed = phase === 'Failed' ? ' failed' : ''
+      const inside = step === undefined ? '' : `  ${step}`
+      return `  ${at}  ${operation.padEnd(width)}  ${duration(tookMs).padStart(7)}${failed}  ${actor}${inside}`
+    }),
+  ]
+}
