@@ -6,7 +6,6 @@ import { podUid } from '../api/names.ts'
 import type { Pod } from '../api/types.ts'
 import type { Client } from '../client/client.ts'
 import type { Recorder } from '../client/recorder.ts'
-import { timestamp } from '../clock/clock.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Host } from '../host/host.ts'
 import { createKeyLoop } from '../loop/key-loop.ts'
@@ -17,7 +16,18 @@ import type { ContainerRequestDeps } from './container-request.ts'
 import { containerRequest } from './container-request.ts'
 import type { ContainerView, PodPlan } from './pod-plan.ts'
 import { planPod } from './pod-plan.ts'
-import type { StatusFacts } from './pod-status.ts'
+import type { PodWork } from './pod-work.ts'
+import {
+  graceOf,
+  isDeleted,
+  isTerminating,
+  noPod,
+  noteRecord,
+  removeDirectories,
+  runs,
+  statusFacts,
+  withSource,
+} from './pod-work.ts'
 import type { ContainerRecord, Runtime } from './runtime/port.ts'
 import type { SourceName } from './sources.ts'
 import { createStatusWriter } from './status-writer.ts'
@@ -56,26 +66,6 @@ export interface PodsDeps extends ContainerRequestDeps {
   calm(signal: AbortSignal): Promise<void>
 }
 
-export interface PodWork {
-  readonly uid: PodUid
-  readonly source: SourceName
-  readonly seenAt: number
-  pod: Pod | undefined
-  /** The source no longer names it. */
-  gone: boolean
-  directories: boolean
-  /** Its volumes are wanted, or it wants none any more. */
-  taken: boolean
-  volumesReady: boolean
-  volumeWait: AbortController | undefined
-  readonly containers: Map<string, ContainerView>
-  readonly earlier: Map<string, ContainerRecord>
-  stopping: { graceMs: number } | undefined
-  released: 'no' | 'unmounting' | 'clean'
-  failure: { readonly reason: string; readonly message: string } | undefined
-  ended: 'Succeeded' | 'Failed' | undefined
-}
-
 const startRetry = { firstMs: 1_000, capMs: 30_000 }
 /** The same words about waiting volumes are said again only after this long. */
 const repeatMs = 60_000
@@ -88,7 +78,11 @@ export function createPods(deps: PodsDeps): Pods {
   const records = new Map<PodUid, Map<string, ContainerRecord>>()
   const stopping = new AbortController()
   const takers: (() => void)[] = []
-  const status = createStatusWriter({ ...deps, works, factsOf: (work, now) => statusFacts(deps, work, now) })
+  const status = createStatusWriter({
+    ...deps,
+    works,
+    factsOf: (work, now) => statusFacts(deps.hostAddress, work, now),
+  })
   const loop = createKeyLoop<PodUid>({
     name: 'pods',
     clock,
@@ -179,7 +173,8 @@ export function createPods(deps: PodsDeps): Pods {
     }
   }
 
-  const start = async (work: PodWork, pod: Pod, name: string, attempt: number, signal: AbortSignal) => {
+  const start = async (work: PodWork, pod: Pod, name: string, attempt: number, outer: AbortSignal) => {
+    const signal = AbortSignal.any([outer, work.starts.signal])
     const all = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])]
     const container = all.find((each) => each.name === name)!
     let stage: 'CreateContainerConfigError' | 'RunContainerError' = 'CreateContainerConfigError'
@@ -190,7 +185,8 @@ export function createPods(deps: PodsDeps): Pods {
       noteRecord(work, await runtime.start(request, signal))
       tellLater(work, 'Started', `Started container ${name}`)
     } catch (error) {
-      if (signal.aborted) throw error
+      if (outer.aborted) throw error
+      if (signal.aborted) return void loop.wake(work.uid)
       const view = work.containers.get(name)
       const failures = (view?.startError?.failures ?? 0) + 1
       const message = error instanceof Error ? error.message : String(error)
@@ -266,6 +262,7 @@ export function createPods(deps: PodsDeps): Pods {
       pod: undefined,
       gone: false,
       directories: false,
+      starts: new AbortController(),
       taken: false,
       volumesReady: false,
       volumeWait: undefined,
@@ -290,7 +287,9 @@ export function createPods(deps: PodsDeps): Pods {
       const first = work.pod === undefined
       work.pod = source === 'api' ? withSource(object, work) : object
       // Volumes of a pod whose containers may still run are protected, even if the pod is on its way out (KP-2).
-      if (first && isTerminating(work, clock.now()) && runs(work)) populator.put(work.pod)
+      const terminating = isTerminating(work, clock.now())
+      if (first && terminating && runs(work)) populator.put(work.pod)
+      if (terminating) work.starts.abort(new Error('the pod is to end'))
       loop.wake(uid)
       if (first) status.wake(uid)
     },
@@ -298,6 +297,7 @@ export function createPods(deps: PodsDeps): Pods {
       const work = works.get(uid)
       if (!work) return
       work.gone = true
+      work.starts.abort(new Error('the pod is gone'))
       loop.wake(uid)
     },
     clean(uid) {
@@ -324,76 +324,4 @@ export function createPods(deps: PodsDeps): Pods {
       await status[Symbol.asyncDispose]()
     },
   }
-}
-
-const noPod: Pod = { metadata: { name: '' }, spec: { containers: [] } }
-
-const isDeleted = ({ pod }: PodWork) => pod?.metadata.deletionTimestamp !== undefined
-const runs = ({ containers }: PodWork) => [...containers.values()].some(({ record }) => record && !record.exit)
-
-/** Nothing starts any more: deleted, gone, ended according to the API, or over its time. */
-function isTerminating(work: PodWork, now: number): boolean {
-  const { pod } = work
-  if (work.gone || !pod || isDeleted(work) || work.failure) return true
-  if (pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') return true
-  const limit = pod.spec?.activeDeadlineSeconds
-  const started = pod.status?.startTime
-  if (limit === undefined || started === undefined || now < Date.parse(started) + limit * 1000) return false
-  work.failure = {
-    reason: 'DeadlineExceeded',
-    message: 'Pod was active on the node longer than the specified deadline',
-  }
-  return true
-}
-
-/** A pod whose object is gone gets a second; one without a word gets what its spec says. */
-function graceOf({ pod, gone }: PodWork): number {
-  const told = pod?.metadata.deletionGracePeriodSeconds
-  if (gone) return Math.min(told ?? 1, 1) * 1000
-  return (told ?? pod?.spec?.terminationGracePeriodSeconds ?? 30) * 1000
-}
-
-/** The latest start counts; what came before it is the container's last state. */
-function noteRecord(work: PodWork, record: ContainerRecord): void {
-  const known = work.containers.get(record.name)?.record
-  if (known && known.attempt > record.attempt) return
-  if (known && known.attempt < record.attempt) work.earlier.set(record.name, known)
-  if (known?.attempt === record.attempt && known.exit && !record.exit) return
-  work.containers.set(record.name, { record })
-}
-
-/** What a kubelet adds for its own use, and the downward API shows. */
-function withSource(pod: Pod, work: PodWork): Pod {
-  const annotations = {
-    ...pod.metadata.annotations,
-    'kubernetes.io/config.seen': timestamp(work.seenAt),
-    'kubernetes.io/config.source': 'api',
-  }
-  return { ...pod, metadata: { ...pod.metadata, annotations } }
-}
-
-function statusFacts({ hostAddress }: PodsDeps, work: PodWork, now: number): StatusFacts {
-  const { containers, earlier, ended, failure, volumesReady, seenAt } = work
-  return {
-    pod: work.pod ?? noPod,
-    containers,
-    earlier,
-    ended,
-    failure,
-    volumesReady,
-    now,
-    seenAt,
-    address: hostAddress,
-  }
-}
-
-/** LAYOUT-11: only empty directories go from where volumes were; nothing crosses a mount; a file there stops us. */
-async function removeDirectories({ host, root }: PodsDeps, uid: PodUid, signal: AbortSignal): Promise<void> {
-  const base = podDirectory(root, uid)
-  if (!(await host.files.exists(base, signal))) return
-  for (const part of ['volumes', 'volumeDevices', 'volume-subpaths']) {
-    const directory = join(base, part)
-    if (await host.files.exists(directory, signal)) await host.files.removeEmptyTree(directory, signal)
-  }
-  await host.files.removeTree(base, signal)
 }

@@ -7,7 +7,7 @@ import type { Client } from '../client/client.ts'
 import type { Clock } from '../clock/clock.ts'
 import { createKeyLoop } from '../loop/key-loop.ts'
 import type { Log } from '../telemetry/log.ts'
-import type { PodWork } from './pods.ts'
+import type { PodWork } from './pod-work.ts'
 import { podStatus } from './pod-status.ts'
 import type { StatusFacts } from './pod-status.ts'
 

@@ -37,7 +37,7 @@ interface Live {
 }
 
 const startTimeoutMs = 60_000
-const parallelStarts = 4
+const parallelStarts = 2
 
 export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncDisposable {
   const { host, processes, clock, log } = deps
@@ -129,8 +129,10 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     },
     start: (request, signal) =>
       turn(async () => {
-        await prepare(signal)
-        const record = await launchContainer(request, signal)
+        // While it waited for its turn the pod may have gone. Once begun, a start is finished: half a container is worse.
+        signal.throwIfAborted()
+        await prepare(stopping.signal)
+        const record = await launchContainer(request, stopping.signal)
         tell(record)
         return record
       }),

@@ -1,0 +1,110 @@
+// What is remembered of one pod while it is on this node, and what follows from that alone?
+// Small answers about a pod's life that need no loop: is it to end, how long may it take, what is its latest container.
+import { join } from 'node:path/posix'
+import type { PodUid } from '../api/names.ts'
+import type { Pod } from '../api/types.ts'
+import { timestamp } from '../clock/clock.ts'
+import type { Host } from '../host/host.ts'
+import { podDirectory } from '../volume/paths.ts'
+import type { ContainerView } from './pod-plan.ts'
+import type { StatusFacts } from './pod-status.ts'
+import type { ContainerRecord } from './runtime/port.ts'
+import type { SourceName } from './sources.ts'
+
+export interface PodWork {
+  readonly uid: PodUid
+  readonly source: SourceName
+  readonly seenAt: number
+  pod: Pod | undefined
+  /** The source no longer names it. */
+  gone: boolean
+  directories: boolean
+  /** Aborted when the pod is to end: a start that waits for its turn is given up. */
+  readonly starts: AbortController
+  /** Its volumes are wanted, or it wants none any more. */
+  taken: boolean
+  volumesReady: boolean
+  volumeWait: AbortController | undefined
+  readonly containers: Map<string, ContainerView>
+  readonly earlier: Map<string, ContainerRecord>
+  stopping: { graceMs: number } | undefined
+  released: 'no' | 'unmounting' | 'clean'
+  failure: { readonly reason: string; readonly message: string } | undefined
+  ended: 'Succeeded' | 'Failed' | undefined
+}
+
+export const noPod: Pod = { metadata: { name: '' }, spec: { containers: [] } }
+
+export const isDeleted = ({ pod }: PodWork) => pod?.metadata.deletionTimestamp !== undefined
+export const runs = ({ containers }: PodWork) => [...containers.values()].some(({ record }) => record && !record.exit)
+
+/** Nothing starts any more: deleted, gone, ended according to the API, or over its time. */
+export function isTerminating(work: PodWork, now: number): boolean {
+  const { pod } = work
+  if (work.gone || !pod || isDeleted(work) || work.failure) return true
+  if (pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') return true
+  const limit = pod.spec?.activeDeadlineSeconds
+  const started = pod.status?.startTime
+  if (limit === undefined || started === undefined || now < Date.parse(started) + limit * 1000) return false
+  work.failure = {
+    reason: 'DeadlineExceeded',
+    message: 'Pod was active on the node longer than the specified deadline',
+  }
+  return true
+}
+
+/** A pod whose object is gone gets a second; one without a word gets what its spec says. */
+export function graceOf({ pod, gone }: PodWork): number {
+  const told = pod?.metadata.deletionGracePeriodSeconds
+  if (gone) return Math.min(told ?? 1, 1) * 1000
+  return (told ?? pod?.spec?.terminationGracePeriodSeconds ?? 30) * 1000
+}
+
+/** The latest start counts; what came before it is the container's last state. */
+export function noteRecord(work: PodWork, record: ContainerRecord): void {
+  const known = work.containers.get(record.name)?.record
+  if (known && known.attempt > record.attempt) return
+  if (known && known.attempt < record.attempt) work.earlier.set(record.name, known)
+  if (known?.attempt === record.attempt && known.exit && !record.exit) return
+  work.containers.set(record.name, { record })
+}
+
+/** What a kubelet adds for its own use, and the downward API shows. */
+export function withSource(pod: Pod, work: PodWork): Pod {
+  const annotations = {
+    ...pod.metadata.annotations,
+    'kubernetes.io/config.seen': timestamp(work.seenAt),
+    'kubernetes.io/config.source': 'api',
+  }
+  return { ...pod, metadata: { ...pod.metadata, annotations } }
+}
+
+export function statusFacts(hostAddress: string, work: PodWork, now: number): StatusFacts {
+  const { containers, earlier, ended, failure, volumesReady, seenAt } = work
+  return {
+    pod: work.pod ?? noPod,
+    containers,
+    earlier,
+    ended,
+    failure,
+    volumesReady,
+    now,
+    seenAt,
+    address: hostAddress,
+  }
+}
+
+/** LAYOUT-11: only empty directories go from where volumes were; nothing crosses a mount; a file there stops us. */
+export async function removeDirectories(
+  { host, root }: { readonly host: Host; readonly root: string },
+  uid: PodUid,
+  signal: AbortSignal,
+): Promise<void> {
+  const base = podDirectory(root, uid)
+  if (!(await host.files.exists(base, signal))) return
+  for (const part of ['volumes', 'volumeDevices', 'volume-subpaths']) {
+    const directory = join(base, part)
+    if (await host.files.exists(directory, signal)) await host.files.removeEmptyTree(directory, signal)
+  }
+  await host.files.removeTree(base, signal)
+}
