@@ -23,6 +23,7 @@ import { token } from './commands/token.ts'
 import { up } from './commands/up.ts'
 import { version as versionCommand } from './commands/version.ts'
 import { volume } from './commands/volume/routes.ts'
+import { why } from './commands/why.ts'
 import type { Context } from './context.ts'
 import { Missing, StillWaiting, Unreachable } from './errors.ts'
 import { exitCodes } from './exit-codes.ts'
@@ -35,6 +36,7 @@ export function createApplication(): Application<Context> {
       up,
       agent,
       demo,
+      why,
       get,
       describe,
       apply,
