@@ -14,7 +14,7 @@ export interface LocalDriverProcess extends AsyncDisposable {
   readonly pid: number | undefined
 }
 
-const restartBackoff = { firstMs: 200, capMs: 10_000 }
+const restartBackoff = { firstMs: 100, capMs: 2_000 }
 const stopMs = 5_000
 
 /** Resolves when the driver's first process listens. */
@@ -33,8 +33,8 @@ export async function spawnLocalDriver(
       const [code] = (await once(child, 'exit')) as [number | null]
       child = undefined
       if (stopping.signal.aborted) return
-      failures = clock.now() - startedAt > 60_000 ? 1 : failures + 1
-      if (failures > 5) started.reject(new Error(`the local driver does not start (exit status ${code})`))
+      failures = clock.now() - startedAt > 10_000 ? 1 : failures + 1
+      if (failures > 8) started.reject(new Error(`the local driver does not start (exit status ${code})`))
       log.warn('local driver ended, starting again', { code, failures })
       await clock.sleep(backoff(failures, restartBackoff), stopping.signal).catch(() => {})
     }
