@@ -1,5 +1,6 @@
-// Which rules of a specification does no test name? Usage: node tools/rules-without-tests.ts SPEC.md [--all]
-// Exceptions, each with its reason, stand in docs/rule-exceptions.md; they are listed only with --all.
+// Which rules of a specification does no test name? Usage: node tools/rules-without-tests.ts SPEC.md [--all] [FOLDER …]
+// Exceptions, each with its reason, stand in docs/rule-exceptions.md; they are listed only with --all. Groups such as
+// W and T exist in several specifications: name folders to count only the tests of this one.
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -33,24 +34,27 @@ export function reasonFor(rule: string, exceptions: ReadonlyMap<string, string>)
   return exceptions.get(rule) ?? exceptions.get(`${rule.slice(0, rule.indexOf('-'))}-*`)
 }
 
-function testTexts(): readonly string[] {
-  const files = globSync(['src/**/*.test.ts', 'test/**/*.ts', 'tools/**/*.test.ts'], { cwd: root })
+function testTexts(folders: readonly string[]): readonly string[] {
+  const everywhere = ['src/**/*.test.ts', 'test/**/*.ts', 'tools/**/*.test.ts']
+  const patterns = folders.length === 0 ? everywhere : folders.map((folder) => `${folder}/**/*.test.ts`)
+  const files = globSync(patterns, { cwd: root })
   return files.map((file) => readFileSync(join(root, file), 'utf8'))
 }
 
 function main(): number {
-  const [file, ...flags] = process.argv.slice(2)
+  const [file, ...rest] = process.argv.slice(2)
+  const folders = rest.filter((each) => !each.startsWith('--'))
   if (file === undefined || !existsSync(file)) {
-    process.stderr.write('usage: node tools/rules-without-tests.ts SPEC.md [--all]\n')
+    process.stderr.write('usage: node tools/rules-without-tests.ts SPEC.md [--all] [FOLDER …]\n')
     return 2
   }
   const rules = rulesOf(readFileSync(file, 'utf8'))
   const exceptions = exceptionsOf(existsSync(exceptionsFile) ? readFileSync(exceptionsFile, 'utf8') : '')
-  const named = rulesNamedIn(testTexts())
+  const named = rulesNamedIn(testTexts(folders))
   const untested = rules.filter((rule) => !named.has(rule))
   const open = untested.filter((rule) => reasonFor(rule, exceptions) === undefined)
   for (const rule of open) process.stdout.write(`${rule}\n`)
-  if (flags.includes('--all'))
+  if (rest.includes('--all'))
     for (const rule of untested) {
       const reason = reasonFor(rule, exceptions)
       if (reason !== undefined) process.stdout.write(`${rule} (exception: ${reason})\n`)

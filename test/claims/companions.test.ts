@@ -15,7 +15,10 @@ import { claim, pod, volume } from './make.ts'
 
 const guard = 'kubernetes.io/pvc-protection'
 
-function protection(faults?: { before?: (call: CallInfo) => void }, unusedCondition = false) {
+function protection(
+  faults?: { before?: (call: CallInfo) => void; delayMs?: (call: CallInfo) => number },
+  unusedCondition = false,
+) {
   const bench = createBench()
   const run = bench.run((deps) => [createProtectionController({ ...deps, options: { unusedCondition } })], faults)
   return { ...bench, run, claimNow: () => bench.server.peek('PersistentVolumeClaim', 'ns/c') }
@@ -351,5 +354,25 @@ test('EXP-5 EXP-7: without a node step the claim is finished at once; a failure 
     [{ storage: '2Gi' }, { storage: '2Gi' }, undefined, undefined],
   )
   assert.match(events().join('\n'), /Warning VolumeResizeFailed .*no space\n/)
+  await run.stop()
+})
+
+test('W-8 PCP-3: claims that go at the same time share one list of the server’s pods', async () => {
+  let lists = 0
+  const { server, run, clock } = protection({
+    before({ verb, kind }) {
+      if (verb === 'list' && kind === 'Pod') lists++
+    },
+    delayMs: ({ verb }) => (verb === 'list' ? 5 : 0),
+  })
+  await clock.advance(10)
+  const names = Array.from({ length: 12 }, (_, at) => `c${at}`)
+  for (const name of names) await server.create('PersistentVolumeClaim', claim({ name }))
+  await run.settle()
+  lists = 0
+  await Promise.all(names.map((name) => server.remove('PersistentVolumeClaim', { namespace: 'ns', name })))
+  await clock.advance(50)
+  assert.deepEqual(server.all('PersistentVolumeClaim'), [])
+  assert.ok(lists <= 4, `${lists} lists for 12 claims`)
   await run.stop()
 })

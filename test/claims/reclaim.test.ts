@@ -459,3 +459,27 @@ test('T-32 MET-2 W-40: a claim that is deleted before it is bound leaves no late
   assert.ok(!(await bench.run.metrics.text()).includes('operation_name="provision"} '))
   await bench.run.stop()
 })
+
+test('W-24: what is remembered of a failing volume goes with the volume', async () => {
+  const storage = createStorage({
+    remove: async () => {
+      throw new Error('device busy')
+    },
+  })
+  const bench = start(storage.plugins)
+  await bench.server.create('StorageClass', onDisk())
+  await bench.server.create('PersistentVolumeClaim', claim({ className: 'disk' }))
+  await bench.run.settle()
+  await dropClaim(bench)
+  await bench.run.settle()
+  const { name } = bench.server.all('PersistentVolume')[0]!.metadata
+  await bench.server.remove('PersistentVolume', { name })
+  const failed = bench.server.peek('PersistentVolume', name)!
+  const { finalizers: _none, ...metadata } = failed.metadata
+  await bench.server.update('PersistentVolume', { ...failed, metadata })
+  await bench.run.settle()
+  assert.deepEqual([...bench.run.waiting().keys()], [])
+  await bench.clock.advance(1_000_000)
+  assert.equal(bench.clock.next(), undefined, 'no timer is left')
+  await bench.run.stop()
+})

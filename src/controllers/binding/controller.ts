@@ -117,7 +117,9 @@ export function createBindingController(deps: BindingDeps): Controller {
       const isClaim = key.startsWith('PersistentVolumeClaim/')
       const name = key.slice(key.indexOf('/') + 1)
       try {
-        const reasons = await (isClaim ? looks.claim(name, signal) : looks.volume(name, signal))
+        const answer = await (isClaim ? looks.claim(name, signal) : looks.volume(name, signal))
+        const isGone = (isClaim ? claims : volumes).get(name) === undefined
+        const reasons = isGone ? [] : answer // W-24: what left meanwhile waits for nothing
         waiting.set(key, reasons)
         // An operation that backs off named its time; a look in between must not make us forget it.
         const times = reasons.flatMap(({ until }) => until ?? [])
