@@ -36,7 +36,7 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
   const started = stack.use(
     await startNode({ config, node, client, clock, random, log, metrics, host, version: packageVersion }),
   )
-  await registerDrivers(started, config.csiDrivers)
+  stack.use(registerDrivers({ clock, log }, started, config.csiDrivers))
   if (config.csiJobs) {
     const informers = stack.use(createInformers({ client, clock, random, log }))
     const history = stack.use(createHistory({ client, clock, log, owns: (actor) => actor.startsWith('csi') }))

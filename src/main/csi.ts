@@ -5,12 +5,13 @@ import type { Client } from '../client/client.ts'
 import type { History } from '../client/history.ts'
 import type { Informers } from '../client/informer.ts'
 import type { Clock } from '../clock/clock.ts'
+import { createKeyLoop } from '../loop/key-loop.ts'
 import { createCsiJobs } from '../csi/sidecars/jobs.ts'
 import { spawnLocalDriver } from '../drivers/local/process.ts'
 import type { Log } from '../telemetry/log.ts'
 import { pluginsDirectory } from '../volume/paths.ts'
 import type { HawserConfig, NodeConfig } from './config.ts'
-import { builtInDriver, UsageError } from './config.ts'
+import { builtInDriver } from './config.ts'
 import { ensureDefaultObjects } from './default-objects.ts'
 import type { StartedNode } from './node.ts'
 
@@ -41,7 +42,7 @@ export async function startCsi(deps: CsiDeps): Promise<AsyncDisposable> {
   }
   const [first] = nodes
   if (first) {
-    await registerDrivers(first.node, config.csiDrivers)
+    stack.use(registerDrivers({ clock, log }, first.node, config.csiDrivers))
     const leaveTo = Object.fromEntries(config.leaveToSidecars.map((name) => [name, 'all' as const]))
     stack.use(
       createCsiJobs(
@@ -53,13 +54,21 @@ export async function startCsi(deps: CsiDeps): Promise<AsyncDisposable> {
   return stack.move()
 }
 
-/** Drivers named by the user, which no registrar announces. */
-export async function registerDrivers(node: StartedNode, drivers: HawserConfig['csiDrivers']): Promise<void> {
-  for (const { name, socket } of drivers) {
-    await node.registerDriver(name, socket).catch((error: unknown) => {
-      const cause = error instanceof Error ? error.message : String(error)
-      const message = `the CSI driver ${name} at ${socket} cannot be registered: ${cause}`
-      throw new UsageError(message, `hawser driver check ${socket}`)
-    })
-  }
+/** Drivers named by the user, which no registrar announces. One that is not there yet is tried again until it is. */
+export function registerDrivers(
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+  node: StartedNode,
+  drivers: HawserConfig['csiDrivers'],
+): AsyncDisposable {
+  const loop = createKeyLoop<HawserConfig['csiDrivers'][number]>({
+    name: 'driver registration',
+    clock,
+    workers: 4,
+    backoff: { firstMs: 500, capMs: 30_000 },
+    look: ({ name, socket }) => node.registerDriver(name, socket),
+    onError: ({ name, socket }, error, retryAt) =>
+      log.warn('driver not registered', { driver: name, socket, error, retryAt, try: `hawser driver check ${socket}` }),
+  })
+  for (const driver of drivers) loop.wake(driver)
+  return loop
 }
