@@ -17,12 +17,20 @@ import { nodePlugins } from '../../src/plugins/index.ts'
 import { createMemoryStore } from '../../src/store/memory-store.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
+import type { NodePlugin } from '../../src/volume/plugin.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
+import type { Registered } from '../../src/volume/registry.ts'
 
 export const root = '/var/lib/node'
 export const nodeName = 'n1' as NodeName
 
-export async function createNodeWorld(options: { script?(request: ContainerRequest): ContainerScript } = {}) {
+export interface NodeWorldOptions {
+  script?(request: ContainerRequest): ContainerScript
+  /** Plugins beside the built-in ones. */
+  readonly plugins?: readonly Registered<NodePlugin>[]
+}
+
+export async function createNodeWorld(options: NodeWorldOptions = {}) {
   const clock = createVirtualClock()
   const random = createRandom(7)
   const server = await createApiServer({
@@ -53,8 +61,8 @@ export async function createNodeWorld(options: { script?(request: ContainerReque
       metrics: createMetrics(),
       host: ownHost,
       runtime: cutOff(createModelRuntime({ clock, machine, ...script }), power),
-      registry: createRegistry(
-        nodePlugins({
+      registry: createRegistry([
+        ...builtIns({
           host: ownHost,
           client: ownClient,
           clock,
@@ -63,7 +71,8 @@ export async function createNodeWorld(options: { script?(request: ContainerReque
           root,
           allocatable: () => ({ memory: '1Gi' }),
         }),
-      ),
+        ...(options.plugins ?? []),
+      ]),
       description: { labels: {}, addresses: [], capacity: { memory: '1Gi' }, allocatable: { memory: '1Gi' }, info },
       hostAddress: '10.0.0.1',
     })
@@ -133,4 +142,9 @@ const info = {
   kubeProxyVersion: '',
   operatingSystem: 'linux',
   architecture: 'amd64',
+}
+
+/** Two plugins must not serve one source: where a test brings its own, the built-in one stays out. */
+function builtIns(deps: Parameters<typeof nodePlugins>[0]) {
+  return nodePlugins(deps).filter(({ name }) => name !== 'kubernetes.io/fc')
 }
