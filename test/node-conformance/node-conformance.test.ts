@@ -1,0 +1,136 @@
+// The layouts recorded from a real kubelet, compared with a real agent on this machine: every case is a test.
+// The CSI cases need csi-driver-host-path: from the Go module registry, or a binary named by HAWSER_HOSTPATH_PLUGIN.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { hostPathPlugin } from '../support/host-path-plugin.ts'
+import { launcher, runProgram, startServer } from '../support/server-process.ts'
+
+const suite = join(import.meta.dirname, 'suite')
+const driver = 'hostpath.csi.k8s.io'
+const needsRoot = process.getuid?.() === 0 ? false : 'needs root for real mounts'
+
+const objects = JSON.stringify({
+  apiVersion: 'v1',
+  kind: 'List',
+  items: [
+    {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'CSIDriver',
+      metadata: { name: driver },
+      spec: {
+        attachRequired: true,
+        podInfoOnMount: true,
+        fsGroupPolicy: 'File',
+        volumeLifecycleModes: ['Persistent', 'Ephemeral'],
+      },
+    },
+    {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'StorageClass',
+      metadata: { name: 'csi-hostpath' },
+      provisioner: driver,
+      volumeBindingMode: 'Immediate',
+      reclaimPolicy: 'Delete',
+      allowVolumeExpansion: true,
+    },
+  ],
+})
+
+test('recorded layouts of the node', { skip: needsRoot, timeout: 1_500_000 }, async (context) => {
+  await using stack = new AsyncDisposableStack()
+  const scratch = mkdtempSync(join(tmpdir(), 'hawser-node-conformance-'))
+  stack.defer(() => rmSync(scratch, { recursive: true, force: true }))
+  const server = stack.use(await startServer(['--bare']))
+  const plugin = await hostPathPlugin()
+  const socket = join(scratch, 'csi.sock')
+  if (plugin.path === undefined) console.log(`# LOUDLY SKIPPED: the CSI cases of the node suite: ${plugin.why}`)
+  else {
+    mkdirSync(join(scratch, 'state'))
+    const child = spawn(
+      plugin.path,
+      [`--drivername=${driver}`, `--endpoint=unix://${socket}`, '--nodeid=nc', `--statedir=${join(scratch, 'state')}`],
+      { stdio: 'ignore' },
+    )
+    stack.defer(() => void child.kill('SIGKILL'))
+    const made = await runProgram(launcher, ['apply', '--kubeconfig', server.kubeconfig, '-f', '-'], { input: objects })
+    assert.equal(made.code, 0, made.stderr)
+  }
+  const agent = agentScripts(
+    scratch,
+    server.kubeconfig,
+    plugin.path === undefined ? [] : ['--csi-driver', `${driver}=${socket}`],
+  )
+  stack.defer(async () => void (await runProgram('/bin/sh', [agent.stop])))
+  assert.equal((await runProgram('/bin/sh', [agent.start])).code, 0, 'the agent does not start')
+  const answer = await runProgram(process.execPath, [
+    join(suite, 'run.mjs'),
+    ...['--url', server.url, '--token', server.token, '--node', 'nc', '--root', join(scratch, 'root')],
+    ...['--cases', join(suite, 'cases'), '--compare', join(suite, 'expected'), '--scratch', join(scratch, 'work')],
+    ...[
+      '--events',
+      'reason',
+      '--parallel',
+      '4',
+      '--agent-stop',
+      `/bin/sh ${agent.stop}`,
+      '--agent-start',
+      `/bin/sh ${agent.start}`,
+    ],
+    ...(plugin.path === undefined ? ['--no-csi'] : []),
+  ])
+  for (const { name, ok, text } of cases(answer.stdout)) await context.test(name, () => assert.ok(ok, text))
+  const [, passed = '0', failed = '1'] = /(\d+) passed, (\d+) failed/.exec(answer.stdout) ?? []
+  assert.equal(Number(failed), 0, `${passed} passed, ${failed} failed`)
+  assert.ok(Number(passed) >= (plugin.path === undefined ? 50 : 80), `only ${passed} cases were played`)
+})
+
+/** The suite stops and starts the agent by shell commands; these are files without a variable part to quote. */
+function agentScripts(
+  scratch: string,
+  kubeconfig: string,
+  drivers: readonly string[],
+): { start: string; stop: string } {
+  const [start, stop, log, pid] = ['start.sh', 'stop.sh', 'agent.log', 'agent.pid'].map((name) =>
+    join(scratch, name),
+  ) as [string, string, string, string]
+  const command = [
+    launcher,
+    'agent',
+    '--kubeconfig',
+    kubeconfig,
+    '--data-dir',
+    join(scratch, 'agent'),
+    '--root-dir',
+    join(scratch, 'root'),
+    '--node-name',
+    'nc',
+    ...drivers,
+  ]
+  writeFileSync(
+    start,
+    [
+      `: > ${log}`,
+      `setsid ${command.join(' ')} >> ${log} 2>&1 < /dev/null &`,
+      `echo $! > ${pid}`,
+      `for i in $(seq 200); do grep -q 'node nc is up' ${log} && exit 0; sleep 0.1; done; cat ${log}; exit 1`,
+    ].join('\n'),
+  )
+  writeFileSync(
+    stop,
+    `[ -f ${pid} ] || exit 0; kill $(cat ${pid}) 2>/dev/null; for i in $(seq 200); do kill -0 $(cat ${pid}) 2>/dev/null || exit 0; sleep 0.1; done; exit 1`,
+  )
+  return { start, stop }
+}
+
+function cases(output: string): { name: string; ok: boolean; text: string }[] {
+  const blocks = output.split(/^(?=(?:ok|FAIL) )/m).filter((block) => /^(ok|FAIL) /.test(block))
+  return blocks.map((block) => ({
+    name: /^\w+\s+(\S+)/.exec(block)?.[1] ?? block,
+    ok: block.startsWith('ok'),
+    text: block,
+  }))
+}
