@@ -33,7 +33,7 @@ export function speak(cause: Cause, names: CauseNames): SpokenCause {
   const text: CauseText = causes[cause]
   const inNamespace = names.namespace !== undefined && names.namespace !== 'default'
   return {
-    sentence: fill(text.sentence, names, (name) => unnamed[name] ?? name),
+    sentence: fill(text.sentence, names, () => '').replaceAll(/ {2,}/g, ' ').replaceAll(/ ([,;:])/g, '$1').trim(),
     hints: text.hints.map(([command, purpose]) => ({
       command: withNamespace(
         fill(command, names, (name) => name.toUpperCase()),
@@ -52,17 +52,6 @@ export function pageName(cause: Cause): string {
 
 export function fill(text: string, names: CauseNames, missing: (name: string) => string): string {
   return text.replaceAll(/\{(\w+)\}/g, (_, name: string) => names[name as keyof CauseNames] ?? missing(name))
-}
-
-const unnamed: Readonly<Record<string, string>> = {
-  pod: 'the pod',
-  claim: 'the claim',
-  volume: 'the volume',
-  node: 'the node',
-  holder: 'another node',
-  class: 'of the claim',
-  driver: 'of the volume',
-  detail: 'see below',
 }
 
 /** Commands about things in a namespace must name it, unless it is the usual one. */

@@ -76,11 +76,22 @@ function boundLink(facts: Facts, claim: PersistentVolumeClaim): Link {
     const cause = causeOfCode(failure.status?.error?.code, 'provisioningFailed')
     return blocked(title, failure.spec.actor, cause, names, { ...age, ...failureFacts(failure, wait) })
   }
+  const byHand = placedByHand(facts, claim, wait)
+  if (byHand) return blocked(title, 'you', 'placedByHand', { ...names, pod: byHand }, { ...age, ...waitFacts(wait) })
   const cause = wait === undefined ? derived(facts, claim) : fromReason(facts, claim, wait)
   const error = wait?.message === undefined ? {} : { error: { message: wait.message } }
   const actor = cause === 'askedProvisioner' || cause === 'provisionerAbsent' ? `csi ${names.driver}` : 'binding'
   const transient = transientCauses.has(cause)
   return blocked(title, actor, cause, names, { ...age, ...waitFacts(wait), ...error, transient })
+}
+
+/** The name of a pod that uses the claim and chose its node itself, so that nobody chooses one for the claim. */
+function placedByHand(facts: Facts, claim: PersistentVolumeClaim, wait: Waited | undefined): string | undefined {
+  const isDelayed = classOf(facts, classNameOf(claim))?.volumeBindingMode === 'WaitForFirstConsumer'
+  const isChosen = claim.metadata.annotations?.[annotations.selectedNode] !== undefined
+  if (!isDelayed || isChosen || claim.spec?.volumeName) return undefined
+  if (wait !== undefined && wait.reason !== 'podUnscheduled' && wait.reason !== 'firstConsumer') return undefined
+  return podsOfClaim(facts, claim).find(({ spec }) => spec?.nodeName)?.metadata.name
 }
 
 const askedReasons: ReadonlySet<string> = new Set(['externalProvisioner', 'provisioning', 'provisioningFailed'])

@@ -159,7 +159,9 @@ function ownVolumesLink(facts: Facts, pod: Pod, node: string): readonly Link[] {
   const failure = failureOf(facts, podTarget(pod), mountOperations, ({ spec }) => !namesVolume(spec.objects))
   if (failure) {
     const cause = causeOfCode(failure.status?.error?.code, 'mountFailed')
-    return [blocked(title, actor, cause, withDetail(names, failure.status?.error?.message), failureFacts(failure))]
+    const [wait] = waitsOf(facts, podTarget(pod), (each) => each === actor)
+    const told = withDetail(names, failure.status?.error?.message)
+    return [blocked(title, actor, cause, told, failureFacts(failure, wait))]
   }
   const link = unresolved(facts, pod, title, actor, names)
   return link ? [link] : own.length === 0 ? [] : [later(title, actor)]

@@ -46,7 +46,10 @@ function blockLines(context: Context, block: ExplainedBlock | undefined, now: nu
   const inside = step.inside === undefined ? '' : `, in ${step.inside}`
   const lines = [`  step ${step.number} of ${step.of}: ${step.name}${inside} (${actor})`]
   if (since !== undefined) lines.push(`  since ${duration(Math.max(0, now - Date.parse(since)))} (${since})`)
-  if (error) lines.push(`  last error: ${paint(context, 'bold', error.message)}${tail(error)}`)
+  if (error) {
+    const label = error.code === undefined ? 'in its words' : 'last error'
+    lines.push(`  ${label}: ${paint(context, 'bold', error.message.trim())}${tail(error)}`)
+  }
   if (attempts !== undefined && attempts > 1) lines.push(`  tried ${attempts} times`)
   if (nextTry !== undefined) {
     const ms = Date.parse(nextTry) - now

@@ -51,6 +51,17 @@ export const claimCauses = {
     ends: 'A pod of the claim gets a node.',
     hints: [['hawser get pods', 'then ask: hawser why pod/NAME']],
   },
+  placedByHand: {
+    title: 'The pod was put on its node past the placement',
+    sentence: 'class {class} delays binding until placement chooses a node, and pod {pod} has its node from spec.nodeName',
+    meaning:
+      'A claim of a delayed class is bound for the node that placement chose. A pod that names its node itself is never placed, so nobody writes that choice on the claim.',
+    ends: 'Nothing. Create the pod without spec.nodeName (a nodeSelector on kubernetes.io/hostname does the same).',
+    hints: [
+      ['hawser get pod {pod} -o yaml', 'see spec.nodeName'],
+      ['hawser get storageclass {class} -o yaml', 'see volumeBindingMode'],
+    ],
+  },
   askedProvisioner: {
     title: 'The driver was asked for a volume and has not answered',
     sentence: 'driver {driver} was asked to make the volume of claim {claim} and has not answered yet',

@@ -1,0 +1,177 @@
+// Is the story of every object kept, bounded, and never told twice? On virtual time against an in-memory server.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createRandom } from '../clock/random.ts'
+import { createVirtualClock } from '../clock/virtual-clock.ts'
+import { silentLog } from '../telemetry/log.ts'
+import { createTinyServer } from '../../test/claims/tiny-server.ts'
+import { createHistory, defaultHistoryLimits } from './history.ts'
+import type { HistoryLimits } from './history.ts'
+
+const subject = { actor: 'binding', operation: 'bind', key: 'PersistentVolumeClaim/ns/c' }
+
+function setUp(limits: Partial<HistoryLimits> = {}) {
+  const clock = createVirtualClock()
+  const server = createTinyServer({ clock, random: createRandom(1) })
+  // The real server writes an Operation's status together with the rest; this one must be asked twice.
+  const client = {
+    ...server,
+    update: (async (kind, object, _options, signal) => {
+      const written = await server.update(kind, object, {}, signal)
+      const { resourceVersion } = written.metadata
+      const next = { ...object, metadata: { ...object.metadata, resourceVersion } }
+      return server.update(kind, next as typeof object, { subresource: 'status' }, signal)
+    }) as typeof server.update,
+  }
+  const start = () =>
+    createHistory({
+      client,
+      clock,
+      log: silentLog,
+      owns: (actor) => actor === 'binding',
+      limits: { ...defaultHistoryLimits, ...limits },
+    })
+  const stories = () =>
+    server
+      .all('Operation')
+      .map(({ spec, status }) => [
+        spec.operation,
+        status?.phase,
+        status?.step ?? status?.waiting?.map(({ reason }) => reason).join(' ') ?? '',
+        status?.attempts ?? 0,
+      ])
+  return { clock, server, start, stories }
+}
+
+test('a quick operation is one write with its duration', async () => {
+  const { clock, server, start, stories } = setUp()
+  const history = start()
+  const startedAt = clock.now()
+  history.tell({ ...subject, phase: 'Running', startedAt })
+  await clock.advance(100)
+  history.tell({ ...subject, phase: 'Running', step: 'Write', startedAt })
+  history.tell({ ...subject, phase: 'Succeeded', startedAt, finishedAt: clock.now() })
+  await clock.advance(3_000)
+  assert.deepEqual(stories(), [['bind', 'Succeeded', '', 1]])
+  const [record] = server.all('Operation')
+  assert.equal(Date.parse(record!.status!.finishedAt!) - Date.parse(record!.status!.startedAt!), 100)
+  assert.deepEqual(server.writes.length, 1)
+  await history[Symbol.asyncDispose]()
+})
+
+test('a failed operation keeps its error, its step and its count while it is tried again', async () => {
+  const { clock, server, start, stories } = setUp()
+  const history = start()
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const startedAt = clock.now()
+    history.tell({ ...subject, phase: 'Running', startedAt })
+    history.tell({ ...subject, phase: 'Running', step: 'Attach', startedAt })
+    history.tell({
+      ...subject,
+      phase: 'Failed',
+      startedAt,
+      finishedAt: clock.now(),
+      error: { code: 'UNAVAILABLE', message: 'no socket' },
+    })
+    await clock.advance(2_000)
+  }
+  assert.deepEqual(stories(), [['bind', 'Failed', 'Attach', 3]])
+  history.tell({ ...subject, phase: 'Running', startedAt: clock.now() })
+  await clock.advance(2_000)
+  assert.equal(server.all('Operation')[0]?.status?.error?.code, 'UNAVAILABLE')
+  history.tell({ ...subject, phase: 'Succeeded', startedAt: clock.now(), finishedAt: clock.now() })
+  await clock.advance(2_000)
+  assert.equal(server.all('Operation')[0]?.status?.error, undefined)
+  await history[Symbol.asyncDispose]()
+})
+
+test('a wait keeps the time since which it holds, over a pause between two tries', async () => {
+  const { clock, server, start } = setUp()
+  const history = start()
+  const wait = { ...subject, operation: 'wait' }
+  history.waits(wait, [{ reason: 'backingOff', until: clock.now() + 500 }])
+  await clock.advance(1_000)
+  const since = server.all('Operation')[0]?.status?.waiting?.[0]?.since
+  history.waits(wait, [])
+  history.waits(wait, [{ reason: 'backingOff', until: clock.now() + 1_000 }])
+  await clock.advance(1_000)
+  const [record] = server.all('Operation')
+  assert.equal(record?.status?.phase, 'Waiting')
+  assert.equal(record?.status?.waiting?.[0]?.since, since)
+  history.waits(wait, [])
+  await clock.advance(3_000)
+  assert.equal(server.all('Operation')[0]?.status?.phase, 'Succeeded')
+  await history[Symbol.asyncDispose]()
+})
+
+test('a wait that is over before anybody could read of it leaves no trace', async () => {
+  const { clock, start, stories } = setUp()
+  const history = start()
+  history.waits({ ...subject, operation: 'wait' }, [{ reason: 'volumeBusy' }])
+  await clock.advance(100)
+  history.waits({ ...subject, operation: 'wait' }, [])
+  await clock.advance(5_000)
+  assert.deepEqual(stories(), [])
+  await history[Symbol.asyncDispose]()
+})
+
+test('there are never more records than allowed; the oldest finished ones go first', async () => {
+  const { clock, server, start } = setUp({ records: 5 })
+  const history = start()
+  history.waits({ ...subject, operation: 'wait' }, [{ reason: 'classMissing' }])
+  for (let index = 0; index < 20; index++) {
+    const now = clock.now()
+    history.tell({ ...subject, key: String(index), phase: 'Succeeded', startedAt: now, finishedAt: now })
+    await clock.advance(2_000)
+  }
+  await clock.advance(5_000)
+  assert.equal(server.all('Operation').length, 5)
+  assert.equal(server.all('Operation').filter(({ spec }) => spec.operation === 'wait').length, 1)
+  await history[Symbol.asyncDispose]()
+})
+
+test('what an earlier process left unfinished goes unless it is told again; its finished stories stay', async () => {
+  const { clock, start, stories } = setUp()
+  const first = start()
+  const now = clock.now()
+  first.tell({ ...subject, key: 'done', phase: 'Succeeded', startedAt: now, finishedAt: now })
+  first.waits({ ...subject, operation: 'wait', key: 'a' }, [{ reason: 'classMissing' }])
+  first.waits({ ...subject, operation: 'wait', key: 'b' }, [{ reason: 'firstConsumer' }])
+  await clock.advance(3_000)
+  await first[Symbol.asyncDispose]()
+  const second = start()
+  await clock.advance(1_000)
+  second.waits({ ...subject, operation: 'wait', key: 'b' }, [{ reason: 'firstConsumer' }])
+  await clock.advance(60_000)
+  assert.deepEqual(stories().toSorted(), [
+    ['bind', 'Succeeded', '', 1],
+    ['wait', 'Waiting', 'firstConsumer', 0],
+  ])
+  await second[Symbol.asyncDispose]()
+})
+
+test('a server that refuses is asked again later', async () => {
+  const { clock, server, stories } = setUp()
+  let refusals = 2
+  const history = createHistory({
+    client: {
+      ...server,
+      get: server.get,
+      list: server.list,
+      update: server.update,
+      remove: server.remove,
+      create: (...given) => {
+        if (refusals-- > 0) throw new Error('not now')
+        return server.create(...given)
+      },
+    },
+    clock,
+    log: silentLog,
+    owns: () => true,
+  })
+  const now = clock.now()
+  history.tell({ ...subject, phase: 'Succeeded', startedAt: now, finishedAt: now })
+  await clock.advance(20_000)
+  assert.deepEqual(stories(), [['bind', 'Succeeded', '', 1]])
+  await history[Symbol.asyncDispose]()
+})
