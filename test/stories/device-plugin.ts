@@ -71,7 +71,7 @@ export function createDevicePlugin(options: { readonly attachable?: boolean } = 
     source: 'fc',
     traits: { mountOptions: true, remountOnPodUpdate: false },
     volumeName: ({ source }) => source.value.wwids?.[0] ?? '',
-    node: (deps: undefined) => (void deps, node),
+    node: () => node,
   })
   const plugin: DevicePlugin = {
     answers,

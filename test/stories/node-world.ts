@@ -9,7 +9,7 @@ import { createRandom } from '../../src/clock/random.ts'
 import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
 import { createModelHost } from '../../src/host/model/model-host.ts'
 import { createAgent } from '../../src/node/agent.ts'
-import type { Agent } from '../../src/node/agent.ts'
+import type { Agent, AgentDeps } from '../../src/node/agent.ts'
 import type { ContainerRequest } from '../../src/node/runtime/port.ts'
 import { createModelMachine, createModelRuntime } from '../../src/node/runtime/model.ts'
 import type { ContainerScript } from '../../src/node/runtime/model.ts'
@@ -28,6 +28,8 @@ export interface NodeWorldOptions {
   script?(request: ContainerRequest): ContainerScript
   /** Plugins beside the built-in ones. */
   readonly plugins?: readonly Registered<NodePlugin>[]
+  readonly manifestDirectory?: string
+  readonly manifestUrl?: AgentDeps['manifestUrl']
 }
 
 export async function createNodeWorld(options: NodeWorldOptions = {}) {
@@ -75,6 +77,8 @@ export async function createNodeWorld(options: NodeWorldOptions = {}) {
       ]),
       description: { labels: {}, addresses: [], capacity: { memory: '1Gi' }, allocatable: { memory: '1Gi' }, info },
       hostAddress: '10.0.0.1',
+      ...(options.manifestDirectory ? { manifestDirectory: options.manifestDirectory } : {}),
+      ...(options.manifestUrl ? { manifestUrl: options.manifestUrl } : {}),
     })
     await agent.start(signal)
     return { agent, crash: () => void (power.on = false) }

@@ -238,3 +238,38 @@ test('an idle agent with mounted volumes makes no host calls and few API calls',
   assert.equal((await world.mounts()).length, 19)
   await agent.stop()
 })
+
+test('pods come from a directory and from a URL, too; they change and go with their manifests, without an API object', async () => {
+  const manifest = (name: string, command: string) =>
+    `kind: Pod\nmetadata: {name: ${name}}\nspec:\n  containers: [{name: c, image: i, command: [${command}], volumeMounts: [{name: m, mountPath: /m}]}]\n  volumes: [{name: m, emptyDir: {medium: Memory}}]\n`
+  let served = manifest('web', 'serve')
+  const world = await createNodeWorld({
+    manifestDirectory: '/manifests',
+    manifestUrl: { url: 'http://x/pods', get: () => Promise.resolve(served) },
+  })
+  const write = (name: string, text: string) =>
+    world.host.quiet.files.writeFile(`/manifests/${name}`, text, { mode: 0o644 }, world.signal)
+  await world.host.quiet.files.mkdirAll('/manifests', 0o755, world.signal)
+  await write('a.yaml', manifest('one', 'run'))
+  await write('broken.yaml', 'kind: Pod\nmetadata: [')
+  const { agent } = await world.start()
+  await world.clock.advance(2_000)
+  const running = () =>
+    [...world.machine.containers.entries()]
+      .filter(([, { exit }]) => !exit)
+      .map(([key]) => `${world.machine.requests.get(key)?.podName} ${world.machine.requests.get(key)?.argv[0]}`)
+      .sort()
+  assert.deepEqual(running(), ['one-n1 run', 'web-n1 serve'])
+  assert.equal((await world.mounts()).length, 2)
+  assert.deepEqual((await world.client.list('Pod', {})).items, [])
+
+  await write('a.yaml', manifest('one', 'other'))
+  served = ''
+  await world.clock.advance(60_000)
+  assert.deepEqual(running(), ['one-n1 other'])
+  assert.equal((await world.mounts()).length, 1)
+  await world.host.quiet.files.unlink('/manifests/a.yaml', world.signal)
+  await world.clock.advance(60_000)
+  assert.deepEqual([running(), await world.mounts(), await world.podDirectories()], [[], [], []])
+  await agent.stop()
+})
