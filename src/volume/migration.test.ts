@@ -1,0 +1,51 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import type { PersistentVolume } from '../api/types.ts'
+import { allowsMultiAttach } from './access.ts'
+import { isMigratedInline, migrated } from './migration.ts'
+import { specOfPersistentVolume, specOfPodVolume } from './spec.ts'
+
+function volume(source: object, labels: Record<string, string> = {}): PersistentVolume {
+  return {
+    metadata: { name: 'pv', labels },
+    spec: { volumeMode: 'Filesystem', accessModes: ['ReadWriteOnce'], ...source },
+  }
+}
+const csiOf = (source: object, labels?: Record<string, string>) => {
+  const spec = migrated(specOfPersistentVolume(volume(source, labels), false))
+  assert.equal(spec.source.kind, 'csi')
+  return spec.persistentVolume?.spec?.csi
+}
+
+test('MGR-12: each in-tree disk becomes a volume of its CSI driver', () => {
+  const gce = { gcePersistentDisk: { pdName: 'd', fsType: 'xfs', partition: 2 } }
+  const unspecified = { driver: 'pd.csi.storage.gke.io', fsType: 'xfs', volumeAttributes: { partition: '2' } }
+  assert.deepEqual(csiOf(gce), { ...unspecified, volumeHandle: 'projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d' })
+  const zone = { 'topology.kubernetes.io/zone': 'us-east1-b' }
+  assert.equal(csiOf(gce, zone)?.volumeHandle, 'projects/UNSPECIFIED/zones/us-east1-b/disks/d')
+  const zones = { 'topology.kubernetes.io/zone': 'us-east1-b__us-east1-c' }
+  assert.equal(csiOf(gce, zones)?.volumeHandle, 'projects/UNSPECIFIED/regions/us-east1/disks/d')
+  assert.equal(csiOf({ awsElasticBlockStore: { volumeID: 'aws://eu-1a/vol-1' } })?.volumeHandle, 'vol-1')
+  assert.equal(csiOf({ azureDisk: { diskName: 'd', diskURI: '/subscriptions/x/d' } })?.driver, 'disk.csi.azure.com')
+  assert.equal(csiOf({ cinder: { volumeID: 'c' } })?.driver, 'cinder.csi.openstack.org')
+  assert.equal(csiOf({ portworxVolume: { volumeID: 'p' } })?.driver, 'pxd.portworx.com')
+  assert.equal(csiOf({ vsphereVolume: { volumePath: '[ds] v.vmdk' } })?.volumeHandle, '[ds] v.vmdk')
+})
+
+test('the old source is gone from a translated volume, and everything else is as it was', () => {
+  const spec = migrated(specOfPersistentVolume(volume({ cinder: { volumeID: 'c' } }), true))
+  assert.equal(spec.persistentVolume?.spec?.cinder, undefined)
+  assert.deepEqual(
+    [spec.name, spec.from, spec.readOnly, isMigratedInline(spec)],
+    ['pv', 'persistentVolume', true, false],
+  )
+})
+
+test('MGR-12 ID-6: an inline disk gets a made-up volume for one node; other volumes are left alone', () => {
+  const inline = migrated(specOfPodVolume({ name: 'd', awsElasticBlockStore: { volumeID: 'vol-1', fsType: 'ext4' } }))
+  assert.equal(inline.name, 'ebs.csi.aws.com-vol-1')
+  assert.ok(isMigratedInline(inline))
+  assert.equal(allowsMultiAttach(inline), false)
+  const plain = specOfPodVolume({ name: 'e', emptyDir: {} })
+  assert.equal(migrated(plain), plain)
+})
