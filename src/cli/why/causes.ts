@@ -33,7 +33,10 @@ export function speak(cause: Cause, names: CauseNames): SpokenCause {
   const text: CauseText = causes[cause]
   const inNamespace = names.namespace !== undefined && names.namespace !== 'default'
   return {
-    sentence: fill(text.sentence, names, () => '').replaceAll(/ {2,}/g, ' ').replaceAll(/ ([,;:])/g, '$1').trim(),
+    sentence: fill(text.sentence, names, () => '')
+      .replaceAll(/ {2,}/g, ' ')
+      .replaceAll(/ ([,;:])/g, '$1')
+      .trim(),
     hints: text.hints.map(([command, purpose]) => ({
       command: withNamespace(
         fill(command, names, (name) => name.toUpperCase()),

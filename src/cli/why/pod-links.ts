@@ -128,7 +128,8 @@ function mountLink(facts: Facts, pod: Pod, volume: PersistentVolume, node: strin
   if (mounted && mounted.spec.actor === actor && isOf(mounted.spec.pod, uid)) return done(title, actor, mounted)
   if (runningOf(facts, target, mountOperations))
     return blocked(title, actor, 'mountRunning', names, { ...waitFacts(wait), transient: true })
-  return unresolved(facts, pod, title, actor, names) ?? later(title, actor)
+  const busy = wait && fromNode(title, actor, names, wait)
+  return unresolved(facts, pod, title, actor, names) ?? busy ?? later(title, actor)
 }
 
 /** A record of the whole volume concerns each of its pods. */
@@ -140,7 +141,7 @@ const withDetail = (names: CauseNames, detail: string | undefined) =>
 function fromNode(title: string, actor: string, names: CauseNames, wait: Waited): Link {
   const cause = nodeReasons[wait.reason as NodeReason] ?? 'retrying'
   const error = wait.message === undefined ? {} : { error: { message: wait.message } }
-  return blocked(title, actor, cause, names, { ...waitFacts(wait), ...error })
+  return blocked(title, actor, cause, names, { ...waitFacts(wait), ...error, transient: cause === 'busy' })
 }
 
 /** Volumes that need no claim: ConfigMaps, Secrets, scratch space, paths of the node, inline CSI. */

@@ -53,7 +53,8 @@ export const claimCauses = {
   },
   placedByHand: {
     title: 'The pod was put on its node past the placement',
-    sentence: 'class {class} delays binding until placement chooses a node, and pod {pod} has its node from spec.nodeName',
+    sentence:
+      'class {class} delays binding until placement chooses a node, and pod {pod} has its node from spec.nodeName',
     meaning:
       'A claim of a delayed class is bound for the node that placement chose. A pod that names its node itself is never placed, so nobody writes that choice on the claim.',
     ends: 'Nothing. Create the pod without spec.nodeName (a nodeSelector on kubernetes.io/hostname does the same).',

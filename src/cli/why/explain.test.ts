@@ -1,0 +1,370 @@
+// Does `why` name the right cause? One row per cause at least: the facts of a moment, and what they come to.
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import type { OperationRecord } from '../../api/types.ts'
+import { causes, pageName } from './causes.ts'
+import type { Cause } from './causes.ts'
+import { explain } from './explain.ts'
+import type { Facts } from './facts.ts'
+import {
+  attachment,
+  claim,
+  csiNode,
+  facts,
+  failed,
+  node,
+  pod,
+  record,
+  storageClass,
+  volume,
+  waits,
+} from '../../../test/support/why-facts.ts'
+
+type Row = readonly [cause: Cause, facts: Facts]
+
+const onClaim = { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'data' }
+const onVolume = { kind: 'PersistentVolume', name: 'pv' }
+const onPod = { kind: 'Pod', namespace: 'default', name: 'web', uid: 'uid-web' }
+const ofClaim = { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'data' } as const
+const ofPod = { kind: 'Pod', namespace: 'default', name: 'web' } as const
+const ofVolume = { kind: 'PersistentVolume', name: 'pv' } as const
+const ofAttachment = { kind: 'VolumeAttachment', name: 'va' } as const
+
+const pending = (reason: string, more: Partial<Facts> = {}) =>
+  facts(ofClaim, {
+    claims: [claim({ phase: 'Pending' })],
+    classes: [storageClass()],
+    csiNodes: [csiNode()],
+    operations: [waits('binding', onClaim, reason)],
+    ...more,
+  })
+const provisionFailed = (code: string) =>
+  pending('externalProvisioner', {
+    operations: [waits('binding', onClaim, 'externalProvisioner'), failed('csi d', 'provision', [onClaim], code)],
+  })
+const released = (more: Partial<Facts> = {}, policy: 'Delete' | 'Retain' = 'Delete') =>
+  facts(ofVolume, { volumes: [volume({ phase: 'Released', policy })], ...more })
+
+/** A pod on node a whose claim is bound; what follows is attach, mount, start. */
+const placed = (more: Partial<Facts> = {}) =>
+  facts(ofPod, {
+    pods: [pod({ node: 'a' })],
+    claims: [claim({ phase: 'Bound' })],
+    volumes: [volume({ phase: 'Bound' })],
+    nodes: [node()],
+    csiNodes: [csiNode()],
+    ...more,
+  })
+const attached = { attachments: [attachment({ attached: true })] }
+const attachWaits = (reason: string, message?: string) =>
+  placed({ operations: [waits('attachment', onVolume, reason, { node: 'a', ...(message ? { message } : {}) })] })
+const leaving = (reason: string) =>
+  facts(ofAttachment, {
+    volumes: [volume({ phase: 'Bound' })],
+    attachments: [attachment({ attached: true })],
+    operations: [waits('attachment', onVolume, reason, { node: 'a' })],
+  })
+const nodeWaits = (reason: string) =>
+  placed({ ...attached, operations: [waits('node a', onVolume, reason, { node: 'a', pod: 'uid-web' })] })
+const mountFailed = (code: string) =>
+  placed({
+    ...attached,
+    operations: [
+      failed('node a', 'volume_mount', [onVolume, onPod], code, { pod: 'uid-web' }),
+      waits('node a', onVolume, 'backingOff', { node: 'a', pod: 'uid-web' }),
+    ],
+  })
+const started = (status: object, more: Partial<Facts> = {}) =>
+  placed({ ...attached, pods: [pod({ node: 'a', status })], ...more })
+const going = (more: Partial<Facts>, status: object = {}) =>
+  placed({ pods: [pod({ node: 'a', deleting: true, status })], ...more })
+const unplaced = (more: Partial<Facts>) =>
+  facts(ofPod, {
+    pods: [pod()],
+    claims: [claim({ phase: 'Bound' })],
+    volumes: [volume({ phase: 'Bound' })],
+    nodes: [node()],
+    ...more,
+  })
+const growing = (more: Partial<Facts> = {}, condition?: string) =>
+  facts(ofClaim, {
+    claims: [claim({ phase: 'Bound', request: '2Gi', capacity: '1Gi', ...(condition ? { condition } : {}) })],
+    volumes: [volume({ phase: 'Bound' })],
+    classes: [storageClass({ expansion: true })],
+    ...more,
+  })
+
+const claimRows: readonly Row[] = [
+  ['noVolumeFits', pending('noVolumeFits', { claims: [claim({ phase: 'Pending', className: '' })] })],
+  ['classMissing', pending('classMissing')],
+  ['classMissing', facts(ofClaim, { claims: [claim({ phase: 'Pending' })] })],
+  ['noDefaultClass', pending('noVolumeFits', { claims: [claim({ phase: 'Pending', className: undefined })] })],
+  ['firstConsumer', pending('firstConsumer')],
+  ['podUnscheduled', pending('podUnscheduled')],
+  [
+    'placedByHand',
+    pending('podUnscheduled', { classes: [storageClass({ delayed: true })], pods: [pod({ node: 'a' })] }),
+  ],
+  ['askedProvisioner', pending('externalProvisioner')],
+  ['provisionerAbsent', pending('externalProvisioner', { csiNodes: [] })],
+  [
+    'provisioning',
+    pending('externalProvisioner', {
+      operations: [
+        waits('binding', onClaim, 'externalProvisioner'),
+        record('csi d', 'provision', [onClaim], { phase: 'Running' }),
+      ],
+    }),
+  ],
+  ['noProvisioner', pending('noProvisioner')],
+  ['provisioningFailed', pending('provisioningFailed')],
+  ['provisioningFailed', provisionFailed('SomethingNew')],
+  ['provisioningDisabled', pending('provisioningDisabled')],
+  ['namedVolumeMissing', pending('namedVolumeMissing')],
+  ['namedVolumeUnfit', pending('namedVolumeUnfit')],
+  ['namedVolumeTaken', pending('namedVolumeTaken')],
+  ['volumeLost', facts(ofClaim, { claims: [claim({ phase: 'Lost' })] })],
+  ['misbound', pending('misbound')],
+  ['volumeBusy', pending('volumeBusy')],
+  ['retrying', pending('retrying')],
+  ['classForbidsExpansion', growing({ classes: [storageClass()] })],
+  ['askedResizer', growing({ operations: [waits('expansion', onClaim, 'externalResizer')] })],
+  ['expansionFailed', growing({ operations: [failed('csi d', 'expand', [onClaim], 'SomethingNew')] })],
+  ['nodeMustExpand', growing({}, 'FileSystemResizePending')],
+  [
+    'claimProtected',
+    facts(ofClaim, { claims: [claim({ phase: 'Bound', deleting: true })], pods: [pod({ node: 'a' })] }),
+  ],
+  ['finalizersHold', facts(ofClaim, { claims: [claim({ phase: 'Bound', deleting: true })] })],
+]
+
+const driverRows: readonly Row[] = [
+  ['driverUnavailable', provisionFailed('UNAVAILABLE')],
+  ['driverTimeout', provisionFailed('DEADLINE_EXCEEDED')],
+  ['driverBusy', provisionFailed('ABORTED')],
+  ['outOfCapacity', provisionFailed('RESOURCE_EXHAUSTED')],
+  ['badParameters', provisionFailed('INVALID_ARGUMENT')],
+  ['outOfRange', provisionFailed('OUT_OF_RANGE')],
+  ['storageGone', mountFailed('NOT_FOUND')],
+  ['alreadyExists', provisionFailed('ALREADY_EXISTS')],
+  ['driverForbids', provisionFailed('PERMISSION_DENIED')],
+  ['preconditionFailed', mountFailed('FAILED_PRECONDITION')],
+  ['notSupported', mountFailed('UNIMPLEMENTED')],
+  ['driverError', mountFailed('INTERNAL')],
+  ['answerRefused', provisionFailed('AnswerRefused')],
+  ['sourceNotReady', provisionFailed('SnapshotNotReady')],
+  ['sourceUnusable', provisionFailed('SourceForeign')],
+  ['selectorUnsupported', provisionFailed('SelectorUnsupported')],
+  ['topologyMissing', provisionFailed('TopologyMissing')],
+  ['secretMissing', mountFailed('SecretUnread')],
+  ['driverNotOnNode', placed({ ...attached, csiNodes: [] })],
+  ['driverNotOnNode', mountFailed('DriverMissing')],
+]
+
+const volumeRows: readonly Row[] = [
+  ['reserved', facts(ofVolume, { volumes: [volume({ phase: 'Available' })] })],
+  ['volumeUnclaimed', facts(ofVolume, { volumes: [volume({ phase: 'Available', claimed: false })] })],
+  ['retained', released({}, 'Retain')],
+  ['askedDeleter', released()],
+  ['reclaiming', released({ operations: [waits('binding', onVolume, 'reclaiming')] })],
+  ['reclaimFailed', released({ operations: [waits('binding', onVolume, 'reclaimFailed')] })],
+  ['stillAttached', released({ operations: [failed('csi d', 'delete', [onVolume], 'StillAttached')] })],
+  ['usedByPods', released({ operations: [waits('binding', onVolume, 'usedByPods')] })],
+  ['volumeProtected', facts(ofVolume, { volumes: [volume({ phase: 'Bound', deleting: true })] })],
+  ['volumeFailed', facts(ofVolume, { volumes: [volume({ phase: 'Failed' })] })],
+  ['classProtected', released({ operations: [waits('binding', onVolume, 'protectedByReferences')] })],
+]
+
+const attachmentRows: readonly Row[] = [
+  ['inUse', leaving('inUse')],
+  ['inUseOnUnhealthyNode', leaving('inUseOnUnhealthyNode')],
+  ['forceDetachDisabled', leaving('forceDetachDisabled')],
+  ['attachedElsewhere', attachWaits('attachedElsewhere', 'b')],
+  ['maybeAttachedElsewhere', attachWaits('maybeAttachedElsewhere', 'b')],
+  ['anotherNodeFirst', attachWaits('anotherNodeFirst', 'b')],
+  ['attachRunning', placed({ operations: [record('attachment', 'volume_attach', [onVolume], { phase: 'Running' })] })],
+  ['attachFailed', placed({ attachments: [attachment({ error: 'no path to the disk' })] })],
+  ['attachFailed', placed({ operations: [failed('attachment', 'volume_attach', [onVolume], 'SomethingNew')] })],
+  ['attacherSilent', placed({ attachments: [attachment({})] })],
+  ['attachLimit', placed({ operations: [failed('attachment', 'volume_attach', [onVolume], 'RESOURCE_EXHAUSTED')] })],
+  ['nodeUnknownToDriver', placed({ operations: [failed('attachment', 'volume_attach', [onVolume], 'NodeUnknown')] })],
+  [
+    'detachFailed',
+    facts(ofAttachment, {
+      attachments: [attachment({ deleting: true })],
+      operations: [failed('csi d', 'attach', [{ kind: 'VolumeAttachment', name: 'va' }], 'SomethingNew')],
+    }),
+  ],
+  ['detaching', facts(ofAttachment, { attachments: [attachment({ deleting: true })] })],
+  ['notAttached', nodeWaits('notAttached')],
+  ['notReportedInUse', nodeWaits('notReportedInUse')],
+]
+
+const nodeRows: readonly Row[] = [
+  ['noNodes', unplaced({ nodes: [] })],
+  ['noNodeFits', unplaced({ operations: [waits('placement', onPod, 'noNodeFits', { message: '0/1 nodes' })] })],
+  ['volumesBeingBound', unplaced({ operations: [waits('placement', onPod, 'bindingVolumes')] })],
+  ['noScheduler', unplaced({})],
+  ['schedulingGated', unplaced({ pods: [pod({ gate: 'example.com/wait' })] })],
+  ['nodeGone', placed({ nodes: [] })],
+  ['nodeNotReady', placed({ nodes: [node({ ready: 'Unknown' })] })],
+  ['nodeNotReady', facts({ kind: 'Node', name: 'a' }, { nodes: [node({ ready: 'False' })] })],
+  ['claimMissing', placed({ claims: [] })],
+  ['claimDeleting', placed({ claims: [claim({ phase: 'Bound', deleting: true })] })],
+  ['foreignClaim', placed({ operations: [waits('ephemeral', onPod, 'foreignClaim')] })],
+  ['modeMismatch', placed({ ...attached, volumes: [volume({ phase: 'Bound', mode: 'Block' })] })],
+  ['configMissing', placed({ pods: [pod({ node: 'a', configMap: 'settings' })], missing: ['ConfigMap settings'] })],
+  ['volumesUnresolved', placed({ ...attached, operations: [waits('node a', onPod, 'volumesUnresolved')] })],
+  ['podListIncomplete', nodeWaits('podListIncomplete')],
+  ['devicePathUnread', nodeWaits('devicePathUnread')],
+  ['claimsUnresolved', nodeWaits('claimsUnresolved')],
+  [
+    'mountRunning',
+    placed({ ...attached, operations: [record('node a', 'volume_mount', [onVolume, onPod], { phase: 'Running' })] }),
+  ],
+  ['mountFailed', mountFailed('SomethingNew')],
+  ['unmountFailed', going({ operations: [failed('node a', 'volume_unmount', [onPod], 'SomethingNew')] })],
+  ['unmounting', going({})],
+  ['podStopping', going({}, { containerStatuses: [{ name: 'c', state: { running: {} } }] })],
+  [
+    'containerNotStarted',
+    started({ containerStatuses: [{ name: 'c', state: { waiting: { reason: 'CreateContainerError' } } }] }),
+  ],
+  ['crashLoop', started({ containerStatuses: [{ name: 'c', state: { waiting: { reason: 'CrashLoopBackOff' } } }] })],
+  ['podFailed', started({ phase: 'Failed' })],
+  ['noRuntime', started({ phase: 'Pending' }, { nodes: [node({ runtime: 'none://1' })] })],
+  ['nodeAffinityConflict', mountFailed('NodeAffinity')],
+  ['singlePodWriter', mountFailed('SinglePodWriter')],
+  ['mountOptionsRefused', mountFailed('MountOptions')],
+  ['deviceBusy', mountFailed('EBUSY')],
+  ['storageHangs', mountFailed('HUNG')],
+  ['mountIsStale', mountFailed('ESTALE')],
+  ['ioError', mountFailed('EIO')],
+  ['noSpaceOnNode', mountFailed('ENOSPC')],
+  ['permissionDenied', mountFailed('EPERM')],
+  ['readOnlyStorage', mountFailed('EROFS')],
+  ['programMissing', mountFailed('NOPROGRAM')],
+  ['wrongFilesystem', mountFailed('WrongFilesystem')],
+  ['ownershipFailed', mountFailed('OwnershipFailed')],
+  ['pluginMissing', mountFailed('NoPluginMatched')],
+  ['savedStateBroken', mountFailed('SavedDataBroken')],
+  ['busy', nodeWaits('busy')],
+]
+
+const rows = [...claimRows, ...driverRows, ...volumeRows, ...attachmentRows, ...nodeRows]
+
+for (const [cause, given] of rows) {
+  test(`${given.subject.kind}: ${causes[cause].title}`, () => {
+    const { blocked, steps } = explain(given)
+    assert.equal(blocked?.cause, cause, JSON.stringify({ steps, blocked }, null, 2))
+    assert.ok(blocked.sentence.length > 10 && !blocked.sentence.includes('{'), blocked.sentence)
+    assert.ok(blocked.hints.length > 0 && blocked.hints.every(({ command }) => !command.includes('{')))
+    assert.equal(steps[blocked.step.number - 1]?.name, blocked.step.name)
+  })
+}
+
+test('every cause is reached by some facts, and has a page', () => {
+  const reached = new Set<string>(rows.map(([cause]) => cause))
+  assert.deepEqual(
+    Object.keys(causes).filter((cause) => !reached.has(cause)),
+    [],
+  )
+  assert.ok(Object.keys(causes).length >= 40)
+  for (const cause of Object.keys(causes) as Cause[]) {
+    const page = join(import.meta.dirname, '../../../docs/symptoms', `${pageName(cause)}.md`)
+    assert.ok(existsSync(page), page)
+  }
+})
+
+test('a failure carries the words of the driver, the step, the tries and the time of the next one', () => {
+  const { blocked } = explain(mountFailed('UNAVAILABLE'))
+  assert.deepEqual(
+    { ...blocked, hints: [], sentence: '', page: '' },
+    {
+      cause: 'driverUnavailable',
+      sentence: '',
+      hints: [],
+      page: '',
+      actor: 'node a',
+      step: { number: 5, of: 6, name: 'claim data is mounted', inside: 'SetUp' },
+      since: '2026-01-01T00:00:10.000Z',
+      error: { code: 'UNAVAILABLE', message: 'own words', effect: 'none' },
+      attempts: 3,
+      nextTry: '2026-01-01T00:01:10.000Z',
+    },
+  )
+})
+
+test('objects speak before records: a bound claim is bound whatever an older record says', () => {
+  const { verdict } = explain(
+    facts(ofClaim, {
+      claims: [claim({ phase: 'Bound' })],
+      operations: [waits('binding', onClaim, 'noVolumeFits'), failed('csi d', 'provision', [onClaim], 'INTERNAL')],
+    }),
+  )
+  assert.equal(verdict, 'healthy')
+})
+
+test('a healthy pod tells its history, oldest first, with durations', () => {
+  const done = (operation: string, objects: OperationRecord['spec']['objects'], at: number) =>
+    record('x', operation, objects ?? [], {
+      phase: 'Succeeded',
+      startedAt: new Date(at).toISOString(),
+      finishedAt: new Date(at + 40).toISOString(),
+    })
+  const { verdict, history, blocked } = explain(
+    started(
+      { phase: 'Running', containerStatuses: [{ name: 'c', state: { running: {} } }] },
+      { operations: [done('volume_mount', [onVolume, onPod], 2_000), done('provision', [onClaim], 1_000)] },
+    ),
+  )
+  assert.equal(blocked, undefined)
+  assert.equal(verdict, 'healthy')
+  assert.deepEqual(
+    history.map(({ operation, tookMs }) => [operation, tookMs]),
+    [
+      ['provision', 40],
+      ['volume_mount', 40],
+    ],
+  )
+})
+
+test('what is done is named as what it does not wait for', () => {
+  const { notWaitingFor } = explain(mountFailed('EIO'))
+  assert.deepEqual(notWaitingFor, [
+    'pod web is made',
+    'claim data is bound to pv',
+    'it is placed on a',
+    'volume is attached to a',
+  ])
+})
+
+test('a claim whose pod cannot be placed waits for what the pod waits for', () => {
+  const { blocked } = explain(
+    pending('podUnscheduled', {
+      pods: [pod()],
+      nodes: [node()],
+      operations: [waits('binding', onClaim, 'podUnscheduled'), waits('placement', onPod, 'noNodeFits')],
+    }),
+  )
+  assert.equal(blocked?.cause, 'noNodeFits')
+})
+
+test('commands about things outside the usual namespace name it', () => {
+  const { blocked } = explain(
+    facts(
+      { ...ofClaim, namespace: 'shop' },
+      { claims: [claim({ phase: 'Lost', namespace: 'shop' })], classes: [storageClass()] },
+    ),
+  )
+  assert.deepEqual(
+    blocked?.hints.map(({ command }) => command),
+    ['hawser get -n shop pvc data -o yaml', 'hawser events -n shop --for pvc/data'],
+  )
+})
+
+test('an object that does not exist is said to be missing', () => {
+  assert.equal(explain(facts(ofPod, {})).verdict, 'missing')
+})
