@@ -4,6 +4,7 @@ import { annotation, isControlledBy, isDeleting, hasFinalizer } from '../../api/
 import { bytesOfQuantity } from '../../api/quantity.ts'
 import type { PersistentVolumeClaim, Pod, Volume } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
+import { migrated } from '../../volume/migration.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import { specOfPersistentVolume, specOfPodVolume } from '../../volume/spec.ts'
 
@@ -26,7 +27,7 @@ export async function resolveVolume(
 ): Promise<ResolvedVolume> {
   const claimName = claimNameOf(pod, volume)
   if (claimName === undefined) {
-    return { spec: specOfPodVolume(volume), readOnly: false, claimBytes: 0n, volumeBytes: 0n, group: '' }
+    return { spec: migrated(specOfPodVolume(volume)), readOnly: false, claimBytes: 0n, volumeBytes: 0n, group: '' }
   }
   const namespace = pod.metadata.namespace ?? ''
   const readOnly = volume.persistentVolumeClaim?.readOnly === true
@@ -55,7 +56,7 @@ export async function resolveVolume(
     throw new Error(`found PV object ${name} but its pv.Spec.ClaimRef.UID does not point to the claim ${uids}`)
   }
   return {
-    spec: specOfPersistentVolume(persistentVolume, readOnly),
+    spec: migrated(specOfPersistentVolume(persistentVolume, readOnly)),
     readOnly,
     claimBytes: bytesOf(claim.status?.capacity?.['storage']),
     volumeBytes: bytesOf(persistentVolume.spec?.capacity?.['storage']),
