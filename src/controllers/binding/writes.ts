@@ -28,7 +28,8 @@ export function volumeTaken(volume: PersistentVolume, claim: PersistentVolumeCla
 
 /** BND-1 write 2 and all other phase changes. BND-6 compares the phase; W-19: a new message is written too. */
 export function volumeInPhase(volume: PersistentVolume, phase: VolumePhase, message = ''): PersistentVolume {
-  if (volume.status?.phase === phase && (volume.status.message ?? '') === message) return volume
+  // A message of somebody else stays while the phase does.
+  if (volume.status?.phase === phase && (message === '' || volume.status.message === message)) return volume
   const { message: _old, ...status } = volume.status ?? {}
   return { ...volume, status: { ...status, phase, ...(message === '' ? {} : { message }) } }
 }
