@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { referencePages } from '../../tools/gen-reference.ts'
+import { referencePages } from './gen-reference.ts'
 
-const root = join(import.meta.dirname, '../..')
+const root = join(import.meta.dirname, '..')
 
 test('docs/reference and docs/symptoms are what the code says', () => {
   const pages = referencePages()
