@@ -133,14 +133,18 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
     }
     const annotations = { [wellKnown.controllerManagedAttach]: 'true' }
     const object: Node = { apiVersion: 'v1', kind: 'Node', metadata: { name: node, labels, annotations }, spec: {} }
+    let present: readonly NodeCondition[] = []
     try {
       await client.create('Node', object, {}, signal)
     } catch (error) {
       if (!isAlreadyExists(error)) throw error
       const patch = { type: 'merge' as const, body: { metadata: { labels, annotations } } }
-      await client.patch('Node', { name: node }, patch, {}, signal)
+      const known = await client.patch('Node', { name: node }, patch, {}, signal)
+      // Read from the answer, not from a cache that may be empty yet: a Ready that vanished for a moment would let the
+      // controller take volumes by force.
+      present = known.status?.conditions ?? []
     }
-    await patchStatus(fullStatus(deps), signal)
+    await patchStatus(fullStatus(deps, present), signal)
   }
   return {
     register,
@@ -177,9 +181,11 @@ export function isListedAttached(node: Node | undefined, volume: UniqueVolumeNam
   return node.status?.volumesAttached?.some(({ name }) => name === volume) ?? false
 }
 
-function fullStatus(deps: NodeStatusDeps): Partial<NonNullable<Node['status']>> {
+function fullStatus(
+  deps: NodeStatusDeps,
+  present: readonly NodeCondition[] = deps.ownNode.get(deps.node)?.status?.conditions ?? [],
+): Partial<NonNullable<Node['status']>> {
   const { description, clock, runtimeVersion } = deps
-  const present = deps.ownNode.get(deps.node)?.status?.conditions ?? []
   const now = timestamp(clock.now())
   // Not ready before we know what we use; what an earlier life said of its readiness stands until then.
   const known = nodeConditions.filter(({ type }) => type !== 'Ready' || deps.synced())
