@@ -1,28 +1,29 @@
 // How does Linux start, find and end long-lived processes? Detached children, /proc, and signals to groups.
-import { spawn } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
+import { fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { readdir, readFile, readlink } from 'node:fs/promises'
-import type { Readable } from 'node:stream'
 import type { Clock } from '../../clock/clock.ts'
 import { HostError } from '../host-error.ts'
+import type { LaunchNews, LaunchOrder } from './launch-server.ts'
 import type { Launched, LaunchRequest, Processes, ProcessIdentity } from '../processes.ts'
 
 const pollMs = 1_000
 const sweepMs = 10
-const messageLimit = 16_384
+const never = new AbortController().signal
 
 export function createLinuxProcesses({ clock }: { readonly clock: Clock }): Processes {
   const isAlive = async ({ pid, startTime }: ProcessIdentity) => {
     const found = await readStat(pid)
     return found !== undefined && found.startTime === startTime && found.state !== 'Z' && found.state !== 'X'
   }
+  const gone = async (identity: ProcessIdentity, signal: AbortSignal) => {
+    while (await isAlive(identity)) await clock.sleep(pollMs, signal)
+  }
   const killer = createNamespaceKiller(clock)
   return {
     isAlive,
-    launch: (request, signal) => launch(clock, request, signal),
-    async gone(identity, signal) {
-      while (await isAlive(identity)) await clock.sleep(pollMs, signal)
-    },
+    launch: createLauncher(clock, (identity) => gone(identity, never)),
+    gone,
     async signalGroup(identity, name) {
       // The leader may be gone while its group lives on; the group's number stays taken until the last member dies.
       const found = await readStat(identity.pid)
@@ -61,57 +62,73 @@ function createNamespaceKiller(clock: Clock) {
   }
 }
 
-async function launch(clock: Clock, request: LaunchRequest, signal: AbortSignal): Promise<Launched> {
-  const output = openSync(request.outputFile, 'a', 0o640)
-  try {
-    const [program, ...args] = request.argv
-    const child = spawn(program, args, {
-      detached: true,
-      env: { ...request.env },
-      cwd: '/',
-      stdio: ['ignore', output, output, 'pipe'],
-    })
-    const exited = new Promise<void>((resolve) => {
-      child.once('exit', () => resolve())
-      child.once('error', () => resolve())
-    })
-    await new Promise<void>((resolve, reject) => {
-      child.once('spawn', resolve)
-      child.once('error', (error) => reject(new HostError('NOPROGRAM', error.message, { cause: error })))
-    })
-    child.unref()
-    const pid = child.pid!
-    const stat = await readStat(pid)
-    const message = await spoken(clock, child.stdio[3] as Readable, request.timeoutMs, signal) // a pipe, as asked for
-    return { identity: { pid, startTime: stat?.startTime ?? '' }, message, exited }
-  } finally {
-    closeSync(output)
-  }
-}
+/** The process that forks for us, made when it is first needed and made again when it died. */
+function createLauncher(clock: Clock, gone: (identity: ProcessIdentity) => Promise<void>) {
+  let server: ChildProcess | undefined
+  let nextId = 1
+  const waiting = new Map<number, { resolve(news: LaunchNews): void; reject(error: Error): void }>()
+  const running = new Map<number, { identity: ProcessIdentity | undefined; resolve(): void }>()
 
-/** The first line, or everything up to the end. */
-async function spoken(clock: Clock, pipe: Readable, timeoutMs: number, signal: AbortSignal): Promise<string> {
-  using deadline = clock.deadline(timeoutMs, signal)
-  return await new Promise<string>((resolve, reject) => {
-    let text = ''
-    const end = (settle: () => void) => {
-      deadline.signal.removeEventListener('abort', onAbort)
-      pipe.removeAllListeners()
-      pipe.on('error', () => {})
-      pipe.destroy()
-      settle()
+  const hear = (news: LaunchNews) => {
+    if (news.kind === 'exited') {
+      running.get(news.id)?.resolve()
+      running.delete(news.id)
+      return
     }
-    const onAbort = () =>
-      end(() => reject(new HostError('TIMEOUT', 'the process said nothing in time', { certain: false })))
-    pipe.on('data', (chunk: Buffer) => {
-      text += chunk.toString('utf8')
-      if (text.startsWith('started\n') || text.length > messageLimit) end(() => resolve(text.slice(0, messageLimit)))
+    waiting.get(news.id)?.resolve(news)
+    waiting.delete(news.id)
+  }
+  const lost = () => {
+    server = undefined
+    const error = new HostError('WORKER', 'the process that starts others has ended', { certain: false })
+    for (const { reject } of waiting.values()) reject(error)
+    waiting.clear()
+    // Its children live on and are nobody's: from here on they are looked at from time to time.
+    for (const { identity, resolve } of running.values()) if (identity) void gone(identity).then(resolve)
+    running.clear()
+  }
+  const open = (): ChildProcess => {
+    if (server) return server
+    const file = import.meta.url.endsWith('.ts') ? './launch-server.ts' : './launch-server.js'
+    const env = { PATH: process.env['PATH'] ?? '', NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '' }
+    const opened = fork(new URL(file, import.meta.url), {
+      execArgv: [],
+      env,
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     })
-    pipe.on('end', () => end(() => resolve(text)))
-    pipe.on('error', () => end(() => resolve(text)))
-    if (deadline.signal.aborted) onAbort()
-    else deadline.signal.addEventListener('abort', onAbort, { once: true })
-  })
+    opened.on('message', (news) => hear(news as LaunchNews)) // only our own file speaks here
+    opened.once('exit', lost)
+    opened.on('error', lost)
+    opened.unref()
+    opened.channel?.unref()
+    server = opened
+    return opened
+  }
+  return async (request: LaunchRequest, signal: AbortSignal): Promise<Launched> => {
+    using deadline = clock.deadline(request.timeoutMs, signal)
+    const id = nextId++
+    const ended = Promise.withResolvers<void>()
+    const entry = { identity: undefined as ProcessIdentity | undefined, resolve: ended.resolve }
+    running.set(id, entry)
+    const answer = Promise.withResolvers<LaunchNews>()
+    waiting.set(id, answer)
+    const late = () => answer.reject(new HostError('TIMEOUT', 'the process said nothing in time', { certain: false }))
+    deadline.signal.addEventListener('abort', late, { once: true })
+    const opened = open()
+    opened.channel?.ref()
+    try {
+      opened.send({ id, request } satisfies LaunchOrder)
+      const news = await answer.promise
+      if (news.kind !== 'launched')
+        throw new HostError('NOPROGRAM', news.kind === 'failed' ? news.message : 'it has ended')
+      const stat = await readStat(news.pid)
+      entry.identity = { pid: news.pid, startTime: stat?.startTime ?? '' }
+      return { identity: entry.identity, message: news.message, exited: ended.promise }
+    } finally {
+      waiting.delete(id)
+      if (waiting.size === 0) opened.channel?.unref()
+    }
+  }
 }
 
 async function readStat(pid: number): Promise<{ readonly state: string; readonly startTime: string } | undefined> {

@@ -1,0 +1,63 @@
+// Who forks? This small process of its own: forking the agent itself, with its hundreds of megabytes, would stop it for
+// many milliseconds each time. It starts what it is told, says what descriptor 3 said, and when a child has gone.
+// When the agent dies it ends too; what it started lives on.
+import { spawn } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
+import type { Readable } from 'node:stream'
+import type { LaunchRequest } from '../processes.ts'
+
+export interface LaunchOrder {
+  readonly id: number
+  readonly request: LaunchRequest
+}
+
+export type LaunchNews =
+  | { readonly id: number; readonly kind: 'launched'; readonly pid: number; readonly message: string }
+  | { readonly id: number; readonly kind: 'failed'; readonly message: string }
+  | { readonly id: number; readonly kind: 'exited' }
+
+const messageLimit = 16_384
+
+function tell(news: LaunchNews): void {
+  if (process.connected) process.send?.(news)
+}
+
+function launch({ id, request }: LaunchOrder): void {
+  const [program, ...args] = request.argv
+  const output = openSync(request.outputFile, 'a', 0o640)
+  try {
+    const child = spawn(program, args, {
+      detached: true,
+      env: { ...request.env },
+      cwd: '/',
+      stdio: ['ignore', output, output, 'pipe'],
+    })
+    child.once('error', (error) => tell({ id, kind: 'failed', message: error.message }))
+    child.once('exit', () => tell({ id, kind: 'exited' }))
+    const pipe = child.stdio[3] as Readable // a pipe, as asked for
+    let text = ''
+    const end = () => {
+      pipe.removeAllListeners()
+      pipe.on('error', () => {})
+      pipe.destroy()
+      if (child.pid !== undefined) tell({ id, kind: 'launched', pid: child.pid, message: text.slice(0, messageLimit) })
+    }
+    pipe.on('data', (chunk: Buffer) => {
+      text += chunk.toString('utf8')
+      if (text.startsWith('started\n') || text.length > messageLimit) end()
+    })
+    pipe.on('end', end)
+    pipe.on('error', end)
+  } finally {
+    closeSync(output)
+  }
+}
+
+process.on('message', (order: LaunchOrder) => {
+  try {
+    launch(order)
+  } catch (error) {
+    tell({ id: order.id, kind: 'failed', message: error instanceof Error ? error.message : String(error) })
+  }
+})
+process.on('disconnect', () => process.exit(0))
