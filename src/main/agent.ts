@@ -6,12 +6,11 @@ import { createHistory } from '../client/history.ts'
 import { createInformers } from '../client/informer.ts'
 import { createRandom } from '../clock/random.ts'
 import { createSystemClock } from '../clock/system-clock.ts'
-import { createCsiJobs } from '../csi/sidecars/jobs.ts'
 import { createLinuxHost } from '../host/linux/linux-host.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import type { HawserConfig } from './config.ts'
-import { registerDrivers } from './csi.ts'
+import { startCsiJobs } from './csi.ts'
 import { startNode } from './node.ts'
 import { packageVersion } from './version.ts'
 
@@ -33,16 +32,13 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
   const client = stack.use(createHttpClient({ ...config.server, userAgent: 'hawser-agent' }))
   const host = stack.use(createLinuxHost())
   const { node } = config
-  const started = stack.use(
-    await startNode({ config, node, client, clock, random, log, metrics, host, version: packageVersion }),
-  )
-  stack.use(registerDrivers({ clock, log }, started, config.csiDrivers))
+  const { csiDrivers } = config
+  const deps = { config, node, client, clock, random, log, metrics, host, version: packageVersion, csiDrivers }
+  const { drivers } = stack.use(await startNode(deps))
   if (config.csiJobs) {
     const informers = stack.use(createInformers({ client, clock, random, log }))
     const history = stack.use(createHistory({ client, clock, log, owns: (actor) => actor.startsWith('csi') }))
-    const leaveTo = Object.fromEntries(config.leaveToSidecars.map((name) => [name, 'all' as const]))
-    const jobs = { client, informers, clock, log: log.child({ part: 'csi' }), drivers: started.drivers, history }
-    stack.use(createCsiJobs(jobs, { leaveTo, identity: 'hawser' }))
+    stack.use(startCsiJobs({ client, informers, clock, log, history, drivers }, config.leaveToSidecars))
   }
   return stack.move()
 }

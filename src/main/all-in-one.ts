@@ -6,12 +6,12 @@ import type { Client } from '../client/client.ts'
 import { createHistory } from '../client/history.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
-import type { HawserConfig, NodeConfig } from './config.ts'
+import type { HawserConfig } from './config.ts'
 import { startControlPlane } from './control-plane.ts'
 import { startControllers } from './controllers.ts'
 import { createLinuxHost } from '../host/linux/linux-host.ts'
 import { openDataDirectory } from './data-directory.ts'
-import type { StartedNode } from './node.ts'
+import { ensureDefaultObjects } from './default-objects.ts'
 import { packageVersion } from './version.ts'
 
 export interface Hawser extends AsyncDisposable {
@@ -45,15 +45,21 @@ export async function startHawser(config: HawserConfig, { log }: HawserDeps): Pr
   )
   if (config.nodes.length > 0) {
     // Loaded only where there is a node: gRPC, drivers and plugins are a third of the program's memory.
-    const [{ startNode }, { startCsi }] = await Promise.all([import('./node.ts'), import('./csi.ts')])
-    const nodes: { config: NodeConfig; node: StartedNode }[] = []
-    for (const node of config.nodes) {
+    const [{ startNode }, csi] = await Promise.all([import('./node.ts'), import('./csi.ts')])
+    await ensureDefaultObjects(client, { attachRequired: csi.sharesImages(config) })
+    for (const [index, node] of config.nodes.entries()) {
       const own = plane.clientFor(`system:node:${node.name}`)
+      const builtIn = stack.use(await csi.startBuiltInDriver({ clock, log }, config, node))
+      const csiDrivers = [builtIn, ...(index === 0 ? config.csiDrivers : [])]
       const version = packageVersion
-      const started = await startNode({ config, node, client: own, clock, random, log, metrics, host, version })
-      nodes.push({ config: node, node: stack.use(started) })
+      const deps = { config, node, client: own, clock, random, log, metrics, host, version, csiDrivers }
+      const started = stack.use(await startNode(deps))
+      // One instance of each driver does the jobs of the whole cluster.
+      if (index > 0) continue
+      const { informers } = controllers
+      const { drivers } = started
+      stack.use(csi.startCsiJobs({ client, informers, clock, log, history, drivers }, config.leaveToSidecars))
     }
-    stack.use(await startCsi({ config, client, informers: controllers.informers, clock, log, history, nodes }))
   }
   const kept = stack.move()
   return {

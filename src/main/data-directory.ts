@@ -1,7 +1,7 @@
 // What lies in the data directory, and may we use it? Version and lock are checked before anything is touched.
 import { randomBytes } from 'node:crypto'
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { UsageError } from './config.ts'
 
 /** Raised when the layout changes in a way that an older program cannot read. */
@@ -58,7 +58,7 @@ export function readIfThere(path: string): string | undefined {
 
 function makeDirectory(path: string): void {
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 })
+    makeAll(path)
     if (!statSync(path).isDirectory()) throw new UsageError(`the data directory ${path} is not a directory`)
     // Node roots inside must be reachable by pods that run as other users; secrets in it are 0600 each.
     chmodSync(path, 0o711)
@@ -68,6 +68,13 @@ function makeDirectory(path: string): void {
     if (code === 'EEXIST' || code === 'ENOTDIR') throw new UsageError(`the data directory ${path} is not a directory`)
     throw new UsageError(`the data directory ${path} cannot be used: ${code}`, 'choose another one with --data-dir DIR')
   }
+}
+
+/** Step by step: Node's own recursive mkdir never ends where the kernel says ENOENT although the parent exists (/proc). */
+function makeAll(path: string): void {
+  if (existsSync(path)) return
+  makeAll(dirname(path))
+  mkdirSync(path, { mode: 0o700 })
 }
 
 function checkVersion(path: string): void {

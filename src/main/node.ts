@@ -20,9 +20,11 @@ import { createProcessRuntime } from '../node/runtime/processes.ts'
 import { csiNodePlugin, nodePlugins, probeFlexDrivers } from '../plugins/index.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { registrationDirectory } from '../volume/paths.ts'
 import { createRegistry } from '../volume/registry.ts'
 import type { HawserConfig, NodeConfig } from './config.ts'
 import { describeMachine, hostAddress } from './machine.ts'
+import { registerDrivers } from './driver-registration.ts'
 import { createOwnBinds } from './own-binds.ts'
 
 export interface NodeDeps {
@@ -35,14 +37,14 @@ export interface NodeDeps {
   readonly metrics: Metrics
   readonly host: LinuxHost
   readonly version: string
+  /** Drivers that no registrar announces: the built-in one, and those named by the user. */
+  readonly csiDrivers: HawserConfig['csiDrivers']
 }
 
 export interface StartedNode extends AsyncDisposable {
   readonly agent: Agent
   readonly drivers: Drivers
   readonly logDirectory: string
-  /** Registers a driver that no registrar announces. */
-  registerDriver(name: string, socket: string): Promise<void>
 }
 
 export async function startNode(deps: NodeDeps): Promise<StartedNode> {
@@ -97,25 +99,29 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
       ...(config.manifestUrl === undefined ? {} : { manifestUrl: { url: config.manifestUrl, get: fetchText } }),
     }),
   )
-  await agent.start(stopping.signal)
-  const registrarDeps = {
-    client,
-    informers,
-    host,
-    clock,
-    log,
-    connect: openChannel,
-    drivers,
-    nodeName: node.name,
-    root: node.root,
+  const register = async () => {
+    await host.files.mkdirAll(registrationDirectory(node.root), 0o750, stopping.signal)
+    const parts = { client, informers, host, clock, log, connect: openChannel, drivers }
+    const registrar = stack.use(
+      await createRegistrar({ ...parts, nodeName: node.name, root: node.root }, stopping.signal),
+    )
+    const registration = stack.use(registerDrivers({ clock, log, registrar }, deps.csiDrivers, stopping.signal))
+    await Promise.race([registration.tried, clock.sleep(longestRegistrationMs, stopping.signal)])
   }
-  const registrar = stack.use(await createRegistrar(registrarDeps, stopping.signal))
+  // After a restart drivers come first, so that no pod's volume is tried without its driver; on the very first start the
+  // Node must be there before a driver can be told of it.
+  const isKnown = await client.get('Node', { name: node.name }).then(
+    () => true,
+    () => false,
+  )
+  if (isKnown) await register()
+  await agent.start(stopping.signal)
+  if (!isKnown) await register()
   const kept = stack.move()
   return {
     agent,
     drivers,
     logDirectory,
-    registerDriver: (name, socket) => registrar.register({ name, endpoint: socket }, stopping.signal),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
 }
@@ -133,6 +139,8 @@ function createRuntime({ config, node, clock, host }: NodeDeps, logDirectory: st
     hidden: [config.dataDirectory],
   })
 }
+
+const longestRegistrationMs = 3_000
 
 const containersDirectory = (config: NodeDeps['config'], node: NodeConfig) =>
   join(config.dataDirectory, 'containers', node.name)
