@@ -127,6 +127,6 @@ function remarksOn({ plugin, controller, node }: Facts): string[] {
 }
 
 function describe(error: unknown): string {
-  if (error instanceof CsiError) return `${error.status}: ${error.message}`
+  if (error instanceof CsiError) return `${error.status}: ${error.details}`
   return error instanceof Error ? error.message : String(error)
 }

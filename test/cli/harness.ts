@@ -37,7 +37,12 @@ export async function hawser(args: readonly string[], env: Record<string, string
 
 /** Runs it as a user would. */
 export function spawnHawser(args: readonly string[], env: Record<string, string> = {}): Answer {
-  const result = spawnSync(binary, args, { env: { ...process.env, ...env }, timeout: 120_000, encoding: 'utf8' })
+  const result = spawnSync(binary, args, {
+    env: { ...process.env, ...env },
+    timeout: 60_000,
+    killSignal: 'SIGKILL',
+    encoding: 'utf8',
+  })
   return { code: result.status ?? -1, out: result.stdout, err: result.stderr }
 }
 

@@ -18,7 +18,7 @@ export function openSocket(text: string): Channel {
 
 /** CODE: message, as drivers and their logs say it. */
 export function errorText(error: unknown): string {
-  if (error instanceof CsiError) return `${error.status}: ${error.message}`
+  if (error instanceof CsiError) return `${error.status}: ${error.details}`
   return error instanceof Error ? error.message : String(error)
 }
 
