@@ -31,6 +31,7 @@ import type { NodeDescription } from './status.ts'
 import type { ActualVolume } from './volumes/actual.ts'
 import { createActualWorld } from './volumes/actual.ts'
 import { createDesiredWorld } from './volumes/desired.ts'
+import { createDeviceRecords } from './volumes/device-records.ts'
 import type { DesiredVolume } from './volumes/desired.ts'
 import { createVolumeManager } from './volumes/manager.ts'
 import type { VolumeManager } from './volumes/manager.ts'
@@ -95,8 +96,20 @@ export function createAgent(deps: AgentDeps): Agent {
   const ownNode = informers.of('Node', { fieldSelector: `metadata.name=${node}` })
   const { promise: ready, resolve: becomeReady } = Promise.withResolvers<void>()
   let podListComplete = false
+  const devices = createDeviceRecords({ host, root, log })
 
-  const operations = { host, registry, client, clock, recorder, metrics, root, node, ownNode: () => ownNode.get(node) }
+  const operations = {
+    host,
+    registry,
+    client,
+    clock,
+    recorder,
+    metrics,
+    root,
+    node,
+    devices,
+    ownNode: () => ownNode.get(node),
+  }
   const populator = createPopulator({
     client,
     clock,
@@ -210,7 +223,7 @@ export function createAgent(deps: AgentDeps): Agent {
       await makeDirectories(host, root, signal)
       const records = await runtime.restore(signal)
       pods.adopt(records)
-      const restored = await restoreVolumes({ host, registry, actual, root, log, metrics }, signal)
+      const restored = await restoreVolumes({ host, registry, actual, root, log, metrics, devices }, signal)
       orphans.add(restored.orphans)
       // Beside the sources: pods of manifests must come up while the API server is away.
       const registered = retrying(

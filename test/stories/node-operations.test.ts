@@ -332,3 +332,49 @@ test('T-47, T-58: one claim under two names is one mount; an unbound claim is wa
   )
   await agent.stop()
 })
+
+test('W-9: a device whose pod was undone before a crash is found again and unmounted', async () => {
+  const world = await createDiskWorld({ attachable: false })
+  const first = await world.start()
+  await world.create(pod('p', world.volumes))
+  await world.clock.advance(1_000)
+  world.plugin.answers.set('unmountDevice', ['none', 'none', 'none'])
+  await world.client.remove('Pod', { namespace: 'default', name: 'p' }, removeNow)
+  await world.clock.advance(300)
+  assert.deepEqual([world.plugin.mounts.size, world.plugin.devices.size], [0, 1])
+  first.crash()
+  world.plugin.answers.clear()
+
+  const second = await world.start()
+  await world.clock.advance(5_000)
+  assert.deepEqual([world.plugin.devices.size, second.agent.actual.size], [0, 0])
+  assert.deepEqual(await world.host.quiet.files.readDir(`${root}/hawser-devices`, world.signal), [])
+  await second.agent.stop()
+})
+
+test('NSP-8, W-9: until such a device is undone, a restarted node goes on reporting its volume in use', async () => {
+  const world = await createDiskWorld()
+  const first = await world.start()
+  await world.clock.advance(100)
+  await world.create(pod('p', world.volumes))
+  await world.clock.advance(100)
+  await world.attach()
+  await world.clock.advance(1_000)
+  const stuck = () =>
+    world.plugin.answers.set(
+      'unmountDevice',
+      Array.from({ length: 20 }, () => 'none' as const),
+    )
+  stuck()
+  await world.client.remove('Pod', { namespace: 'default', name: 'p' }, removeNow)
+  await world.clock.advance(300)
+  first.crash()
+  const second = await world.start()
+  await world.clock.advance(10_000)
+  const inUse = async () => (await world.client.get('Node', { name: nodeName })).status?.volumesInUse ?? []
+  assert.deepEqual(await inUse(), [disk])
+  world.plugin.answers.clear()
+  await world.clock.advance(300_000)
+  assert.deepEqual([await inUse(), world.plugin.devices.size], [[], 0])
+  await second.agent.stop()
+})

@@ -43,6 +43,8 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
       devicePath: path,
     })
     if (mapper.setUpDevice && work.actual()?.device.presence !== 'present') {
+      const record = { volume, plugin: name, spec, path: globalMapPath }
+      await step('RecordDevice', () => deps.devices.save(record, signal))
       await step('SetUpDevice', () => mapper.setUpDevice!(request, signal), {
         failed: () => ({ kind: 'deviceMountFailed', volume }),
         uncertain: () => ({ kind: 'deviceUncertain', volume, path: globalMapPath, devicePath }),

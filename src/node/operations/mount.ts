@@ -52,6 +52,8 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     if (device && deviceMountPath !== undefined && work.actual()?.device.presence !== 'present') {
       const { fsGroup } = ownership
       const request = { spec, pod, devicePath, path: deviceMountPath, ...(fsGroup === undefined ? {} : { fsGroup }) }
+      const record = { volume, plugin: name, spec, path: deviceMountPath }
+      await step('RecordDevice', () => deps.devices.save(record, signal))
       await step('MountDevice', () => tellMismatch(deps, spec, () => device.mount(request, signal)), {
         done: () => ({ kind: 'deviceMounted', volume, path: deviceMountPath, devicePath }),
         failed: () => ({ kind: 'deviceMountFailed', volume }),

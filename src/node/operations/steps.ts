@@ -19,6 +19,7 @@ import type { Registry } from '../../volume/registry.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { ActualMount, ActualVolume } from '../volumes/actual.ts'
 import type { DesiredMount, DesiredVolume } from '../volumes/desired.ts'
+import type { DeviceRecords } from '../volumes/device-records.ts'
 
 /** What operations on a node are given. */
 export interface OperationDeps {
@@ -30,6 +31,7 @@ export interface OperationDeps {
   readonly metrics: Metrics
   readonly root: string
   readonly node: NodeName
+  readonly devices: DeviceRecords
   /** Our own Node as last heard; undefined before the first time. */
   ownNode(): Node | undefined
 }

@@ -14,7 +14,7 @@ export const unmapDevice: Operation<DeviceWork, OperationDeps, ActualEvent> = {
   key: ({ volume }) => [volume],
   subject: ({ volume, planned }) => subjects.attached(planned.spec.name, volume, ''),
   plugin: ({ planned }) => pluginLabel(planned.plugin, planned.spec),
-  async run({ volume, planned }, { registry, host }, step, signal) {
+  async run({ volume, planned }, { registry, host, devices }, step, signal) {
     const { spec, devicePath } = planned
     const mapper = await step('FindMapperPluginByName', () => {
       const found = registry.byName(planned.plugin).plugin.block?.(spec)
@@ -35,6 +35,9 @@ export const unmapDevice: Operation<DeviceWork, OperationDeps, ActualEvent> = {
     await step('TearDownDevice', async () => mapper.tearDownDevice?.({ spec, globalMapPath, devicePath }, signal))
     await step('RemoveMapPath', () => host.files.removeTree(globalMapPath, signal))
     await step('DeviceOpened', () => checkDeviceFree(host, devicePath, signal), {
+      prefix: 'UnmapDevice failed',
+    })
+    await step('ForgetDevice', () => devices.drop(volume, signal), {
       done: () => ({ kind: 'deviceUnmounted', volume }),
       prefix: 'UnmapDevice failed',
     })

@@ -11,7 +11,7 @@ export const unmountDevice: Operation<DeviceWork, OperationDeps, ActualEvent> = 
   key: ({ volume }) => [volume],
   subject: ({ volume, planned }) => subjects.attached(planned.spec.name, volume, ''),
   plugin: ({ planned }) => pluginLabel(planned.plugin, planned.spec),
-  async run({ volume, planned }, { registry, host }, step, signal) {
+  async run({ volume, planned }, { registry, host, devices }, step, signal) {
     const { spec, devicePath } = planned
     const device = await step('FindDeviceMountablePluginByName', () => {
       const found = registry.byName(planned.plugin).plugin.device?.(spec)
@@ -33,8 +33,11 @@ export const unmountDevice: Operation<DeviceWork, OperationDeps, ActualEvent> = 
       prefix: 'UnmountDevice failed',
     })
     await step('DeviceOpened', () => checkDeviceFree(host, devicePath, signal), {
-      done: () => ({ kind: 'deviceUnmounted', volume }),
       uncertain: doubt,
+      prefix: 'UnmountDevice failed',
+    })
+    await step('ForgetDevice', () => devices.drop(volume, signal), {
+      done: () => ({ kind: 'deviceUnmounted', volume }),
       prefix: 'UnmountDevice failed',
     })
   },

@@ -12,6 +12,7 @@ import type { NodePlugin } from '../../volume/plugin.ts'
 import type { Registry } from '../../volume/registry.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { ActualWorld } from './actual.ts'
+import type { DeviceRecords } from './device-records.ts'
 import { uniqueName } from './populate.ts'
 
 /** Something of a pod's volume that no plugin could explain. */
@@ -38,6 +39,7 @@ export interface RestoreDeps {
   readonly root: string
   readonly log: Log
   readonly metrics: Metrics
+  readonly devices: DeviceRecords
 }
 
 interface Entry {
@@ -71,6 +73,11 @@ export async function restoreVolumes(deps: RestoreDeps, signal: AbortSignal): Pr
         log.warn('volume on disk cannot be explained', { pod, path: entry.path, error: text })
       }
     }
+  }
+  for (const { volume, plugin, spec, path } of await deps.devices.list(signal)) {
+    // A volume whose pods' directories were found knows of its device already; this adds what only the record knows.
+    deps.actual.apply({ kind: 'foundOnDisk', volume, plugin, spec, pod: undefined, devicePath: path })
+    volumes++
   }
   return { pods, volumes, orphans }
 }
