@@ -1,0 +1,138 @@
+// Does the doctor judge rightly? Facts in, findings out.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { MountInfo } from '../../host/host.ts'
+import type { DirectoryFacts } from './leftovers.ts'
+import { judgeDirectory, podOf } from './leftovers.ts'
+import type { MachineFacts } from './machine.ts'
+import { judgeMachine } from './machine.ts'
+
+const healthy: MachineFacts = {
+  platform: 'linux',
+  kernel: '6.1.0-12-amd64',
+  uid: 0,
+  capabilities: (1n << 41n) - 1n,
+  tools: new Set(
+    'mount mkfs.ext4 e2fsck resize2fs dumpe2fs blkid fsck fsfreeze mkfs.xfs xfs_growfs mkfs.btrfs btrfs mount.nfs iscsiadm'.split(
+      ' ',
+    ),
+  ),
+  loopControl: true,
+  fuse: true,
+}
+
+const levels = (facts: Partial<MachineFacts>) =>
+  judgeMachine({ ...healthy, ...facts })
+    .filter(({ level }) => level !== 'ok')
+    .map(({ level, about, fix }) => [level, about, fix])
+
+const without = (tool: string) => new Set([...healthy.tools].filter((name) => name !== tool))
+
+const machines: readonly (readonly [string, Partial<MachineFacts>, readonly unknown[]])[] = [
+  ['a fit machine has nothing to mend', {}, []],
+  ['an old kernel is a problem', { kernel: '5.4.0-1' }, [['problem', 'kernel', 'use a newer kernel']]],
+  ['5.10 is newer than 5.8', { kernel: '5.10.0' }, []],
+  [
+    'a user without rights is told to use sudo',
+    { uid: 1000, capabilities: 0n },
+    [['problem', 'rights', 'sudo hawser up']],
+  ],
+  [
+    'root without CAP_SYS_RESOURCE is a warning: ext4 then grows at the next mount',
+    { capabilities: healthy.capabilities & ~(1n << 24n) },
+    [['warn', 'rights', 'run with that capability (docker run --cap-add SYS_RESOURCE)']],
+  ],
+  [
+    'root without CAP_SYS_ADMIN cannot mount',
+    { capabilities: healthy.capabilities & ~(1n << 21n) },
+    [['problem', 'rights', 'run with that capability (docker run --cap-add SYS_ADMIN)']],
+  ],
+  ['mkfs.ext4 is needed always', { tools: without('mkfs.ext4') }, [['problem', 'tools', 'apt-get install e2fsprogs']]],
+  ['xfs is needed by some', { tools: without('mkfs.xfs') }, [['warn', 'tools', 'apt-get install xfsprogs']]],
+  ['loop devices are needed', { loopControl: false }, [['problem', 'loop devices', 'modprobe loop']]],
+  ['FUSE is a choice', { fuse: false }, [['warn', 'fuse', 'modprobe fuse']]],
+]
+
+for (const [name, facts, expected] of machines) test(name, () => assert.deepEqual(levels(facts), expected))
+
+test('another system than Linux ends the examination', () => {
+  assert.equal(judgeMachine({ ...healthy, platform: 'darwin' }).length, 1)
+})
+
+const mount = (mountPoint: string, source = '/dev/loop3'): MountInfo => ({
+  id: 1n,
+  parentId: 0n,
+  mountPoint,
+  root: '/',
+  device: '7:3',
+  type: 'ext4',
+  source,
+  options: [],
+  superOptions: [],
+  propagation: 'shared',
+})
+
+const directory: DirectoryFacts = {
+  path: '/d',
+  exists: true,
+  mode: 0o711,
+  freeBytes: 2 ** 40,
+  holder: '12',
+  mounts: [mount('/d/node', '/dev/sda1')],
+  under: mount('/', '/dev/sda1'),
+  loops: [],
+  roots: [{ root: '/d/node', pods: [] }],
+  sockets: [],
+  open: [],
+}
+
+const found = (facts: Partial<DirectoryFacts>, pods?: readonly string[]) =>
+  judgeDirectory({ ...directory, ...facts }, pods && new Set(pods))
+    .filter(({ level }) => level !== 'ok')
+    .map(({ level, about, fix }) => [level, about, fix])
+
+const podMount = '/d/node/pods/u1/volumes/kubernetes.io~csi/pv/mount'
+
+test('a directory in order has nothing to mend', () => assert.deepEqual(found({}, []), []))
+
+test('mounts of pods that exist are fine, others are unmounted deepest first', () => {
+  const mounts = [mount(podMount), mount('/d/node/pods/u1/volume-subpaths/v/c/0/deep/deeper/deepest')]
+  assert.deepEqual(found({ mounts }, ['u1']), [])
+  assert.deepEqual(found({ mounts }, []), [
+    ['problem', 'mounts', 'umount /d/node/pods/u1/volume-subpaths/v/c/0/deep/deeper/deepest'],
+    ['problem', 'mounts', `umount ${podMount}`],
+  ])
+})
+
+test('mounts that wait for the next start are told once', () => {
+  assert.deepEqual(found({ mounts: [mount(podMount)], holder: undefined }), [
+    ['warn', 'mounts', 'hawser up (takes them over again and cleans up after deleted pods)'],
+  ])
+})
+
+test('a pod directory without a pod is told, but never to be deleted by hand', () => {
+  const roots = [{ root: '/d/node', pods: ['u1', 'u2'] }]
+  assert.deepEqual(found({ roots }, ['u1']), [['warn', 'pod directories', 'findmnt -R /d/node/pods/u2']])
+  assert.deepEqual(found({ roots }), [])
+})
+
+test('a loop device of a deleted file, or without a mount and a driver, is let go', () => {
+  const loop = { device: '/dev/loop3', file: '/d/volumes/volumes/v/image' }
+  assert.deepEqual(found({ loops: [{ ...loop, deleted: true }] }, []), [
+    ['problem', 'loop devices', 'losetup -d /dev/loop3'],
+  ])
+  assert.deepEqual(found({ loops: [{ ...loop, deleted: false }] }, []), [])
+  assert.deepEqual(found({ loops: [{ ...loop, deleted: false }], holder: undefined }), [
+    ['warn', 'loop devices', 'losetup -d /dev/loop3'],
+  ])
+})
+
+test('secrets that others can read are a problem', () => {
+  assert.deepEqual(found({ open: ['/d/ca.key'] }, []), [['problem', 'secrets', 'chmod 600 /d/ca.key']])
+})
+
+test('the pod of a path', () => {
+  assert.equal(podOf(podMount), 'u1')
+  assert.equal(podOf('/d/node/pods/u2/volumeDevices/x'), 'u2')
+  assert.equal(podOf('/d/node/plugins/kubernetes.io/csi/x/globalmount'), undefined)
+})

@@ -1,0 +1,226 @@
+// When is it done, and is it safe? The pure judgements of the commands, as tables.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Node, PersistentVolumeClaim, Pod } from '../api/types.ts'
+import { dangersOf } from './commands/detach.ts'
+import { missingFor } from './commands/demo.ts'
+import { methodFrom } from './commands/driver/rpc.ts'
+import { exitOf, mountFrom, podOf, started } from './commands/run.ts'
+import { modeFrom, sizeFrom } from './commands/volume/options.ts'
+import { sized } from './commands/volume/resize.ts'
+import { planOf } from './commands/volume/rm.ts'
+import { readyToUse } from './commands/volume/snapshot.ts'
+import { contradictions } from './driver-report.ts'
+import { duration, table } from './output.ts'
+import { kindFrom } from './resources.ts'
+import type { VolumeFacts } from './volume-facts.ts'
+import { factsOf } from './volume-facts.ts'
+
+const pod = (status: Pod['status'], nodeName?: string): Pod => ({
+  metadata: { name: 'p', namespace: 'default' },
+  spec: { containers: [], ...(nodeName === undefined ? {} : { nodeName }) },
+  ...(status === undefined ? {} : { status }),
+})
+
+const withState = (state: object): Pod =>
+  pod(
+    {
+      containerStatuses: [{ name: 'c', ready: false, restartCount: 0, image: '', imageID: '', state }],
+    } as Pod['status'],
+    'n1',
+  )
+
+test('a run has started when its process runs, ended, or the pod is gone', () => {
+  assert.equal(started(undefined).done, true)
+  assert.deepEqual(started(pod({})), { done: false, waiting: 'pod p waits for a node' })
+  assert.deepEqual(started(pod({}, 'n1')), { done: false, waiting: 'pod p waits for its volumes on n1' })
+  assert.equal(started(withState({ running: {} })).done, true)
+  assert.equal(started(withState({ terminated: { exitCode: 0 } })).done, true)
+  assert.equal(started(withState({ waiting: { reason: 'CreateContainerError', message: 'no' } })).done, 'failed')
+})
+
+test('the exit code of a run is its container’s; a pod that failed without one is no success', () => {
+  assert.deepEqual(exitOf(withState({ terminated: { exitCode: 9 } })), { done: true, value: 9 })
+  assert.deepEqual(exitOf(undefined), { done: true, value: undefined })
+  assert.equal(exitOf(withState({ running: {} })).done, false)
+  assert.deepEqual(exitOf(pod({ phase: 'Failed', message: 'evicted' })), { done: 'failed', message: 'evicted' })
+})
+
+test('claims become volumes of the pod, in order', () => {
+  const made = podOf({ name: 'x', command: ['ls'], claim: [mountFrom('a:/a'), mountFrom('b:/b:ro')], node: 'n2' }, 'ns')
+  assert.deepEqual(made.spec.volumes, [
+    { name: 'claim-0', persistentVolumeClaim: { claimName: 'a' } },
+    { name: 'claim-1', persistentVolumeClaim: { claimName: 'b' } },
+  ])
+  assert.deepEqual(made.spec.containers[0]?.volumeMounts, [
+    { name: 'claim-0', mountPath: '/a' },
+    { name: 'claim-1', mountPath: '/b', readOnly: true },
+  ])
+  assert.deepEqual(made.spec.nodeSelector, { 'kubernetes.io/hostname': 'n2' })
+  for (const wrong of ['a', 'a:b', ':/a', 'a:/b:rx', 'a:/b:ro:x']) assert.throws(() => mountFrom(wrong), SyntaxError)
+})
+
+const claim = (status: object): PersistentVolumeClaim =>
+  ({ metadata: { name: 'c' }, spec: {}, status }) as PersistentVolumeClaim
+const condition = (type: string) => ({ phase: 'Bound', conditions: [{ type, status: 'True', message: 'm' }] })
+
+test('a volume has grown when its capacity says so, or when only a pod is missing', () => {
+  assert.deepEqual(sized(claim({ phase: 'Bound', capacity: { storage: '2Gi' } }), '2Gi', true), {
+    done: true,
+    value: { capacity: '2Gi', pending: false },
+  })
+  assert.deepEqual(sized(claim(condition('FileSystemResizePending')), '2Gi', false).done, true)
+  assert.deepEqual(sized(claim(condition('FileSystemResizePending')), '2Gi', true), {
+    done: false,
+    waiting: 'growing the filesystem',
+  })
+  assert.deepEqual(sized(claim(condition('ControllerResizeError')), '2Gi', true), {
+    done: false,
+    waiting: 'resizing fails, it is tried again: m',
+  })
+  assert.equal(sized(undefined, '2Gi', true).done, 'failed')
+})
+
+test('a snapshot is ready when the driver says so; its errors are told', () => {
+  const snapshot = (status: object) => ({ metadata: { name: 's' }, spec: { source: {} }, status })
+  assert.deepEqual(readyToUse(snapshot({ readyToUse: true, restoreSize: '1Gi' })), { done: true, value: '1Gi' })
+  assert.deepEqual(readyToUse(snapshot({ error: { message: 'full' } })), {
+    done: false,
+    waiting: 'the snapshot fails, it is tried again: full',
+  })
+  assert.equal(readyToUse(undefined).done, 'failed')
+})
+
+const node = (ready: boolean, volumesInUse: string[] = []): Node =>
+  ({
+    metadata: { name: 'n' },
+    status: { volumesInUse, conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }] },
+  }) as Node
+
+test('FD-1 FD-3: detaching is safe only when a healthy node uses nothing and no pod wants it', () => {
+  const name = 'kubernetes.io/csi/d^h'
+  const dangers = (facts: { node?: Node; pods?: Pod[] }) =>
+    dangersOf({ node: facts.node, pods: facts.pods ?? [], uniqueName: name }, 'n').length
+  assert.equal(dangers({ node: node(true) }), 0)
+  assert.equal(dangers({ node: node(true, ['kubernetes.io/csi/d^other']) }), 0)
+  assert.equal(dangers({ node: node(true, [name]) }), 1)
+  assert.equal(dangers({ node: node(false) }), 1)
+  assert.equal(dangers({}), 1)
+  assert.equal(dangers({ node: node(true), pods: [pod({})] }), 1)
+  assert.equal(dangersOf({ node: node(true, ['x']), pods: [], uniqueName: undefined }, 'n').length, 1)
+})
+
+test('what a claim’s volume, pods and attachments say comes together', () => {
+  const bound = {
+    metadata: { name: 'data', namespace: 'ns' },
+    spec: { volumeName: 'pv', accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
+    status: { phase: 'Bound', capacity: { storage: '1Gi' } },
+  } as PersistentVolumeClaim
+  const user = (name: string, phase: string) =>
+    ({
+      metadata: { name, namespace: 'ns' },
+      spec: { containers: [], volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'data' } }] },
+      status: { phase },
+    }) as Pod
+  const attachment = (nodeName: string, attached: boolean) => ({
+    metadata: { name: nodeName },
+    spec: { attacher: 'd', nodeName, source: { persistentVolumeName: 'pv' } },
+    status: { attached },
+  })
+  const facts = factsOf(bound, {
+    volumes: [
+      {
+        metadata: { name: 'pv' },
+        spec: { csi: { driver: 'd', volumeHandle: 'h' }, persistentVolumeReclaimPolicy: 'Delete' },
+      },
+    ],
+    pods: [user('runs', 'Running'), user('ended', 'Succeeded')],
+    attachments: [attachment('n1', true), attachment('n2', false)],
+    snapshots: [{ metadata: { name: 's', namespace: 'ns' }, spec: { source: { persistentVolumeClaimName: 'data' } } }],
+  })
+  assert.deepEqual([facts.usedBy, facts.attachedTo, facts.snapshots, facts.handle], [['runs'], ['n1'], ['s'], 'h'])
+})
+
+test('the plan of a deletion says what happens to the data', () => {
+  const facts = { name: 'c', volume: 'pv', capacity: '1Gi', usedBy: [], snapshots: [] } as unknown as VolumeFacts
+  assert.match(planOf({ ...facts, reclaimPolicy: 'Delete' }).join(), /all data on it will be deleted/)
+  assert.match(planOf({ ...facts, reclaimPolicy: 'Retain' }).join(), /stays, with its data/)
+  assert.match(planOf({ ...facts, usedBy: ['p'] }).join(), /nothing is deleted before these pods are gone/)
+})
+
+test('drivers that contradict themselves are found out', () => {
+  const good = {
+    name: 'a.b',
+    version: '1',
+    ready: true,
+    plugin: ['CONTROLLER_SERVICE'],
+    controller: [],
+    node: [],
+    nodeId: 'n',
+  }
+  assert.deepEqual(contradictions(good), [])
+  assert.equal(contradictions({ ...good, plugin: ['VOLUME_ACCESSIBILITY_CONSTRAINTS'] }).length, 1)
+  assert.equal(contradictions({ ...good, controller: ['LIST_VOLUMES_PUBLISHED_NODES'] }).length, 1)
+  assert.equal(contradictions({ ...good, controller: ['PUBLISH_READONLY'] }).length, 1)
+  assert.equal(contradictions({ ...good, nodeId: '' }).length, 1)
+  assert.equal(contradictions({ ...good, name: '-x' }).length, 1)
+})
+
+test('words of the user', () => {
+  assert.equal(modeFrom('rwx'), 'ReadWriteMany')
+  assert.throws(() => modeFrom('x'), SyntaxError)
+  assert.equal(sizeFrom('1.5Gi'), '1.5Gi')
+  for (const wrong of ['0', '-1Gi', '1 Gi', 'x']) assert.throws(() => sizeFrom(wrong), SyntaxError)
+  assert.equal(methodFrom('csi.v1.Node/NodeGetInfo').name, 'NodeGetInfo')
+  assert.throws(() => methodFrom('Node/CreateVolume'), /no CSI call/)
+  assert.equal(kindFrom('SC'), 'StorageClass')
+  assert.equal(kindFrom('volumeattachments.storage.k8s.io'), 'VolumeAttachment')
+  assert.throws(
+    () => kindFrom('pvcx'),
+    (error: { hint?: string }) => /pvc/.test(error.hint ?? ''),
+  )
+})
+
+test('the demo says what it lacks', () => {
+  const facts = {
+    platform: 'linux',
+    kernel: '6',
+    uid: 1000,
+    capabilities: 0n,
+    tools: new Set<string>(),
+    loopControl: false,
+    fuse: true,
+  }
+  assert.equal(missingFor(facts).length, 4)
+  assert.deepEqual(
+    missingFor({
+      ...facts,
+      uid: 0,
+      capabilities: 1n << 21n,
+      tools: new Set(['mkfs.ext4', 'blkid']),
+      loopControl: true,
+    }),
+    [],
+  )
+})
+
+test('tables align, durations are short', () => {
+  assert.equal(
+    table(
+      ['A', 'BB'],
+      [
+        ['long', 'x'],
+        ['s', ''],
+      ],
+    ),
+    'A      BB\nlong   x\ns',
+  )
+  assert.deepEqual([850, 2_345, 61_000, 200_000, 9_000_000, 200_000_000].map(duration), [
+    '850 ms',
+    '2.3 s',
+    '61 s',
+    '3 min',
+    '3 h',
+    '2 d',
+  ])
+})
