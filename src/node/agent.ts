@@ -209,7 +209,6 @@ export function createAgent(deps: AgentDeps): Agent {
     await recorder[Symbol.asyncDispose]()
     await informers[Symbol.asyncDispose]()
     await tasks
-    if (actual.items.size === 0) await unshareRoot(host, root)
   }
   return {
     ready,
@@ -273,17 +272,6 @@ async function makeDirectories(host: Host, root: string, signal: AbortSignal): P
     await host.files.mkdirAll(join(root, name), 0o750, signal)
   }
   await host.mounts.makeShared(root, signal)
-}
-
-/** Without volumes, our bind of the root onto itself only stands in the way of whoever wants to remove it. */
-async function unshareRoot(host: Host, root: string): Promise<void> {
-  const { signal } = new AbortController()
-  try {
-    const info = await host.mounts.info(root, signal)
-    if (info.mountPoint === root && info.root === root) await host.mounts.unmount(root, {}, signal)
-  } catch {
-    // Something is mounted below, or it is gone: it stays as it is.
-  }
 }
 
 function isExpandable(registry: Registry<NodePlugin>, item: DesiredVolume | undefined): boolean {

@@ -12,17 +12,7 @@ import { createPinoLog } from '../../src/telemetry/pino-log.ts'
 const [url = '', token = '', dataDirectory = '', root = '', name = '', runtime = 'process'] = process.argv.slice(2)
 const client = createHttpClient({ url, token, insecureSkipTlsVerify: true })
 const started = await startNode({
-  config: {
-    dataDirectory,
-    listen: { host: '', port: 0 },
-    store: 'memory',
-    bare: false,
-    nodes: [],
-    csiDrivers: [],
-    leaveToSidecars: [],
-    runtime: runtime === 'none' ? 'none' : 'process',
-    forceDetachOnTimeout: true,
-  },
+  config: { dataDirectory, runtime: runtime === 'none' ? 'none' : 'process' },
   node: { name, root },
   client,
   clock: createSystemClock(),
@@ -31,6 +21,7 @@ const started = await startNode({
   metrics: createMetrics(),
   host: createLinuxHost(),
   version: 'test',
+  csiDrivers: [],
 })
 await started.agent.ready
 console.log('agent ready')

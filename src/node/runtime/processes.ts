@@ -166,9 +166,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     },
     async [Symbol.asyncDispose]() {
       stopping.abort(new Error('the agent is stopping; containers run on'))
-      // Containers have copies of their own; without ours the directory can be moved or removed.
-      if (prepared)
-        await host.mounts.unmount(deps.directory, { lazy: true }, new AbortController().signal).catch(() => {})
+      await Promise.resolve()
     },
   }
 
