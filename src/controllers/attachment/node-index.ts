@@ -41,6 +41,7 @@ export function createNodeIndex(desired: DesiredWorld, actual: ActualWorld): Nod
     concerns: (node) => wanted.has(node) || present.has(node),
     waitsOn(volume, waiting) {
       const before = waitsFor.get(volume)
+      if (before === undefined && waiting.length === 0) return
       const after = new Set(waiting.filter(({ reason }) => isAboutUse(reason)).map(({ node }) => node))
       for (const node of before ?? []) if (!after.has(node)) put(waited, node, volume, false)
       for (const node of after) put(waited, node, volume, true)
