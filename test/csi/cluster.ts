@@ -46,6 +46,8 @@ export interface ClusterOptions {
   readonly nodeNames?: readonly string[]
   readonly runtime?: 'none' | 'process'
   readonly jobs?: CsiJobsOptions
+  /** Starts further drivers for the first node; told the cluster's directory. */
+  readonly others?: (directory: string) => readonly (Disposable & { readonly name: string; readonly socket: string })[]
 }
 
 export async function startCsiCluster(options: ClusterOptions): Promise<CsiCluster> {
@@ -92,6 +94,8 @@ export async function startCsiCluster(options: ClusterOptions): Promise<CsiClust
       placement: true,
     }),
   )
+  const others = options.others?.(directory) ?? []
+  for (const other of others) stack.use(other)
   const nodes: StartedNode[] = []
   const drivers: LocalDriverProcess[] = []
   for (const node of config.nodes) {
@@ -101,10 +105,9 @@ export async function startCsiCluster(options: ClusterOptions): Promise<CsiClust
       await spawnLocalDriver({ clock, log }, { socket, dataDirectory, nodeId: node.name, mode: options.mode }),
     )
     const client = plane.clientFor(`system:node:${node.name}`)
-    const started = stack.use(
-      await startNode({ config, node, client, clock, random, log, metrics, host, version: 'test' }),
-    )
-    await started.registerDriver(localDriverName, socket)
+    const csiDrivers = [{ name: localDriverName, socket }, ...(nodes.length === 0 ? others : [])]
+    const nodeDeps = { config, node, client, clock, random, log, metrics, host, version: 'test', csiDrivers }
+    const started = stack.use(await startNode(nodeDeps))
     nodes.push(started)
     drivers.push(driver)
   }

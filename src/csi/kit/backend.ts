@@ -66,6 +66,8 @@ export interface NodeBackend {
   unstage(volume: VolumeRecord, path: string, signal: AbortSignal): Promise<void>
   /** What a block publish binds to the target. */
   device(volume: VolumeRecord, readOnly: boolean, signal: AbortSignal): Promise<string>
+  /** What a filesystem publish binds to the target; absent: what `stage` mounted at the staging path. */
+  directory?(volume: VolumeRecord, signal: AbortSignal): Promise<string>
   /** After the controller has grown the storage: the filesystem at `path`, or the device, follows. */
   grow(volume: VolumeRecord, path: string, signal: AbortSignal): Promise<void>
 }

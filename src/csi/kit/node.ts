@@ -83,12 +83,10 @@ function publishHandlers(deps: KitDeps): Pick<Handlers, 'nodePublishVolume' | 'n
           throw fail('FAILED_PRECONDITION', 'staging target path missing in request')
         if (await isPublished(deps, request.targetPath, signal)) return {}
         const block = capability.accessType.case === 'block'
-        if (!block && !(await isMountPoint(deps, request.stagingTargetPath, signal))) {
-          throw fail('FAILED_PRECONDITION', `volume ${volume.id} is not staged at ${request.stagingTargetPath}`)
-        }
-        if (!block) await checkSingleWriter(deps, request, capability, signal)
         const readOnly = request.readonly || readsOnly(capability)
-        const source = block ? await node.device(volume, readOnly, signal) : request.stagingTargetPath
+        const source = block
+          ? await node.device(volume, readOnly, signal)
+          : await stagedSource(deps, volume, request, capability, signal)
         await bindAt(deps, source, request.targetPath, block ? 'file' : 'directory', readOnly, signal)
         return {}
       })
@@ -179,7 +177,8 @@ async function publishEphemeral(
   const path = ephemeralStage(deps, request.volumeId)
   await deps.host.files.mkdirAll(path, 0o750, signal)
   await node.stage({ volume, path, access: accessOf(capability), readOnly: false }, signal)
-  await bindAt(deps, path, request.targetPath, 'directory', request.readonly, signal)
+  const source = deps.node.directory ? await deps.node.directory(volume, signal) : path
+  await bindAt(deps, source, request.targetPath, 'directory', request.readonly, signal)
   return {}
 }
 
@@ -203,6 +202,21 @@ function ephemeralSize(text: string | undefined, minimum: bigint): bigint {
   }
   const size = BigInt(match[1] ?? '0') * (match[2] === undefined ? 1n : (scale[match[2]] ?? 1n))
   return size > minimum ? size : minimum
+}
+
+async function stagedSource(
+  deps: KitDeps,
+  volume: VolumeRecord,
+  request: NodePublishVolumeRequest,
+  capability: VolumeCapability,
+  signal: AbortSignal,
+): Promise<string> {
+  if (deps.node.directory) return deps.node.directory(volume, signal)
+  if (!(await isMountPoint(deps, request.stagingTargetPath, signal))) {
+    throw fail('FAILED_PRECONDITION', `volume ${volume.id} is not staged at ${request.stagingTargetPath}`)
+  }
+  await checkSingleWriter(deps, request, capability, signal)
+  return request.stagingTargetPath
 }
 
 /** WIRE-4: a volume for a single writer is published at one target only; the kernel knows where it is seen. */
