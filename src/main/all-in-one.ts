@@ -61,6 +61,13 @@ export async function startHawser(config: HawserConfig, { log }: HawserDeps): Pr
       stack.use(csi.startCsiJobs({ client, informers, clock, log, history, drivers }, config.leaveToSidecars))
     }
   }
+  if (config.nodes.length === 0 && config.csiDrivers.length > 0) {
+    // Agents elsewhere mount; whoever sits beside a driver's controller does the sidecars' jobs.
+    const csi = await import('./csi.ts')
+    const drivers = csi.openDrivers(clock, config.csiDrivers)
+    const { informers } = controllers
+    stack.use(csi.startCsiJobs({ client, informers, clock, log, history, drivers }, config.leaveToSidecars))
+  }
   const kept = stack.move()
   return {
     url: plane.url,

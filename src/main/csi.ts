@@ -5,7 +5,9 @@ import type { Client } from '../client/client.ts'
 import type { History } from '../client/history.ts'
 import type { Informers } from '../client/informer.ts'
 import type { Clock } from '../clock/clock.ts'
+import { openChannel } from '../csi/channel.ts'
 import type { Drivers } from '../csi/drivers.ts'
+import { createDrivers, openDriver } from '../csi/drivers.ts'
 import type { CsiJobs } from '../csi/sidecars/jobs.ts'
 import { createCsiJobs } from '../csi/sidecars/jobs.ts'
 import { spawnLocalDriver } from '../drivers/local/process.ts'
@@ -36,6 +38,15 @@ export async function startBuiltInDriver(
     mode: sharesImages(config) ? 'shared' : 'local',
   })
   return { name: builtInDriver, socket, [Symbol.asyncDispose]: () => driver[Symbol.asyncDispose]() }
+}
+
+/** Drivers reached for their controller service only; jobs start when they answer. */
+export function openDrivers(clock: Clock, named: HawserConfig['csiDrivers']): Drivers {
+  const drivers = createDrivers()
+  for (const { name, socket } of named) {
+    drivers.add(openDriver({ name, endpoint: socket, connect: openChannel, clock }))
+  }
+  return drivers
 }
 
 export interface JobsDeps {

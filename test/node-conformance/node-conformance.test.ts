@@ -44,9 +44,10 @@ test('recorded layouts of the node', { skip: needsRoot, timeout: 1_500_000 }, as
   await using stack = new AsyncDisposableStack()
   const scratch = mkdtempSync(join(tmpdir(), 'hawser-node-conformance-'))
   stack.defer(() => rmSync(scratch, { recursive: true, force: true }))
-  const server = stack.use(await startServer(['--bare']))
   const plugin = await hostPathPlugin()
   const socket = join(scratch, 'csi.sock')
+  const drivers = plugin.path === undefined ? [] : ['--csi-driver', `${driver}=${socket}`]
+  const server = stack.use(await startServer(['--bare', ...drivers]))
   if (plugin.path === undefined) console.log(`# LOUDLY SKIPPED: the CSI cases of the node suite: ${plugin.why}`)
   else {
     mkdirSync(join(scratch, 'state'))
@@ -59,11 +60,7 @@ test('recorded layouts of the node', { skip: needsRoot, timeout: 1_500_000 }, as
     const made = await runProgram(launcher, ['apply', '--kubeconfig', server.kubeconfig, '-f', '-'], { input: objects })
     assert.equal(made.code, 0, made.stderr)
   }
-  const agent = agentScripts(
-    scratch,
-    server.kubeconfig,
-    plugin.path === undefined ? [] : ['--csi-driver', `${driver}=${socket}`],
-  )
+  const agent = agentScripts(scratch, server.kubeconfig, ['--no-csi-jobs', ...drivers])
   stack.defer(async () => void (await runProgram('/bin/sh', [agent.stop])))
   assert.equal((await runProgram('/bin/sh', [agent.start])).code, 0, 'the agent does not start')
   const answer = await runProgram(process.execPath, [
