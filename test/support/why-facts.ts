@@ -28,6 +28,7 @@ export function facts(subject: WhySubject, more: Partial<Facts>): Facts {
     classes: [],
     attachments: [],
     nodes: [],
+    leases: [],
     csiNodes: [],
     csiDrivers: [],
     operations: [],

@@ -1,7 +1,7 @@
 // How far are a pod's containers? The last step of its start, and the steps of its end.
 import type { Pod } from '../../api/types.ts'
 import type { Facts } from './facts.ts'
-import { failureOf, nodeOf, parse, runningOf } from './facts.ts'
+import { failureOf, nodeOf, parse, readinessOf, runningOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, later, sinceFacts } from './link.ts'
 import { unmountOperations } from './operation-names.ts'
@@ -49,10 +49,10 @@ export function stopLinks(facts: Facts, pod: Pod): readonly Link[] {
   const node = pod.spec?.nodeName
   const actor = `node ${node ?? ''}`
   const known = nodeOf(facts, node)
-  const ready = (known?.status?.conditions ?? []).find(({ type }) => type === 'Ready')
+  const readiness = readinessOf(facts, known)
   if (node && !known) return [blocked('its node answers', actor, 'nodeGone', names, since)]
-  if (node && ready?.status !== 'True')
-    return [blocked('its node answers', actor, 'nodeNotReady', names, sinceFacts(parse(ready?.lastTransitionTime)))]
+  if (node && !readiness.ready)
+    return [blocked('its node answers', actor, 'nodeNotReady', names, sinceFacts(readiness.since))]
   const runs = (pod.status?.containerStatuses ?? []).some(({ state }) => state?.running !== undefined)
   const stop = 'its containers end'
   if (runs)

@@ -211,6 +211,10 @@ const nodeRows: readonly Row[] = [
   ['nodeGone', placed({ nodes: [] })],
   ['nodeNotReady', placed({ nodes: [node({ ready: 'Unknown' })] })],
   ['nodeNotReady', facts({ kind: 'Node', name: 'a' }, { nodes: [node({ ready: 'False' })] })],
+  [
+    'nodeNotReady',
+    placed({ leases: [{ metadata: { name: 'a' }, spec: { renewTime: '2025-12-31T23:00:00.000000Z' } }] }),
+  ],
   ['claimMissing', placed({ claims: [] })],
   ['claimDeleting', placed({ claims: [claim({ phase: 'Bound', deleting: true })] })],
   ['foreignClaim', placed({ operations: [waits('ephemeral', onPod, 'foreignClaim')] })],

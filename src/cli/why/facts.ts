@@ -3,6 +3,7 @@ import { annotations } from '../../api/annotations.ts'
 import type {
   CSIDriver,
   CSINode,
+  Lease,
   Node,
   OperationRecord,
   OperationWaiting,
@@ -30,6 +31,8 @@ export interface Facts {
   readonly classes: readonly StorageClass[]
   readonly attachments: readonly VolumeAttachment[]
   readonly nodes: readonly Node[]
+  /** Heartbeats: a node whose lease is old does not answer, whatever its last status says. */
+  readonly leases: readonly Lease[]
   readonly csiNodes: readonly CSINode[]
   readonly csiDrivers: readonly CSIDriver[]
   readonly operations: readonly OperationRecord[]
@@ -58,6 +61,24 @@ export function volumeOf(facts: Facts, name: string | undefined): PersistentVolu
 export function nodeOf(facts: Facts, name: string | undefined): Node | undefined {
   return facts.nodes.find(({ metadata }) => metadata.name === name)
 }
+
+export const leaseNamespace = 'kube-node-lease'
+
+export interface Readiness {
+  readonly ready: boolean
+  readonly since?: number
+}
+
+/** A node is ready when it says so and has said anything lately. */
+export function readinessOf(facts: Facts, node: Node | undefined): Readiness {
+  const condition = (node?.status?.conditions ?? []).find(({ type }) => type === 'Ready')
+  const renewed = parse(facts.leases.find(({ metadata }) => metadata.name === node?.metadata.name)?.spec?.renewTime)
+  if (renewed !== undefined && facts.now - renewed > silentMs) return { ready: false, since: renewed }
+  const since = parse(condition?.lastTransitionTime)
+  return { ready: condition?.status === 'True', ...(since === undefined ? {} : { since }) }
+}
+
+const silentMs = 60_000
 
 export function classNameOf(claim: PersistentVolumeClaim): string | undefined {
   return claim.metadata.annotations?.[annotations.betaStorageClass] ?? claim.spec?.storageClassName

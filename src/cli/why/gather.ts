@@ -4,6 +4,7 @@ import type { KindMap, KindName } from '../../api/kinds.ts'
 import type { Pod } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { Facts, WhySubject } from './facts.ts'
+import { leaseNamespace } from './facts.ts'
 
 export async function gatherFacts(client: Client, subject: WhySubject, now: number): Promise<Facts> {
   const all = async <K extends KindName>(kind: K): Promise<readonly KindMap[K][]> => {
@@ -15,23 +16,40 @@ export async function gatherFacts(client: Client, subject: WhySubject, now: numb
       throw error
     }
   }
-  const [pods, claims, volumes, classes, attachments, nodes, csiNodes, csiDrivers, operations] = await Promise.all([
-    all('Pod'),
-    all('PersistentVolumeClaim'),
-    all('PersistentVolume'),
-    all('StorageClass'),
-    all('VolumeAttachment'),
-    all('Node'),
-    all('CSINode'),
-    all('CSIDriver'),
-    all('Operation'),
-  ])
+  const [pods, claims, volumes, classes, attachments, nodes, leases, csiNodes, csiDrivers, operations] =
+    await Promise.all([
+      all('Pod'),
+      all('PersistentVolumeClaim'),
+      all('PersistentVolume'),
+      all('StorageClass'),
+      all('VolumeAttachment'),
+      all('Node'),
+      all('Lease'),
+      all('CSINode'),
+      all('CSIDriver'),
+      all('Operation'),
+    ])
   const pod =
     subject.kind === 'Pod'
       ? pods.find(({ metadata }) => metadata.name === subject.name && metadata.namespace === subject.namespace)
       : undefined
   const missing = pod === undefined ? [] : await missingOf(client, pod)
-  return { now, subject, pods, claims, volumes, classes, attachments, nodes, csiNodes, csiDrivers, operations, missing }
+  const heartbeats = leases.filter(({ metadata }) => metadata.namespace === leaseNamespace)
+  return {
+    now,
+    subject,
+    pods,
+    claims,
+    volumes,
+    classes,
+    attachments,
+    nodes,
+    leases: heartbeats,
+    csiNodes,
+    csiDrivers,
+    operations,
+    missing,
+  }
 }
 
 /** ConfigMaps and Secrets that volumes of the pod need. */

@@ -2,7 +2,7 @@
 import type { Node } from '../../api/types.ts'
 import type { CauseNames } from './causes.ts'
 import type { Facts } from './facts.ts'
-import { isRegistered, parse } from './facts.ts'
+import { isRegistered, parse, readinessOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, sinceFacts, waitFacts } from './link.ts'
 import { mountOperations } from './operation-names.ts'
@@ -11,13 +11,11 @@ import { attachmentReasons, causeOfCode, nodeReasons } from './reasons.ts'
 
 export function nodeLinks(facts: Facts, node: Node): readonly Link[] {
   const { name = '', creationTimestamp } = node.metadata
-  const ready = (node.status?.conditions ?? []).find(({ type }) => type === 'Ready')
-  const at = parse(ready?.lastTransitionTime)
+  const { ready, since: at } = readinessOf(facts, node)
   const names = { node: name }
-  const health =
-    ready?.status === 'True'
-      ? done('it answers', `node ${name}`, undefined, at)
-      : blocked('it answers', `node ${name}`, 'nodeNotReady', names, sinceFacts(at))
+  const health = ready
+    ? done('it answers', `node ${name}`, undefined, at)
+    : blocked('it answers', `node ${name}`, 'nodeNotReady', names, sinceFacts(at))
   return [
     done(`node ${name} is known`, `node ${name}`, undefined, parse(creationTimestamp)),
     health,

@@ -4,7 +4,7 @@ import type { Cause, CauseNames } from './causes.ts'
 import { claimLinks } from './claim-links.ts'
 import type { Facts, Waited } from './facts.ts'
 import { claimNamesOf, claimOf, doneOf, failureOf, isOver, isRegistered, nodeOf, parse } from './facts.ts'
-import { recordsOf, runningOf, volumeOf, waitsOf } from './facts.ts'
+import { readinessOf, recordsOf, runningOf, volumeOf, waitsOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, later, sinceFacts, waitFacts } from './link.ts'
 import { mountOperations } from './operation-names.ts'
@@ -64,10 +64,9 @@ function placeLinks(facts: Facts, pod: Pod): readonly Link[] {
   }
   const known = nodeOf(facts, node)
   if (!known) return [placed, blocked('its node answers', `node ${node}`, 'nodeGone', podNames(pod))]
-  const ready = (known.status?.conditions ?? []).find(({ type }) => type === 'Ready')
-  if (ready?.status === 'True' || isOver(pod)) return [placed]
-  const since = sinceFacts(parse(ready?.lastTransitionTime))
-  return [placed, blocked('its node answers', `node ${node}`, 'nodeNotReady', podNames(pod), since)]
+  const { ready, since } = readinessOf(facts, known)
+  if (ready || isOver(pod)) return [placed]
+  return [placed, blocked('its node answers', `node ${node}`, 'nodeNotReady', podNames(pod), sinceFacts(since))]
 }
 
 function unplaced(facts: Facts, pod: Pod, title: string): Link {
