@@ -200,7 +200,8 @@ async function patch(
       subresource,
       patch: sent,
       force: parseFlag(forced),
-      read: (value) => readObject(info, value, options.validation, call.warn, sent.type === 'apply'),
+      read: (value, current) =>
+        readObject(info, value, options.validation, call.warn, { partial: sent.type === 'apply', known: current }),
       ...options,
     },
     call,

@@ -2,6 +2,7 @@
 import type { KindMap, KindName } from '../api/kinds.ts'
 import { kinds } from '../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../api/meta.ts'
+import { badRequest } from '../api/status-error.ts'
 import type { Tokens } from './access/tokens.ts'
 import type { Call, ListOptions, ObjectApi, ObjectEvent, User, WatchOptions } from './api.ts'
 import type { ServerContext } from './context.ts'
@@ -14,7 +15,7 @@ import { createObject } from './verbs/create.ts'
 import { deleteObject } from './verbs/delete.ts'
 import { listEntries } from './verbs/list.ts'
 import { patchObject } from './verbs/patch.ts'
-import { replaceObject } from './verbs/update.ts'
+import { changeObject } from './verbs/update.ts'
 import { watchEntries } from './verbs/watch.ts'
 
 export interface ObjectApiDeps {
@@ -53,15 +54,16 @@ export function createObjectApi(deps: ObjectApiDeps, user: User): ObjectApi {
     },
     async update(kind, object, options, signal) {
       const info = kinds[kind]
-      const copy = readObject(info, object, 'Ignore', () => {})
       const request = {
         info,
         ref: refFor(kind, object),
         subresource: options?.subresource,
-        object: copy,
+        // Our own parts change few fields of what they were given; only those are read.
+        change: (current: KubeObject) => readObject(info, object, 'Ignore', () => {}, { known: current }),
         ...writer(options),
       }
-      return shown(kind, await replaceObject(context, request, call(signal)))
+      if (!object.metadata.name) throw badRequest('name must be provided')
+      return shown(kind, await changeObject(context, request, call(signal)))
     },
     async patch(kind, ref, patch, options, signal) {
       const info = kinds[kind]
@@ -73,7 +75,8 @@ export function createObjectApi(deps: ObjectApiDeps, user: User): ObjectApi {
           patch,
           subresource: options?.subresource,
           force: options?.force ?? false,
-          read: (value) => readObject(info, value, 'Ignore', () => {}, patch.type === 'apply'),
+          read: (value, current) =>
+            readObject(info, value, 'Ignore', () => {}, { partial: patch.type === 'apply', known: current }),
           ...writer(options),
         },
         call(signal),

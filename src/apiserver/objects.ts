@@ -5,14 +5,44 @@ import { kinds } from '../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../api/meta.ts'
 import type { Entry } from '../store/store.ts'
 import { fromStoredEvent, toStoredEvent } from './event-views.ts'
+import { managedFieldsText } from './patch/managed-fields.ts'
 
 /** An object as read from JSON: members are known, their types are not yet. */
 export type Loose = Record<string, unknown>
 
 const metadataStart = Buffer.from('{"metadata":{')
 
-/** Objects parsed once are shared by all who still hold them; nobody holding one lets it go. */
-const parsed = new WeakMap<Entry, WeakRef<KubeObject>>()
+/** What was made of an entry: the whole object, and the one without the record of who owns its fields. */
+interface Seen {
+  whole?: KubeObject
+  lean?: KubeObject
+}
+
+/**
+ * Objects of recent versions, shared by all who ask: the writer, every watch, the next write. Two generations, the
+ * older one dropped as a whole; weak references would cost the garbage collector more than parsing again does.
+ */
+const generationBytes = 1_500_000
+let bytes = 0
+let recent = new Map<Entry, Seen>()
+let older = new Map<Entry, Seen>()
+
+function seen(entry: Entry): Seen {
+  const known = recent.get(entry)
+  if (known !== undefined) return known
+  if (bytes >= generationBytes) {
+    older = recent
+    recent = new Map()
+    bytes = 0
+  }
+  bytes += entry.value.length
+  const found = older.get(entry) ?? {}
+  recent.set(entry, found)
+  return found
+}
+
+/** Objects read from bytes are found again as long as anybody holds them. */
+const held = new WeakMap<Entry, WeakRef<KubeObject>>()
 
 /** Two kinds may be views of the same stored objects. */
 export function storedKind(info: KindInfo): KindInfo {
@@ -33,24 +63,29 @@ export function storeKey(info: KindInfo, ref: ObjectRef): string {
 export function encodeObject(info: KindInfo, object: KubeObject): string {
   const source = info.name === 'EventsEvent' ? toStoredEvent(object) : object
   const { apiVersion: _apiVersion, kind: _kind, metadata, ...rest } = source as KubeObject & Loose
-  const { resourceVersion: _resourceVersion, ...kept } = metadata
-  return JSON.stringify({ metadata: kept, ...rest })
+  const { resourceVersion: _resourceVersion, managedFields, ...kept } = metadata
+  const head = JSON.stringify(kept)
+  const tail = JSON.stringify(rest)
+  const owners = managedFields === undefined ? '' : `,"managedFields":${managedFieldsText(managedFields)}`
+  return `{"metadata":${head.slice(0, -1)}${owners}}${tail === '{}' ? '' : ','}${tail.slice(1)}`
 }
 
 /** The object of an entry, frozen, with its type and resource version. */
 export function decodeObject(info: KindInfo, entry: Entry): KubeObject {
   if (info.name === 'EventsEvent') return deepFreeze(fromStoredEvent(decodeObject(kinds.Event, entry)))
-  const known = parsed.get(entry)?.deref()
-  if (known !== undefined) return known
+  const known = seen(entry)
+  known.whole ??= parseEntry(info, entry)
+  return known.whole
+}
+
+function parseEntry(info: KindInfo, entry: Entry): KubeObject {
   const stored = JSON.parse(entry.value.toString()) as { metadata: KubeObject['metadata'] } // we wrote it
-  const object: KubeObject = deepFreeze({
+  return deepFreeze({
     kind: info.kind,
     apiVersion: info.apiVersion,
     ...stored,
     metadata: { ...stored.metadata, resourceVersion: String(entry.revision) },
   })
-  parsed.set(entry, new WeakRef(object))
-  return object
 }
 
 /** Remembers the object that was just written as this entry, so that nobody parses it again. */
@@ -62,28 +97,32 @@ export function remember(info: KindInfo, entry: Entry, object: KubeObject): Kube
     ...rest,
     metadata: { ...object.metadata, resourceVersion: String(entry.revision) },
   })
-  if (info.name !== 'EventsEvent') parsed.set(entry, new WeakRef(whole))
+  if (info.name !== 'EventsEvent') seen(entry).whole = whole
   return whole
 }
-
-const lean = new WeakMap<Entry, WeakRef<KubeObject>>()
 
 /**
  * The object without the record of who owns its fields: our own parts never read it, and it is often half of the
  * object. A write that brings no record leaves the stored one as it is.
  */
 export function leanObject(info: KindInfo, entry: Entry): KubeObject {
-  const known = info.name === 'EventsEvent' ? undefined : lean.get(entry)?.deref()
-  if (known !== undefined) return known
-  const object = withoutManagedFields(decodeObject(info, entry))
-  if (info.name !== 'EventsEvent') lean.set(entry, new WeakRef(object))
+  if (info.name === 'EventsEvent') return withoutManagedFields(decodeObject(info, entry))
+  const known = recent.get(entry) ?? older.get(entry)
+  if (known?.lean !== undefined) return known.lean
+  if (known?.whole !== undefined) return (known.lean = withoutManagedFields(known.whole))
+  // An old version, read by a list: it does not push out what is being worked with.
+  const before = held.get(entry)?.deref()
+  if (before !== undefined) return before
+  const object = withoutManagedFields(parseEntry(info, entry))
+  held.set(entry, new WeakRef(object))
   return object
 }
 
 export function withoutManagedFields(object: KubeObject): KubeObject {
   if (object.metadata.managedFields === undefined) return object
   const { managedFields: _managedFields, ...metadata } = object.metadata
-  return deepFreeze({ ...object, metadata })
+  // Everything below is frozen already.
+  return Object.freeze({ ...object, metadata: Object.freeze(metadata) })
 }
 
 /** The JSON of the whole object. */

@@ -11,17 +11,26 @@ import type { Loose } from './objects.ts'
 import type { FieldValidation } from './options.ts'
 import { updateManagedFields } from './patch/managed-fields.ts'
 
+export interface Reading {
+  /** Part of an object: nothing is filled in. */
+  readonly partial?: boolean
+  /** The stored object: parts that the value has in common with it need not be read again. */
+  readonly known?: KubeObject | undefined
+}
+
 /** A value sent by a client, as an object of the kind. */
 export function readObject(
   info: KindInfo,
   value: unknown,
   validation: FieldValidation,
   warn: (text: string) => void,
-  partial = false,
+  how: Reading = {},
 ): KubeObject {
   checkType(info, value)
   try {
-    const { value: object, unknown } = partial ? readPartial(info.name, value) : readTyped(info.name, value)
+    const { value: object, unknown } = how.partial
+      ? readPartial(info.name, value)
+      : readTyped(info.name, value, how.known)
     if (unknown.length > 0) reportUnknown(info, unknown, validation, warn)
     return withMetadata(object)
   } catch (error) {

@@ -24,9 +24,11 @@ export interface ReadResult {
 /**
  * Reads a whole object of a kind. Throws ReadError for wrong types and malformed quantities or times. Required fields
  * that are absent get their zero value ('' or {}), as in Go, so that the result has the shape its type promises.
+ * `known` is an object of the same kind that was read before and never changed since: parts of the value that are
+ * parts of it, at the same place, are taken as they are.
  */
-export function readObject(kind: KindName, value: unknown): ReadResult {
-  return readMessage(kinds[kind].message, value)
+export function readObject(kind: KindName, value: unknown, known?: unknown): ReadResult {
+  return readMessage(kinds[kind].message, value, known)
 }
 
 /** Reads a part of an object (an apply configuration, a merge patch): nothing is filled in and no empty value dropped. */
@@ -40,10 +42,10 @@ export function readPartial(kind: KindName, value: unknown): ReadResult {
 }
 
 /** The same for any message of the table (reviews, DeleteOptions, Binding, …). */
-export function readMessage(message: string, value: unknown): ReadResult {
+export function readMessage(message: string, value: unknown, known?: unknown): ReadResult {
   const unknown: string[] = []
   const place: Place = { message, field: '', path: '', whole: true }
-  return { value: readStruct(message, value, place, { unknown, partial: false }), unknown }
+  return { value: readStruct(message, value, place, { unknown, partial: false }, known), unknown }
 }
 
 export function unknownFields(kind: KindName, object: unknown): readonly string[] {
@@ -93,43 +95,74 @@ function readStruct(
   value: unknown,
   place: Place,
   reading: Reading,
+  known?: unknown,
 ): Readonly<Record<string, unknown>> {
   if (!isRecord(value)) throw mismatch(value, place, goStruct(message))
+  const before = isRecord(known) ? known : undefined
   const fields = knownFields(message)
   const typed = messageSchema(message)?.object === true || message === 'meta.DeleteOptions' || message === 'meta.Status'
-  const entries: [string, unknown][] = []
-  for (const [name, inner] of Object.entries(value)) {
-    const path = place.path === '' ? name : `${place.path}.${name}`
-    if (place.whole && typed && (name === 'apiVersion' || name === 'kind')) {
-      if (inner !== null) entries.push([name, readString(inner, { message, field: name, path })])
+  const result: Record<string, unknown> = {}
+  for (const name of Object.keys(value)) {
+    const inner = value[name]
+    const field = fields.get(name)
+    const isType = place.whole && typed && (name === 'apiVersion' || name === 'kind')
+    if (before !== undefined && inner === before[name] && isShared(field, inner)) {
+      put(result, name, inner)
       continue
     }
-    const field = fields.get(name)
+    const path = place.path === '' ? name : `${place.path}.${name}`
+    if (isType) {
+      if (inner !== null) result[name] = readString(inner, { message, field: name, path })
+      continue
+    }
     if (field === undefined) {
       reading.unknown.push(path)
       continue
     }
     if (inner === null) {
-      if (reading.partial) entries.push([name, null])
+      if (reading.partial) put(result, name, null)
       continue
     }
     const at: Place = { message: field.owner, field: place.field === '' ? name : `${place.field}.${name}`, path }
-    const read = readField(field.schema, inner, at, reading)
-    if (reading.partial || !isDropped(field, read)) entries.push([name, read])
+    const read = readField(field.schema, inner, at, reading, before?.[name])
+    if (reading.partial || !isDropped(field, read)) put(result, name, read)
   }
-  if (!reading.partial) entries.push(...zeroValues(fields, new Set(entries.map(([name]) => name))))
-  return Object.fromEntries(entries)
+  if (!reading.partial) addZeroValues(message, result)
+  return result
 }
 
-function zeroValues(fields: ReadonlyMap<string, Known>, present: ReadonlySet<string>): readonly [string, unknown][] {
-  const entries: [string, unknown][] = []
-  for (const [name, { schema }] of fields) {
-    const custom = schema.number === 0 && name !== 'metadata'
-    if (!schema.required || custom || present.has(name)) continue
+/** Absent and null members are never shared: reading decides what becomes of them. */
+function isShared(field: Known | undefined, value: unknown): field is Known {
+  return field !== undefined && value !== undefined && value !== null
+}
+
+/** Sets a member as data: no name may become the prototype. */
+function put(record: Record<string, unknown>, name: string, value: unknown): void {
+  if (name === '__proto__') Object.defineProperty(record, name, { value, ...plainMember })
+  else record[name] = value
+}
+
+const plainMember = { writable: true, enumerable: true, configurable: true } as const
+
+const zeroFields = new Map<string, readonly FieldSchema[]>()
+
+/** The fields that get their zero value when they are absent. */
+function requiredFields(message: string): readonly FieldSchema[] {
+  const cached = zeroFields.get(message)
+  if (cached !== undefined) return cached
+  const found = [...knownFields(message).values()]
+    .map(({ schema }) => schema)
+    .filter((schema) => schema.required && (schema.number !== 0 || schema.name === 'metadata'))
+  zeroFields.set(message, found)
+  return found
+}
+
+function addZeroValues(message: string, result: Record<string, unknown>): void {
+  for (const schema of requiredFields(message)) {
+    if (Object.hasOwn(result, schema.name)) continue
     const zero = zeroValue(schema)
-    if (zero !== undefined) entries.push([name, zero])
+    if (zero !== undefined) result[schema.name] = zero
   }
-  return entries
 }
 
 /** Undefined for what is a pointer in Go although required: times and secret references. */
@@ -147,25 +180,30 @@ function zeroValue(schema: FieldSchema): unknown {
       return 0
     default:
       if (messageSchema(schema.type)?.scalar || schema.name === 'secretRef') return undefined
-      return Object.fromEntries(zeroValues(knownFields(schema.type), new Set()))
+      return zeroStruct(schema.type)
   }
 }
 
-function readField(schema: FieldSchema, value: unknown, place: Place, reading: Reading): unknown {
+function zeroStruct(message: string): Readonly<Record<string, unknown>> {
+  const result: Record<string, unknown> = {}
+  addZeroValues(message, result)
+  return result
+}
+
+function readField(schema: FieldSchema, value: unknown, place: Place, reading: Reading, known: unknown): unknown {
   switch (schema.shape) {
     case 'list':
       if (!Array.isArray(value)) throw mismatch(value, place, goType(schema))
-      return value.map((item, index) => readValue(schema, item, { ...place, path: `${place.path}[${index}]` }, reading))
+      return value.map((item, index) =>
+        schema.type === 'string' && typeof item === 'string'
+          ? item
+          : readValue(schema, item, { ...place, path: `${place.path}[${index}]` }, reading),
+      )
     case 'map':
       if (!isRecord(value)) throw mismatch(value, place, goType(schema))
-      return Object.fromEntries(
-        Object.entries(value).map(([key, item]) => [
-          key,
-          readValue(schema, item, { ...place, path: `${place.path}.${key}` }, reading),
-        ]),
-      )
+      return readMap(schema, value, place, reading)
     case 'one':
-      return readValue(schema, value, place, reading)
+      return readValue(schema, value, place, reading, known)
     case 'inline':
       throw new Error(`inlined field ${schema.name} read as a value`)
     default:
@@ -173,7 +211,23 @@ function readField(schema: FieldSchema, value: unknown, place: Place, reading: R
   }
 }
 
-function readValue(schema: FieldSchema, value: unknown, place: Place, reading: Reading): unknown {
+function readMap(
+  schema: FieldSchema,
+  value: Readonly<Record<string, unknown>>,
+  place: Place,
+  reading: Reading,
+): Readonly<Record<string, unknown>> {
+  const result: Record<string, unknown> = {}
+  for (const key of Object.keys(value)) {
+    const item = value[key]
+    const isPlain = schema.type === 'string' && typeof item === 'string'
+    const at = isPlain ? place : { ...place, path: `${place.path}.${key}` }
+    put(result, key, isPlain ? item : readValue(schema, item, at, reading))
+  }
+  return result
+}
+
+function readValue(schema: FieldSchema, value: unknown, place: Place, reading: Reading, known?: unknown): unknown {
   switch (schema.type) {
     case 'string':
       return value === null ? '' : readString(value, place)
@@ -201,7 +255,7 @@ function readValue(schema: FieldSchema, value: unknown, place: Place, reading: R
       if (!Array.isArray(value)) throw mismatch(value, place, 'v1.ExtraValue')
       return value.map((item) => readString(item, place))
     default:
-      return readStruct(schema.type, value ?? {}, place, reading)
+      return readStruct(schema.type, value ?? {}, place, reading, known)
   }
 }
 

@@ -4,18 +4,10 @@ import { timestamp } from '../../clock/clock.ts'
 import { type KindName, kinds } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import type { ManagedFieldsEntry } from '../../api/types.ts'
-import {
-  difference,
-  emptySet,
-  equalSets,
-  type FieldSet,
-  fromFieldsV1,
-  isEmptySet,
-  toFieldsV1,
-  union,
-} from './field-set.ts'
+import { emptySet, equalSets, type FieldSet, fromFieldsV1, isEmptySet, union } from './field-set.ts'
 import { isList, isMap, type Json, type JsonMap, type MutableMap } from './json.ts'
 import { structNode } from './schema-walk.ts'
+import { sharedDifference, sharedFieldsV1, sharedSet, sharedSetOf, sharedTextOf, sharedUnion } from './shared-sets.ts'
 import { compare } from './typed-values.ts'
 
 export interface Manager {
@@ -59,11 +51,13 @@ export function updateManagedFields(write: WriteRecord): readonly ManagedFieldsE
     apiVersion: kinds[kind].apiVersion,
     subresource,
   }
-  disown(all, union(changed, removed), undefined)
+  const key = ownerKey(self)
+  const written = sharedSet(changed)
+  disown(all, sharedUnion(written, sharedSet(removed)), undefined)
   if (!isEmptySet(changed)) {
-    const known = all.get(ownerKey(self))
-    const fields = known === undefined ? changed : union(known.fields, changed)
-    all.set(ownerKey(self), { ...self, time: timestamp(write.now), fields })
+    const kept = all.get(key)
+    const fields = kept === undefined ? written : sharedUnion(kept.fields, written)
+    all.set(key, { ...self, time: timestamp(write.now), fields })
   }
   capOwners(all)
   return writeOwners(all)
@@ -126,7 +120,7 @@ export function ownerKey(owner: Manager): string {
 export function disown(owners: Owners, fields: FieldSet, except: string | undefined): void {
   for (const [key, owner] of owners) {
     if (key === except) continue
-    const rest = difference(owner.fields, fields)
+    const rest = sharedDifference(owner.fields, fields)
     if (isEmptySet(rest)) owners.delete(key)
     else if (!equalSets(rest, owner.fields)) owners.set(key, { ...owner, fields: rest })
   }
@@ -178,22 +172,24 @@ export function readOwners(entries: readonly ManagedFieldsEntry[]): Owners {
   return owners
 }
 
-// Stored objects are never changed, so what was read or written once need not be read again.
-const readBefore = new WeakMap<object, FieldSet>()
-const writtenBefore = new WeakMap<FieldSet, JsonMap>()
-
 function readFields(fields: unknown): FieldSet | undefined {
   if (!isMap(fields)) return undefined
-  const set = readBefore.get(fields) ?? fromFieldsV1(fields)
-  if (set !== undefined) readBefore.set(fields, set)
-  return set
+  const known = sharedSetOf(fields)
+  if (known !== undefined) return known
+  const set = fromFieldsV1(fields)
+  return set === undefined ? undefined : sharedSet(set)
 }
 
-function writeFields(set: FieldSet): JsonMap {
-  const fields = writtenBefore.get(set) ?? toFieldsV1(set)
-  writtenBefore.set(set, fields)
-  readBefore.set(fields, set)
-  return fields
+/** The JSON of the entries. Most of their text is field sets, which thousands of objects have in common. */
+export function managedFieldsText(entries: readonly ManagedFieldsEntry[]): string {
+  return `[${entries.map(entryText).join(',')}]`
+}
+
+function entryText(entry: ManagedFieldsEntry): string {
+  const { fieldsV1, ...rest } = entry
+  const text = isMap(fieldsV1) ? sharedTextOf(fieldsV1) : undefined
+  if (text === undefined) return JSON.stringify(entry)
+  return `${JSON.stringify(rest).slice(0, -1)},"fieldsV1":${text}}`
 }
 
 /** Applies first, then by time and name, as Kubernetes sorts them. */
@@ -204,21 +200,30 @@ export function writeOwners(owners: Owners): readonly ManagedFieldsEntry[] {
     apiVersion: owner.apiVersion,
     ...(owner.time === undefined ? {} : { time: owner.time }),
     fieldsType: 'FieldsV1',
-    fieldsV1: writeFields(owner.fields),
+    fieldsV1: sharedFieldsV1(owner.fields),
     ...(owner.subresource === '' ? {} : { subresource: owner.subresource }),
   }))
 }
 
 function byOperationAndTime(left: Ownership, right: Ownership): number {
-  const text = (owner: Ownership) =>
-    [owner.operation, owner.time ?? '', owner.manager, owner.apiVersion, owner.subresource].join('\0')
-  return text(left) < text(right) ? -1 : 1
+  return (
+    compareTexts(left.operation, right.operation) ||
+    compareTexts(left.time ?? '', right.time ?? '') ||
+    compareTexts(left.manager, right.manager) ||
+    compareTexts(left.apiVersion, right.apiVersion) ||
+    compareTexts(left.subresource, right.subresource)
+  )
+}
+
+function compareTexts(left: string, right: string): number {
+  return left === right ? 0 : left < right ? -1 : 1
 }
 
 const maxUpdateManagers = 10
 
 /** Endless different writers must not make the object grow: the oldest are remembered together. */
 function capOwners(owners: Owners): void {
+  if (owners.size <= maxUpdateManagers) return
   const updates = [...owners.values()].filter((owner) => owner.operation === 'Update').toSorted(byOperationAndTime)
   if (updates.length <= maxUpdateManagers) return
   const folded = updates.slice(0, updates.length - maxUpdateManagers + 1)

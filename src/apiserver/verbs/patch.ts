@@ -21,7 +21,7 @@ export interface PatchRequest {
   readonly force: boolean
   readonly dryRun: boolean
   /** Checks what the patch made of the object, or the applied configuration: unknown fields, wrong types. */
-  read(value: unknown): KubeObject
+  read(value: unknown, current: KubeObject | undefined): KubeObject
 }
 
 export interface Patched extends Written {
@@ -30,7 +30,7 @@ export interface Patched extends Written {
 
 export async function patchObject(context: ServerContext, request: PatchRequest, call: Call): Promise<Patched> {
   if (request.patch.type === 'apply') return apply(context, request, call)
-  const change = (current: KubeObject): KubeObject => request.read(patched(request, current))
+  const change = (current: KubeObject): KubeObject => request.read(patched(request, current), current)
   const written = await changeObject(context, { ...request, change }, call)
   return { ...written, created: false }
 }
@@ -53,7 +53,7 @@ function patched({ info, patch }: PatchRequest, current: KubeObject): unknown {
 /** An object that does not exist is created; two appliers racing to create it meet as an update. */
 async function apply(context: ServerContext, request: PatchRequest, call: Call): Promise<Patched> {
   const { info, ref, subresource, fieldManager, force } = request
-  const config = request.read(request.patch.body)
+  const config = request.read(request.patch.body, undefined)
   const { uid } = checkApplied(config, ref)
   const owned = (live: KubeObject | undefined): KubeObject => {
     const now = context.clock.now()
