@@ -84,6 +84,8 @@ for (const [name, mountDevice, presence, unmounts] of deviceTable) {
     await world.create(pod('p', world.volumes))
     await world.clock.advance(5_000)
     assert.equal(agent.actual.get(disk)?.device.presence, presence)
+    const records = await world.host.quiet.files.readDir(`${root}/hawser-devices`, world.signal)
+    assert.equal(records.length, presence === 'absent' ? 0 : 1)
     await world.client.remove('Pod', { namespace: 'default', name: 'p' }, removeNow)
     await world.clock.advance(10_000)
     assert.deepEqual(

@@ -12,7 +12,15 @@ import type { ActualEvent } from '../volumes/actual.ts'
 import { expandOnMount } from './expand.ts'
 import { waitForDevice } from './mount.ts'
 import type { MountWork, OperationDeps } from './steps.ts'
-import { checkNodeAffinity, checkSinglePodWriter, mountSubject, notifyPod, pluginLabel, refused } from './steps.ts'
+import {
+  checkNodeAffinity,
+  checkSinglePodWriter,
+  mountSubject,
+  notifyPod,
+  pluginLabel,
+  recorded,
+  refused,
+} from './steps.ts'
 
 export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
   name: 'map_volume',
@@ -44,8 +52,8 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     })
     if (mapper.setUpDevice && work.actual()?.device.presence !== 'present') {
       const record = { volume, plugin: name, spec, path: globalMapPath }
-      await step('RecordDevice', () => deps.devices.save(record, signal))
-      await step('SetUpDevice', () => mapper.setUpDevice!(request, signal), {
+      const setUp = () => mapper.setUpDevice!(request, signal)
+      await step('SetUpDevice', () => recorded(deps, record, work.actual(), setUp, signal), {
         failed: () => ({ kind: 'deviceMountFailed', volume }),
         uncertain: () => ({ kind: 'deviceUncertain', volume, path: globalMapPath, devicePath }),
       })

@@ -15,6 +15,7 @@ import {
   notifyPod,
   ownershipOf,
   pluginLabel,
+  recorded,
   tellMismatch,
   waitForAttachMs,
 } from './steps.ts'
@@ -53,8 +54,8 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
       const { fsGroup } = ownership
       const request = { spec, pod, devicePath, path: deviceMountPath, ...(fsGroup === undefined ? {} : { fsGroup }) }
       const record = { volume, plugin: name, spec, path: deviceMountPath }
-      await step('RecordDevice', () => deps.devices.save(record, signal))
-      await step('MountDevice', () => tellMismatch(deps, spec, () => device.mount(request, signal)), {
+      const mountDevice = () => tellMismatch(deps, spec, () => device.mount(request, signal))
+      await step('MountDevice', () => recorded(deps, record, work.actual(), mountDevice, signal), {
         done: () => ({ kind: 'deviceMounted', volume, path: deviceMountPath, devicePath }),
         failed: () => ({ kind: 'deviceMountFailed', volume }),
         uncertain: () => ({ kind: 'deviceUncertain', volume, path: deviceMountPath, devicePath }),

@@ -11,7 +11,7 @@ import type { Host } from '../../host/host.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { isSinglePodWriter } from '../../volume/access.ts'
 import type { Effect } from '../../volume/effect.ts'
-import { hasTag, VolumeError } from '../../volume/effect.ts'
+import { asVolumeError, hasTag, VolumeError } from '../../volume/effect.ts'
 import { eventReasons, subjects } from '../../volume/messages.ts'
 import type { Subject } from '../../volume/messages.ts'
 import type { NodePlugin, Notify, Ownership } from '../../volume/plugin.ts'
@@ -19,7 +19,7 @@ import type { Registry } from '../../volume/registry.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { ActualMount, ActualVolume } from '../volumes/actual.ts'
 import type { DesiredMount, DesiredVolume } from '../volumes/desired.ts'
-import type { DeviceRecords } from '../volumes/device-records.ts'
+import type { DeviceRecord, DeviceRecords } from '../volumes/device-records.ts'
 
 /** What operations on a node are given. */
 export interface OperationDeps {
@@ -135,6 +135,26 @@ export async function tellMismatch<T>(
         text,
       )
     }
+    throw error
+  }
+}
+
+/** Writes the device down before the call that makes it, and strikes it out again when certainly nothing was made (W-9). */
+export async function recorded<T>(
+  { devices }: Pick<OperationDeps, 'devices'>,
+  record: DeviceRecord,
+  actual: ActualVolume | undefined,
+  call: () => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  await devices.save(record, signal)
+  try {
+    return await call()
+  } catch (error) {
+    const { effect } = asVolumeError(error)
+    const { presence = 'absent', foundOnDisk = false } = actual?.device ?? {}
+    const nothing = presence === 'absent' ? effect !== 'unknown' : effect === 'none' && !foundOnDisk
+    if (nothing) await devices.drop(record.volume, signal)
     throw error
   }
 }
