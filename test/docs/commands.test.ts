@@ -33,6 +33,7 @@ for (const page of pages) {
       KUBECONFIG: server.kubeconfig,
       DATA: server.dataDirectory,
       WORK: work,
+      NODE: process.execPath,
       NO_COLOR: '1',
     }
     try {
