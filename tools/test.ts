@@ -42,18 +42,26 @@ function heavy(): number {
   const folders = only.length > 0 ? only : [...heavyFolders, ...growingFolders]
   return folders
     .filter((folder) => existsSync(`test/${folder}`))
-    .map((folder) => run(folder, globSync(`test/${folder}/**/*.test.ts`).toSorted(), { HAWSER_HEAVY: '1' }, 1))
+    .map((folder) =>
+      run(folder, globSync(`test/${folder}/**/*.test.ts`).toSorted(), { HAWSER_HEAVY: '1' }, 1, 1_500_000),
+    )
     .reduce((sum, failed) => sum + failed, 0)
 }
 
-function run(title: string, files: readonly string[], env: Record<string, string>, concurrency = 2): number {
+function run(
+  title: string,
+  files: readonly string[],
+  env: Record<string, string>,
+  concurrency = 2,
+  timeoutMs = 120_000,
+): number {
   if (files.length === 0) return 0
   process.stdout.write(`# ${title}: ${files.length} files\n`)
   const result = spawnSync(
     process.execPath,
     [
       '--test',
-      '--test-timeout=300000',
+      `--test-timeout=${timeoutMs}`,
       '--test-force-exit',
       `--test-concurrency=${concurrency}`,
       '--test-reporter=./tools/quiet-reporter.ts',

@@ -9,8 +9,8 @@ import { DatabaseSync } from 'node:sqlite'
 import test from 'node:test'
 import { openSqliteStore } from '../../src/store/sqlite-store.ts'
 
-/** 50 in the heavy suite (HAWSER_KILL_ROUNDS=50). */
-const rounds = Number(process.env['HAWSER_KILL_ROUNDS'] ?? 3)
+/** 50 in the heavy suite. */
+const rounds = Number(process.env['HAWSER_KILL_ROUNDS'] ?? (process.env['HAWSER_HEAVY'] === '1' ? 50 : 3))
 
 interface Acknowledged {
   readonly value: string | undefined
