@@ -86,11 +86,12 @@ async function mountFilesystem(
           'FAILED_PRECONDITION',
           `volume ${volume.id} is empty and must be written once before it is read only`,
         )
-      // The mark stands while mkfs runs: what is cut short is not taken for somebody's data.
+      // The mark stands while mkfs runs: what is cut short is not taken for somebody's data. It is settled before the
+      // filesystem can be mounted, so nothing that was ever used is formatted again.
       await stages.setFormat(volume.id, { kind: 'begun', type: wanted }, signal)
       await makeFilesystem(host, device, wanted, signal)
-      await mount()
       await stages.setFormat(volume.id, { kind: 'done', type: wanted }, signal)
+      await mount()
       return
     case 'unknown':
       throw fail('FAILED_PRECONDITION', `volume ${volume.id} holds ${known.description}, no filesystem`)
