@@ -1,0 +1,59 @@
+// Both lists of the live Node must name the volume before it counts as attached (NSP-2, NSP-9 improved, VCA-4 … VCA-6).
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { PluginName, PodUid, UniqueVolumeName } from '../../api/names.ts'
+import type { Node } from '../../api/types.ts'
+import { createVirtualClock } from '../../clock/virtual-clock.ts'
+import { createPending } from '../../loop/pending.ts'
+import { silentLog } from '../../telemetry/log.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
+import { createRunner } from '../../volume/operation.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
+import type { ActualEvent } from '../volumes/actual.ts'
+import type { MountWork, OperationDeps } from './steps.ts'
+import { verifyAttached } from './verify-attached.ts'
+
+const volume = 'kubernetes.io/csi/d^h' as UniqueVolumeName
+const spec: VolumeSpec = {
+  name: 'pv',
+  from: 'pod',
+  mode: 'Filesystem',
+  readOnly: false,
+  source: { kind: 'emptyDir', value: {} },
+}
+
+async function verify(attachable: boolean, status: NonNullable<Node['status']>): Promise<string[]> {
+  const clock = createVirtualClock()
+  const pending = createPending(clock)
+  const events: ActualEvent[] = []
+  const work = {
+    desired: { volume, plugin: 'kubernetes.io/csi' as PluginName, attachable },
+    mount: { pod: { metadata: { name: 'p' }, spec: { containers: [] } }, uid: 'u' as PodUid, spec, claimBytes: 0n },
+  } as unknown as MountWork // the operation reads these fields only
+  const deps = {
+    node: 'n',
+    registry: { find: () => ({ name: 'kubernetes.io/csi' }) },
+    client: { get: async () => ({ metadata: { name: 'n' }, spec: {}, status }) },
+  } as unknown as OperationDeps
+  const runner = createRunner({ clock, pending, log: silentLog, metrics: createMetrics() })
+  const signal = new AbortController().signal
+  runner.start(verifyAttached, work, deps, { apply: (event) => void events.push(event), signal })
+  await pending.idle()
+  const refusal = pending.refusal([volume], 'verify_controller_attached_volume')
+  return [...events.map((event) => event.kind), ...(refusal?.kind === 'backingOff' ? ['failed'] : [])]
+}
+
+const listed = { volumesAttached: [{ name: volume, devicePath: '/dev/x' }] }
+
+test('NSP-2, VCA-6: in use and attached in the live Node: the volume is entered', async () => {
+  assert.deepEqual(await verify(true, { ...listed, volumesInUse: [volume] }), ['attached'])
+})
+test('NSP-9 (improved), W-4: attached but not reported in use in the live Node: nothing is entered', async () => {
+  assert.deepEqual(await verify(true, listed), ['failed'])
+})
+test('NSP-10, VCA-6: after a gap the control plane must list it again', async () => {
+  assert.deepEqual(await verify(true, { volumesInUse: [volume] }), ['failed'])
+})
+test('VCA-4: a volume that nobody attaches is entered without asking', async () => {
+  assert.deepEqual(await verify(false, {}), ['attached'])
+})
