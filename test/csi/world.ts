@@ -3,6 +3,7 @@
 import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import { createInProcessClient } from '../../src/client/in-process.ts'
+import { createHistory } from '../../src/client/history.ts'
 import { createInformers } from '../../src/client/informer.ts'
 import { createRecorder } from '../../src/client/recorder.ts'
 import { createControllers } from '../../src/controllers/index.ts'
@@ -68,6 +69,7 @@ export async function createCsiWorld(options: WorldOptions = {}) {
       recorders.push(made)
       return made
     }
+    const history = createHistory({ client, clock, log: silentLog, owns: () => true })
     const plugins = createRegistry(clusterPlugins({ client, informers, clock }))
     const controllers = createControllers({
       client,
@@ -77,12 +79,13 @@ export async function createCsiWorld(options: WorldOptions = {}) {
       metrics: createMetrics(),
       recorder,
       plugins,
+      history,
     })
-    const jobs = createCsiJobs({ client, informers, clock, log: silentLog, drivers }, options.jobs)
+    const jobs = createCsiJobs({ client, informers, clock, log: silentLog, drivers, history }, options.jobs)
     return {
       jobs,
       async stop() {
-        const stopped = Promise.all([jobs, controllers, informers].map((part) => part[Symbol.asyncDispose]()))
+        const stopped = Promise.all([jobs, controllers, informers, history].map((part) => part[Symbol.asyncDispose]()))
         await clock.advance(5_000)
         await stopped
         for (const each of recorders) {

@@ -14,6 +14,8 @@ export interface JobStory {
   /** It failed, and will be tried again at `nextTry` if that is known. */
   failed(objects: readonly ObjectReference[], key: string, error: unknown, nextTry?: number): void
   recovered(objects: readonly ObjectReference[], key: string): void
+  /** Keys whose latest look told a failure. */
+  readonly failing: Set<string>
 }
 
 /** `operation` is what a person would call it: provision, delete, attach, … */
@@ -28,7 +30,9 @@ export function createJobStory(
     key,
     objects,
   })
+  const failing = new Set<string>()
   return {
+    failing,
     async calling(objects, key, step, call) {
       const startedAt = clock.now()
       const about = subject(objects, key)
@@ -40,6 +44,7 @@ export function createJobStory(
     },
     failed(objects, key, error, nextTry) {
       const now = clock.now()
+      failing.add(key)
       history?.tell({
         ...subject(objects, key),
         phase: 'Failed',
@@ -62,9 +67,10 @@ export function createToldLoop(
   return createKeyLoop<string>({
     ...options,
     async look(key, signal) {
+      story.failing.delete(key)
       const looked = await options.look(key, signal)
-      // A look that names a time waits for something: it has not recovered yet.
-      if (looked?.again === undefined) story.recovered(objectsOf(key), key)
+      // A look that names a time waits for something, and one that told a failure has not recovered either.
+      if (looked?.again === undefined && !story.failing.delete(key)) story.recovered(objectsOf(key), key)
       return looked
     },
     onError(key, error, retryAt) {
