@@ -67,5 +67,8 @@ test('on models it needs nothing', async () => {
   const { code, out, err } = await hawser(['demo', '--model'])
   assert.equal(code, 0, out + err)
   assert.match(out, /bind +[\d.]+ (ms|s) +claim data ↔ volume by-hand/)
+  for (const step of ['provision', 'attach', 'mount', 'run', 'grow', 'unmount', 'delete'])
+    assert.match(out, new RegExp(`^  ${step} +[\\d.]+ (ms|s) `, 'm'), step)
+  assert.match(out, /mounts on the model hosts: 0; broken rules: 0/)
   assert.match(out, /no rule broken, nothing left attached/)
 })

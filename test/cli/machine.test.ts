@@ -185,6 +185,7 @@ test('sim is the same for the same seed', async () => {
   assert.equal(first.out, second.out)
   assert.match(ok(await hawser(['sim', '--seed', 'word', '--steps', '5'])), /^ok seed word: \d+ events in/)
   assert.match(ok(await hawser(['sim', '--seed', '5', '--steps', '5', '--trace'])), /^\d+\.\d{3} /)
+  assert.match(ok(await hawser(['sim', '--seed', '5', '--steps', '10', '--cast', 'real'])), /^ok seed 5:/)
   assert.equal((await hawser(['sim', '--steps', '0'])).code, 2)
   assert.match((await hawser(['sim', '--seed', 'word', '--runs', '2'])).err, /this seed is a word/)
 })

@@ -47,7 +47,9 @@ export const demo = buildCommand<Flags, [], Context>({
     if (missing.length > 0) {
       this.print('Provisioning, staging, mounting, growing and snapshots on this machine need what is missing here:')
       for (const each of missing) this.print(`  ${each}`)
-      this.print('The rest runs without: API, claims and binding for real; nodes, attach and storage as models.')
+      this.print(
+        'The rest runs without: the API for real; controllers, CSI jobs and node agents on model hosts and storage.',
+      )
     }
     await tellModelStory(this)
   },

@@ -13,6 +13,7 @@ interface Flags {
   readonly runs: number
   readonly steps: number
   readonly nodes: number
+  readonly cast: 'model' | 'real'
   readonly trace: boolean
   readonly output: OutputForm
 }
@@ -21,12 +22,13 @@ export const sim = buildCommand<Flags, [], Context>({
   docs: {
     brief: 'Simulate a cluster with crashes and lost calls',
     fullDescription: [
-      'Runs the real API server and controllers with model nodes and storage on virtual time: first under faults, then calm.',
+      'Runs the real API server and controllers on model hosts and storage, on virtual time: first under faults, then calm.',
       'The same seed gives the same history (same hash). Exit code 4 when a rule was broken.',
       '',
       'Examples:',
       '  hawser sim --seed 7',
       '  hawser sim --seed 1 --runs 20 --steps 100 --nodes 5',
+      '  hawser sim --seed 7 --cast real',
       '  hawser sim --seed 7 --trace | less',
     ].join('\n'),
   },
@@ -48,6 +50,12 @@ export const sim = buildCommand<Flags, [], Context>({
         brief: 'What users do, under faults',
       },
       nodes: { kind: 'parsed', parse: countFrom, default: '3', placeholder: 'N', brief: 'How many nodes' },
+      cast: {
+        kind: 'enum',
+        values: ['model', 'real'],
+        default: 'model',
+        brief: 'Model nodes and attacher, or all parts as they ship on model hosts',
+      },
       trace: { kind: 'boolean', default: false, brief: 'Print the end of the history, a line per event' },
       output: outputFlag,
     },
@@ -61,7 +69,7 @@ export const sim = buildCommand<Flags, [], Context>({
     for (const seed of seeds) {
       progress.say(`simulating seed ${seed} (${results.length + 1} of ${seeds.length})`)
       const start = performance.now()
-      const result = await runSimulation({ seed, steps: flags.steps, nodes: flags.nodes })
+      const result = await runSimulation({ seed, steps: flags.steps, nodes: flags.nodes, cast: flags.cast })
       results.push(result)
       if (flags.output === 'table' || flags.output === 'wide') show(this, result, flags, performance.now() - start)
     }
@@ -82,7 +90,9 @@ function show(context: Context, result: SimulationResult, flags: Flags, ms: numb
   )
   for (const violation of result.violations) context.print(`  ${violation}`)
   if (result.violations.length > 0)
-    context.print(`  again: hawser sim --seed ${result.seed} --steps ${flags.steps} --nodes ${flags.nodes} --trace`)
+    context.print(
+      `  again: hawser sim --seed ${result.seed} --steps ${flags.steps} --nodes ${flags.nodes} --cast ${flags.cast} --trace`,
+    )
 }
 
 /** A numeric seed is a number, as in the test suites; a word stays a word. */

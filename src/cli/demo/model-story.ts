@@ -1,5 +1,5 @@
-// What can be shown without root? The real API server and controllers bind a claim; then the simulator runs a cluster
-// of model nodes and model storage through crashes and lost calls, on virtual time.
+// What can be shown without root? The real API server and controllers bind a claim; then all parts as they ship live
+// on model hosts and model storage, first calmly, then through crashes and lost calls, on virtual time.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -43,7 +43,10 @@ export async function tellModelStory(context: Context): Promise<void> {
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }
-  act(context, 3, 'a model cluster: pods come and go, nodes crash, calls get lost; then calm')
+  act(context, 3, 'the life of a volume on two model nodes with model storage (virtual time)')
+  const { liveOnModels } = await import('./model-life.ts')
+  await liveOnModels(context)
+  act(context, 4, 'the same with users, crashes and lost calls; then calm')
   await simulate(context)
   context.print('')
   context.print(
@@ -82,7 +85,7 @@ async function bindClaim(context: Context, { client, namespace }: Connection): P
 async function simulate(context: Context): Promise<void> {
   const { runSimulation } = await import('../../sim/simulator.ts')
   const start = performance.now()
-  const result = await runSimulation({ seed, steps: 60, nodes: 3 })
+  const result = await runSimulation({ seed, steps: 60, nodes: 3, cast: 'real' })
   const virtual = duration(result.virtualSeconds * 1_000)
   phase(
     context,
