@@ -44,8 +44,21 @@ const binarySuffixes: ReadonlyMap<string, bigint> = new Map(
   binaryNames.slice(1).map((name, index) => [name, 10n * BigInt(index + 1)]),
 )
 
+/** Sizes repeat: a cluster of thousands of volumes knows a handful of them. */
+const parsedBefore = new Map<string, Amount>()
+const rememberedTexts = 1_000
+const longestRemembered = 32
+
 /** Throws QuantityError with Kubernetes' sentence. Values finer than a nano unit are rounded away from zero. */
 export function parseQuantity(text: string): Amount {
+  const known = parsedBefore.get(text)
+  if (known !== undefined) return known
+  const amount = parseText(text)
+  if (text.length <= longestRemembered && parsedBefore.size < rememberedTexts) parsedBefore.set(text, amount)
+  return amount
+}
+
+function parseText(text: string): Amount {
   const match = text.length <= longestText ? /^([+-]?)([0-9]*)(?:\.([0-9]*))?(.*)$/s.exec(text) : null
   const [, sign = '', whole = '', fraction = '', suffix = ''] = match ?? []
   if (match === null || whole + fraction === '' || !/^[eEinumkKMGTP]*[-+]?[0-9]*$/.test(suffix)) {

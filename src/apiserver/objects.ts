@@ -59,6 +59,12 @@ export function storeKey(info: KindInfo, ref: ObjectRef): string {
   return prefixOf(info, ref.namespace) + ref.name
 }
 
+/** The object of an entry if somebody made it lately; saves a look into the bytes. */
+export function recentObject(entry: Entry): KubeObject | undefined {
+  const known = recent.get(entry) ?? older.get(entry)
+  return known?.lean ?? known?.whole
+}
+
 /** The stored form of an object. */
 export function encodeObject(info: KindInfo, object: KubeObject): string {
   const source = info.name === 'EventsEvent' ? toStoredEvent(object) : object

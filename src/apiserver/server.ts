@@ -147,25 +147,46 @@ async function serveRequest(
 }
 
 async function answer(deps: HttpServerDeps, incoming: Incoming, signal: AbortSignal): Promise<ApiResponse> {
-  let url: URL
-  try {
-    url = new URL(`http://server${incoming.url ?? '/'}`)
-  } catch {
-    return errorResponse(badRequest('the path of the request cannot be read'))
-  }
+  const query = queryOf(incoming.url ?? '/')
+  if (query === undefined) return errorResponse(badRequest('the path of the request cannot be read'))
   const body = await readBody(incoming)
   if (body === undefined) return errorResponse(requestEntityTooLarge(`limit is ${bodyLimit}`))
   const headers = headersOf(incoming)
   return deps.handle({
     method: incoming.method ?? 'GET',
     path: rawPath(incoming.url ?? '/'),
-    query: url.searchParams,
+    query,
     headers,
     body,
     user: await userOf(deps.tokens, incoming, headers),
     signal,
   })
 }
+
+/** Undefined when the address cannot be read. */
+function queryOf(url: string): URLSearchParams | undefined {
+  if (/^\/[\w./-]*$/.test(url)) return noQuery
+  try {
+    return new URL(`http://server${url}`).searchParams
+  } catch {
+    return undefined
+  }
+}
+
+/** Most requests ask without parameters: the answers need no conversions. */
+class NoParameters extends URLSearchParams {
+  override get(): null {
+    return null
+  }
+  override getAll(): string[] {
+    return []
+  }
+  override has(): boolean {
+    return false
+  }
+}
+
+const noQuery = new NoParameters()
 
 /** The path as sent: a URL object would resolve `..` before the router can refuse it. */
 function rawPath(url: string): string {

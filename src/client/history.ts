@@ -6,7 +6,7 @@
 //    oldest finished ones are dropped first when there are too many. Bad news is written before good news.
 // 3. A record that cannot be written is tried again later; history is never a reason to fail.
 // 4. What an earlier process left as running or waiting goes away unless it is told again.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { ObjectReference, OperationRecord, OperationRecordStatus, OperationWaiting } from '../api/types.ts'
 import { isAlreadyExists, isConflict, isNotFound } from '../api/status-error.ts'
 import type { Clock } from '../clock/clock.ts'
@@ -244,10 +244,7 @@ async function put(
 
 /** Stable over restarts, so that a record is found again and not doubled. */
 export function recordName({ actor, operation, key }: HistorySubject): string {
-  const digest = createHash('sha256')
-    .update(JSON.stringify([actor, operation, key]))
-    .digest('hex')
-    .slice(0, 24)
+  const digest = hash('sha256', JSON.stringify([actor, operation, key])).slice(0, 24)
   return `${operation
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '-')

@@ -28,8 +28,17 @@ export class DeadlineExceeded extends Error {
 
 /** RFC 3339 with seconds, as Kubernetes writes its times. */
 export function timestamp(ms: number): string {
-  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
+  const second = Math.floor(ms / 1000)
+  // Every write asks several times within the same second.
+  if (second !== lastSecond) {
+    lastText = new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
+    lastSecond = second
+  }
+  return lastText
 }
+
+let lastSecond = Number.NaN
+let lastText = ''
 
 /** RFC 3339 with microseconds, as Kubernetes writes MicroTime. */
 export function microTimestamp(ms: number): string {

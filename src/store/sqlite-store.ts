@@ -13,6 +13,10 @@ const schemaVersion = 1
 /** "HWSR": tells our files from any other SQLite database. */
 const applicationId = 0x48575352
 
+/** The longest that a write waits for company, in turns of the event loop. */
+const mostTurns = 6
+const largeBatch = 128
+
 export interface SqliteStoreOptions {
   readonly path: string
   readonly history?: HistoryLimits
@@ -64,6 +68,8 @@ function createWriter(database: DatabaseSync, state: VersionedState): Writer {
   /** Versions that nobody can ask for any more; deleted together with the next write. */
   let useless: Revision[] = []
   let closed = false
+  /** How many writes were queued, and how many turns had passed, when we last looked. */
+  let looked = { writes: 0, turns: 0 }
   let failure: StoreError | undefined
 
   function flush(): void {
@@ -99,11 +105,24 @@ function createWriter(database: DatabaseSync, state: VersionedState): Writer {
     for (const { queued, change } of accepted) queued.resolve(change.entry)
   }
 
+  /** A commit costs the same for one write as for a hundred: while more come in with every turn, they are let in. */
+  function flushSoon(): void {
+    const writes = queue.length
+    const isGrowing = writes > 1 && writes > looked.writes
+    if (isGrowing && looked.turns < mostTurns && writes < largeBatch) {
+      looked = { writes, turns: looked.turns + 1 }
+      setImmediate(flushSoon)
+      return
+    }
+    looked = { writes: 0, turns: 0 }
+    flush()
+  }
+
   return {
     enqueue(write) {
       if (closed) return Promise.reject(failure ?? new StoreError('unavailable', 'the store is closed'))
       return new Promise((resolve, reject) => {
-        if (queue.length === 0) setImmediate(flush)
+        if (queue.length === 0) setImmediate(flushSoon)
         queue.push({ write, resolve, reject })
       })
     },

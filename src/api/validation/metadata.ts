@@ -42,13 +42,15 @@ export function validateMetadataUpdate(
   for (const field of ['deletionTimestamp', 'deletionGracePeriodSeconds'] as const) {
     errors.push(...unchanged(next[field], previous[field], `${path}.${field}`))
   }
-  return [
-    ...errors,
-    ...validateFinalizers(next.finalizers ?? [], `${path}.finalizers`),
-    ...validateLabels(next.labels, `${path}.labels`),
-    ...validateAnnotations(next.annotations, `${path}.annotations`),
-    ...validateOwners(next.ownerReferences ?? [], `${path}.ownerReferences`),
-  ]
+  // What is the very same value as before was found right when it came in.
+  if (next.finalizers !== previous.finalizers)
+    errors.push(...validateFinalizers(next.finalizers ?? [], `${path}.finalizers`))
+  if (next.labels !== previous.labels) errors.push(...validateLabels(next.labels, `${path}.labels`))
+  if (next.annotations !== previous.annotations)
+    errors.push(...validateAnnotations(next.annotations, `${path}.annotations`))
+  if (next.ownerReferences !== previous.ownerReferences)
+    errors.push(...validateOwners(next.ownerReferences ?? [], `${path}.ownerReferences`))
+  return errors
 }
 
 export function validateLabels(

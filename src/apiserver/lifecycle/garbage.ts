@@ -11,7 +11,7 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Call } from '../api.ts'
 import type { ServerContext } from '../context.ts'
 import { findObject } from '../context.ts'
-import { decodeObject } from '../objects.ts'
+import { decodeObject, recentObject } from '../objects.ts'
 import { deleteObject, foregroundFinalizer, orphanFinalizer } from '../verbs/delete.ts'
 import { changeObject } from '../verbs/update.ts'
 import type { Dependent, OwnerGraph } from './owners.ts'
@@ -50,8 +50,18 @@ export async function collectGarbage(deps: LifecycleDeps, signal: AbortSignal): 
 const ownerMark = Buffer.from('"ownerReferences":')
 const deletionMark = Buffer.from('"deletionTimestamp":')
 
-function mayMatter({ value }: Entry): boolean {
-  return value.includes(ownerMark) || value.includes(deletionMark)
+function mayMatter(entry: Entry): boolean {
+  return mayHaveOwners(entry) || mayBeDeleting(entry)
+}
+
+function mayHaveOwners(entry: Entry): boolean {
+  const known = recentObject(entry)
+  return known === undefined ? entry.value.includes(ownerMark) : known.metadata.ownerReferences !== undefined
+}
+
+function mayBeDeleting(entry: Entry): boolean {
+  const known = recentObject(entry)
+  return known === undefined ? entry.value.includes(deletionMark) : known.metadata.deletionTimestamp !== undefined
 }
 
 function asCreated(entry: Entry): Change {
@@ -62,7 +72,7 @@ function note(graph: OwnerGraph, { type, entry }: Change): void {
   const info = kindOfKey(entry.key)
   if (info === undefined) return
   if (type === 'removed') graph.drop(entry.key)
-  else if (entry.value.includes(ownerMark)) graph.put(entry.key, info, decodeObject(info, entry))
+  else if (mayHaveOwners(entry)) graph.put(entry.key, info, decodeObject(info, entry))
   else graph.drop(entry.key)
 }
 
@@ -88,7 +98,7 @@ async function settle({ context }: LifecycleDeps, graph: OwnerGraph, { type, ent
   }
   const dependent = graph.get(entry.key)
   if (dependent !== undefined) await judge(context, graph, dependent)
-  if (entry.value.includes(deletionMark)) await settleDeletion(context, graph, info, decodeObject(info, entry))
+  if (mayBeDeleting(entry)) await settleDeletion(context, graph, info, decodeObject(info, entry))
 }
 
 /** Foreground: dependents first. Orphan: cut the references, then let go. */
