@@ -1,6 +1,6 @@
 // Do the commands that look at this machine work without a server? doctor, driver, backup and restore, sim, bench, up.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -214,6 +214,18 @@ test('up tells what is in its way', async () => {
   assert.match(taken.err, /the address 127\.0\.0\.1:\d+ is in use\n {2}try: choose another one/)
   assert.equal(spawnHawser(['up', '--data-dir', '/proc/x', '--bare']).code, 2)
   assert.match(spawnHawser(['up', '--csi-driver', 'x']).err, /--csi-driver takes NAME=SOCKET/)
+})
+
+test('up without rights says what helps', { skip: !isRoot && 'needs root to become nobody' }, () => {
+  const nobody = ['--reuid', '65534', '--clear-groups', '--inh-caps=-all', '--bounding-set=-all', binary]
+  const { status, stderr } = spawnSync('setpriv', [...nobody, 'up', '--data-dir', '/tmp/hawser-never'], {
+    env: { ...process.env, NODE_COMPILE_CACHE: '' },
+    encoding: 'utf8',
+    timeout: 30_000,
+  })
+  assert.equal(status, 2, stderr)
+  assert.match(stderr, /a node mounts filesystems, and this user may not\n {2}try: sudo hawser up; .*--bare/)
+  assert.ok(!existsSync('/tmp/hawser-never'))
 })
 
 test('colours only where they are wanted', () => {

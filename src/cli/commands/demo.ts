@@ -11,7 +11,7 @@ import { findLeftovers, isEmpty, mountsBelow, removeEverything } from '../demo/p
 import { act, phase, tellStory } from '../demo/story.ts'
 import { tellModelStory } from '../demo/model-story.ts'
 import type { MachineFacts } from '../doctor/machine.ts'
-import { readMachine } from '../doctor/machine.ts'
+import { mayMount, readMachine } from '../doctor/machine.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { duration, paint } from '../output.ts'
 
@@ -56,11 +56,12 @@ export const demo = buildCommand<Flags, [], Context>({
 })
 
 /** What keeps the real story from being told here. */
-export function missingFor({ platform, uid, capabilities, loopControl, tools }: MachineFacts): string[] {
+export function missingFor(facts: MachineFacts): string[] {
+  const { platform, uid, loopControl, tools } = facts
   const rules: readonly (readonly [boolean, string])[] = [
     [platform !== 'linux', 'Linux'],
     [uid !== 0, 'root (try: sudo hawser demo)'],
-    [uid === 0 && ((capabilities >> 21n) & 1n) === 0n, 'the capability CAP_SYS_ADMIN, to mount'],
+    [uid === 0 && !mayMount(facts), 'the capability CAP_SYS_ADMIN, to mount'],
     [!loopControl, 'loop devices (/dev/loop-control; try: modprobe loop)'],
     [!tools.has('mkfs.ext4'), 'mkfs.ext4 (try: apt-get install e2fsprogs)'],
     [!tools.has('blkid'), 'blkid (try: apt-get install util-linux)'],

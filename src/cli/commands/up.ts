@@ -7,6 +7,7 @@ import { parseListen, UsageError } from '../../main/config.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
+import { mayMount, readMachine } from '../doctor/machine.ts'
 
 interface Flags {
   readonly dataDir?: string
@@ -134,6 +135,7 @@ export const up = buildCommand<Flags, [], Context>({
   },
   async func(flags) {
     const config = configOf(flags, this.process.env)
+    if (config.nodes.length > 0) requireMountRights(this.process.env)
     const { startHawser } = await import('../../main/all-in-one.ts')
     const log = createPinoLog({ level: flags.logLevel })
     const stop = Promise.withResolvers<string>()
@@ -148,6 +150,15 @@ export const up = buildCommand<Flags, [], Context>({
     await hawser[Symbol.asyncDispose]()
   },
 })
+
+/** Told before anything is started: the kernel's own word (EPERM) helps nobody. */
+function requireMountRights(env: Readonly<Partial<Record<string, string>>>): void {
+  if (mayMount(readMachine(env))) return
+  throw new UsageError(
+    'a node mounts filesystems, and this user may not',
+    'sudo hawser up; or without a node: hawser up --bare; or on models: hawser demo --model',
+  )
+}
 
 function configOf(flags: Flags, env: Readonly<Partial<Record<string, string>>>): HawserConfig {
   const dataDirectory = resolve(flags.dataDir ?? defaultDataDirectory(env))

@@ -66,6 +66,9 @@ export function readMachine(env: Readonly<Partial<Record<string, string>>>): Mac
   }
 }
 
+/** CAP_SYS_ADMIN in our own user namespace; the kernel has the last word. */
+export const mayMount = ({ capabilities: held }: MachineFacts): boolean => ((held >> 21n) & 1n) === 1n
+
 export function judgeMachine(facts: MachineFacts): Finding[] {
   if (facts.platform !== 'linux') return [problem('system', `volumes need Linux, this is ${facts.platform}`)]
   return [...judgeKernel(facts), ...judgeRights(facts), ...judgeTools(facts), ...judgeDevices(facts)]
