@@ -1,6 +1,7 @@
 // `hawser up`: everything in one process, until a signal ends it.
 import { hostname } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { buildCommand } from '@stricli/core'
 import type { HawserConfig } from '../../main/config.ts'
 import { parseListen, UsageError } from '../../main/config.ts'
@@ -8,6 +9,7 @@ import { createPinoLog } from '../../telemetry/pino-log.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
 import { mayMount, readMachine } from '../doctor/machine.ts'
+import { table } from '../output.ts'
 
 interface Flags {
   readonly dataDir?: string
@@ -200,15 +202,22 @@ function bareText(url: string, kubeconfig: string): string {
 }
 
 function nextSteps(url: string, kubeconfig: string): string {
-  return [
-    `Hawser serves ${url}. Try next, in another terminal:`,
-    '',
-    '  with kubectl                                  without',
-    `  export KUBECONFIG=${kubeconfig}`,
-    '  kubectl get nodes,storageclasses              hawser get nodes,storageclasses',
-    '  kubectl apply -f docs/examples/first.yaml     hawser apply -f docs/examples/first.yaml',
-    '  kubectl get pvc,pods                          hawser why pod/first',
-    '',
-    'Stop with Ctrl-C.',
-  ].join('\n')
+  const example = exampleFile()
+  const rows = [
+    ['  with kubectl', 'without'],
+    [`  export KUBECONFIG=${kubeconfig}`, `export KUBECONFIG=${kubeconfig}`],
+    ['  kubectl get nodes,storageclasses', 'hawser get nodes,storageclasses'],
+    [`  kubectl apply -f ${example}`, `hawser apply -f ${example}`],
+    ['  kubectl get pvc,pods', 'hawser why pod/first'],
+  ]
+  return [`Hawser serves ${url}. Try next, in another terminal:`, '', table([], rows), '', 'Stop with Ctrl-C.'].join(
+    '\n',
+  )
+}
+
+/** Short where the user stands in the clone; whole where the package is installed somewhere. */
+function exampleFile(): string {
+  const path = fileURLToPath(new URL('../../../docs/examples/first.yaml', import.meta.url))
+  const short = relative(process.cwd(), path)
+  return short.startsWith('..') ? path : short
 }
