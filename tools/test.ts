@@ -1,78 +1,107 @@
 // Which tests run when? `quick` is everything that needs no root and little time; `heavy` is the real world:
 // Linux mounts, drivers, kubectl, conformance, long simulations. Usage: node tools/test.ts quick|heavy [folder …]
 import { spawnSync } from 'node:child_process'
-import { existsSync, globSync } from 'node:fs'
+import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { requirePinnedNode } from './runtime.ts'
 
-/** Folders of test/ that need root, real processes, or minutes. They run in this order, each on its own. */
+/** Folders of test/ that need root, real processes, or minutes. */
 const heavyFolders = [
+  'conformance',
+  'node-conformance',
+  'compat',
   'store',
   'linux',
   'csi',
-  'conformance',
-  'node-conformance',
-  'kubectl',
   'fuzz',
   'cli',
   'docs',
   'package',
-  'faults',
 ]
 /** Quick suites that grow with HAWSER_HEAVY=1: more seeds, more steps. */
 const growingFolders = ['claims', 'sim']
+/** No file may take longer, so that one that hangs does not take the others along. */
+const longestFileMs = 12 * 60_000
+
+interface Counts {
+  passed: number
+  failed: number
+  skipped: number
+}
 
 requirePinnedNode()
 const [suite = 'quick', ...only] = process.argv.slice(2)
 const root = join(import.meta.dirname, '..')
 process.chdir(root)
+const failed = suite === 'quick' ? quick() : suite === 'heavy' ? heavy() : usage()
+process.exit(failed ? 1 : 0)
 
-const failures = suite === 'quick' ? quick() : suite === 'heavy' ? heavy() : usage()
-process.exit(failures > 0 ? 1 : 0)
-
-function quick(): number {
-  const heavy = new Set(heavyFolders.map((folder) => `test/${folder}/`))
+function quick(): boolean {
   const files = globSync(['src/**/*.test.ts', 'tools/**/*.test.ts', 'test/**/*.test.ts'])
-    .filter((file) => ![...heavy].some((folder) => file.startsWith(folder)))
+    .filter((file) => !heavyFolders.some((folder) => file.startsWith(`test/${folder}/`)))
     .toSorted()
-  return run('quick', files, {})
+  process.stdout.write(`# quick: ${files.length} files\n`)
+  return spawnSync(process.execPath, runner(files, 2, 120_000), { stdio: 'inherit', env: environment() }).status !== 0
 }
 
-function heavy(): number {
+/** File by file. What fails is run once more: a second failure counts, a success is called flaky, aloud. */
+function heavy(): boolean {
   const folders = only.length > 0 ? only : [...heavyFolders, ...growingFolders]
-  return folders
-    .filter((folder) => existsSync(`test/${folder}`))
-    .map((folder) =>
-      run(folder, globSync(`test/${folder}/**/*.test.ts`).toSorted(), { HAWSER_HEAVY: '1' }, 1, 1_500_000),
-    )
-    .reduce((sum, failed) => sum + failed, 0)
+  const files = folders.flatMap((folder) => globSync(`test/${folder}/**/*.test.ts`).toSorted())
+  const total: Counts = { passed: 0, failed: 0, skipped: 0 }
+  const flaky: string[] = []
+  for (const file of files) {
+    let counts = runFile(file)
+    if (counts.failed > 0) {
+      process.stdout.write(`# once more: ${file}\n`)
+      counts = runFile(file)
+      if (counts.failed === 0) flaky.push(file)
+    }
+    for (const name of ['passed', 'failed', 'skipped'] as const) total[name] += counts[name]
+  }
+  for (const file of flaky) process.stdout.write(`# FLAKY: ${file} failed, then passed\n`)
+  process.stdout.write(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped\n`)
+  return total.failed > 0
 }
 
-function run(
-  title: string,
-  files: readonly string[],
-  env: Record<string, string>,
-  concurrency = 2,
-  timeoutMs = 120_000,
-): number {
-  if (files.length === 0) return 0
-  process.stdout.write(`# ${title}: ${files.length} files\n`)
-  const result = spawnSync(
-    process.execPath,
-    [
-      '--test',
-      `--test-timeout=${timeoutMs}`,
-      '--test-force-exit',
-      `--test-concurrency=${concurrency}`,
-      '--test-reporter=./tools/quiet-reporter.ts',
-      ...files,
-    ],
-    { stdio: 'inherit', env: { NODE_COMPILE_CACHE: join(root, '.cache/compile'), ...process.env, ...env } },
+function runFile(file: string): Counts {
+  const start = performance.now()
+  const { stdout, status } = spawnSync(process.execPath, runner([file], 1, longestFileMs), {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    encoding: 'utf8',
+    maxBuffer: 256 * 1024 * 1024,
+    timeout: longestFileMs + 30_000,
+    killSignal: 'SIGKILL',
+    env: { ...environment(), HAWSER_HEAVY: '1' },
+  })
+  const [, passed, failures, skipped] = /^(\d+) passed, (\d+) failed, (\d+) skipped$/m.exec(stdout) ?? []
+  const counts = { passed: Number(passed ?? 0), failed: Number(failures ?? 1), skipped: Number(skipped ?? 0) }
+  if (status !== 0 && counts.failed === 0) counts.failed = 1
+  const rest = stdout.split('\n').filter((line) => line.trim() !== '' && !/^(in [\d.]+ s|\d+ passed, .*)$/.test(line))
+  if (rest.length > 0) process.stdout.write(`${rest.join('\n')}\n`)
+  const seconds = ((performance.now() - start) / 1_000).toFixed(0)
+  process.stdout.write(
+    `# ${file}: ${counts.passed} ok, ${counts.failed} not, ${counts.skipped} left out, ${seconds} s\n`,
   )
-  return result.status === 0 ? 0 : 1
+  return counts
 }
 
-function usage(): number {
+function runner(files: readonly string[], concurrency: number, timeoutMs: number): string[] {
+  return [
+    '--test',
+    `--test-timeout=${timeoutMs}`,
+    '--test-force-exit',
+    `--test-concurrency=${concurrency}`,
+    '--test-reporter=./tools/quiet-reporter.ts',
+    ...files,
+  ]
+}
+
+function environment(): NodeJS.ProcessEnv {
+  return { NODE_COMPILE_CACHE: join(root, '.cache/compile'), ...process.env }
+}
+
+function usage(): boolean {
   process.stderr.write('usage: node tools/test.ts quick | heavy [folder …]\n')
-  return 1
+  return true
 }
