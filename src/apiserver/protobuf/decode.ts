@@ -5,7 +5,7 @@ import { messageSchema } from '../../api/schema/schema.ts'
 import type { FieldSchema } from '../../api/schema/schema.ts'
 import { badRequest } from '../../api/status-error.ts'
 import { type Json, type MutableMap, put } from '../patch/json.ts'
-import { keepsEmpty } from './presence.ts'
+import { keepsEmpty } from '../../api/schema/presence.ts'
 import { decodeScalar, emptyScalar, isScalarType } from './scalars.ts'
 import { malformed, WireReader, type WireType } from './wire.ts'
 

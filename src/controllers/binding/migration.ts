@@ -2,21 +2,11 @@
 import { annotations, finalizers } from '../../api/annotations.ts'
 import { annotation, withAnnotations } from '../../api/meta.ts'
 import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
-
-/** Spec 1.3: always on for these. */
-const migratedDrivers: ReadonlyMap<string, string> = new Map([
-  ['kubernetes.io/aws-ebs', 'ebs.csi.aws.com'],
-  ['kubernetes.io/gce-pd', 'pd.csi.storage.gke.io'],
-  ['kubernetes.io/azure-disk', 'disk.csi.azure.com'],
-  ['kubernetes.io/azure-file', 'file.csi.azure.com'],
-  ['kubernetes.io/cinder', 'cinder.csi.openstack.org'],
-  ['kubernetes.io/vsphere-volume', 'csi.vsphere.vmware.com'],
-  ['kubernetes.io/portworx-volume', 'pxd.portworx.com'],
-])
+import { migratedPlugins } from '../../volume/migration.ts'
 
 /** The CSI driver that took over this in-tree provisioner, if any. */
 export function migratedTo(provisioner: string): string | undefined {
-  return migratedDrivers.get(provisioner)
+  return migratedPlugins[provisioner]
 }
 
 /** The in-tree plugin of a volume's source and the driver that took it over, or undefined when it was never moved. */

@@ -4,6 +4,7 @@ import { annotation } from '../../api/meta.ts'
 import { isNotFound } from '../../api/status-error.ts'
 import type { CSINode, CSINodeDriver, Node } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
+import { migratedPlugins } from '../../volume/migration.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { VolumeError } from '../../volume/effect.ts'
 import type { NodeInfo } from '../node.ts'
@@ -21,16 +22,6 @@ export interface NodeInfoPublisher {
 
 const nodeIdAnnotation = 'csi.volume.kubernetes.io/nodeid'
 const migratedAnnotation = 'storage.alpha.kubernetes.io/migrated-plugins'
-/** CSINODE-4 */
-export const migratedPlugins = [
-  'kubernetes.io/aws-ebs',
-  'kubernetes.io/azure-disk',
-  'kubernetes.io/azure-file',
-  'kubernetes.io/cinder',
-  'kubernetes.io/gce-pd',
-  'kubernetes.io/portworx-volume',
-  'kubernetes.io/vsphere-volume',
-]
 const maxLimit = 2_147_483_647n
 const tries = 4
 
@@ -162,7 +153,7 @@ async function ownedCsiNode(client: Client, nodeName: string, signal: AbortSigna
     metadata: {
       name: nodeName,
       ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: nodeName, uid }],
-      annotations: { [migratedAnnotation]: migratedPlugins.join(',') },
+      annotations: { [migratedAnnotation]: Object.keys(migratedPlugins).join(',') },
     },
     spec: { drivers: [] },
   }
