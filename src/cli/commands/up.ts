@@ -1,5 +1,4 @@
 // `hawser up`: everything in one process, until a signal ends it.
-import { hostname } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildCommand } from '@stricli/core'
@@ -8,24 +7,18 @@ import { parseListen, UsageError } from '../../main/config.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
+import type { NodeFlags } from '../node-flags.ts'
+import { driversFrom, nodeFlags, nodeFrom } from '../node-flags.ts'
 import { mayMount, readMachine } from '../doctor/machine.ts'
 import { table } from '../output.ts'
 
-interface Flags {
+interface Flags extends NodeFlags {
   readonly dataDir?: string
   readonly listen: string
   readonly store: 'memory' | 'embedded'
   readonly bare: boolean
-  readonly nodeName?: string
-  readonly rootDir?: string
   readonly extraNode?: readonly string[]
-  readonly csiDriver?: readonly string[]
-  readonly leaveToSidecars?: readonly string[]
-  readonly runtime: 'process' | 'none'
-  readonly manifests?: string
-  readonly manifestUrl?: string
   readonly disableForceDetachOnTimeout: boolean
-  readonly logLevel: 'error' | 'warn' | 'info' | 'debug'
 }
 
 export const up = buildCommand<Flags, [], Context>({
@@ -44,6 +37,7 @@ export const up = buildCommand<Flags, [], Context>({
   },
   parameters: {
     flags: {
+      ...nodeFlags,
       dataDir: {
         kind: 'parsed',
         parse: String,
@@ -64,20 +58,6 @@ export const up = buildCommand<Flags, [], Context>({
         default: false,
         brief: 'API and controllers only: no node, no driver, no default objects',
       },
-      nodeName: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        placeholder: 'NAME',
-        brief: 'Name of this node (default: the host name)',
-      },
-      rootDir: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        placeholder: 'DIR',
-        brief: "The node's root, laid out as a kubelet's (default: <data-dir>/node)",
-      },
       extraNode: {
         kind: 'parsed',
         parse: String,
@@ -86,52 +66,10 @@ export const up = buildCommand<Flags, [], Context>({
         placeholder: 'NAME',
         brief: 'A further node on this machine (root: <data-dir>/nodes/NAME)',
       },
-      csiDriver: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        variadic: true,
-        placeholder: 'NAME=SOCKET',
-        brief: 'A CSI driver without a registrar',
-      },
-      leaveToSidecars: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        variadic: true,
-        placeholder: 'DRIVER',
-        brief: "Leave this driver's jobs to upstream sidecars",
-      },
-      runtime: {
-        kind: 'enum',
-        values: ['process', 'none'],
-        default: 'process',
-        brief: 'How pods run: as processes, or volumes only',
-      },
-      manifests: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        placeholder: 'DIR',
-        brief: 'A directory of pod manifests',
-      },
-      manifestUrl: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        placeholder: 'URL',
-        brief: 'An HTTP address of pod manifests',
-      },
       disableForceDetachOnTimeout: {
         kind: 'boolean',
         default: false,
         brief: 'Never detach from an unhealthy node because of time alone',
-      },
-      logLevel: {
-        kind: 'enum',
-        values: ['error', 'warn', 'info', 'debug'],
-        default: 'warn',
-        brief: 'What is logged to stderr',
       },
     },
   },
@@ -164,9 +102,6 @@ function requireMountRights(env: Readonly<Partial<Record<string, string>>>): voi
 
 function configOf(flags: Flags, env: Readonly<Partial<Record<string, string>>>): HawserConfig {
   const dataDirectory = resolve(flags.dataDir ?? defaultDataDirectory(env))
-  const name = flags.nodeName ?? hostname().toLowerCase()
-  if (!/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name))
-    throw new UsageError(`"${name}" cannot be a node's name`, 'name it with --node-name')
   return {
     dataDirectory,
     listen: parseListen(flags.listen),
@@ -175,26 +110,12 @@ function configOf(flags: Flags, env: Readonly<Partial<Record<string, string>>>):
     nodes: flags.bare
       ? []
       : [
-          { name, root: resolve(flags.rootDir ?? join(dataDirectory, 'node')) },
+          nodeFrom(flags, dataDirectory),
           ...(flags.extraNode ?? []).map((extra) => ({ name: extra, root: join(dataDirectory, 'nodes', extra) })),
         ],
-    csiDrivers: (flags.csiDriver ?? []).map(parseDriver),
-    leaveToSidecars: flags.leaveToSidecars ?? [],
-    runtime: flags.runtime,
+    ...driversFrom(flags),
     forceDetachOnTimeout: !flags.disableForceDetachOnTimeout,
-    ...(flags.manifests === undefined ? {} : { manifests: resolve(flags.manifests) }),
-    ...(flags.manifestUrl === undefined ? {} : { manifestUrl: flags.manifestUrl }),
   }
-}
-
-export function parseDriver(text: string): { name: string; socket: string } {
-  const cut = text.indexOf('=')
-  if (cut <= 0)
-    throw new UsageError(
-      `--csi-driver takes NAME=SOCKET, not "${text}"`,
-      '--csi-driver hostpath.csi.k8s.io=/run/csi.sock',
-    )
-  return { name: text.slice(0, cut), socket: resolve(text.slice(cut + 1)) }
 }
 
 function bareText(url: string, kubeconfig: string): string {

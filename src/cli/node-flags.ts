@@ -1,0 +1,78 @@
+// Which flags do `up` and `agent` share? Everything about a node and its drivers, told once.
+import { hostname } from 'node:os'
+import { join, resolve } from 'node:path'
+import type { HawserConfig, NodeConfig } from '../main/config.ts'
+import { UsageError } from '../main/config.ts'
+
+export interface NodeFlags {
+  readonly nodeName?: string
+  readonly rootDir?: string
+  readonly csiDriver?: readonly string[]
+  readonly leaveToSidecars?: readonly string[]
+  readonly runtime: 'process' | 'none'
+  readonly manifests?: string
+  readonly manifestUrl?: string
+  readonly logLevel: 'error' | 'warn' | 'info' | 'debug'
+}
+
+const text = { kind: 'parsed', parse: String, optional: true } as const
+
+export const nodeFlags = {
+  nodeName: { ...text, placeholder: 'NAME', brief: 'Name of this node (default: the host name)' },
+  rootDir: {
+    ...text,
+    placeholder: 'DIR',
+    brief: "The node's root, laid out as a kubelet's (default: <data-dir>/node)",
+  },
+  csiDriver: { ...text, variadic: true, placeholder: 'NAME=SOCKET', brief: 'A CSI driver without a registrar' },
+  leaveToSidecars: {
+    ...text,
+    variadic: true,
+    placeholder: 'DRIVER',
+    brief: "Leave this driver's jobs to upstream sidecars",
+  },
+  runtime: {
+    kind: 'enum',
+    values: ['process', 'none'],
+    default: 'process',
+    brief: 'How pods run: as processes, or volumes only',
+  },
+  manifests: { ...text, placeholder: 'DIR', brief: 'A directory of pod manifests' },
+  manifestUrl: { ...text, placeholder: 'URL', brief: 'An HTTP address of pod manifests' },
+  logLevel: {
+    kind: 'enum',
+    values: ['error', 'warn', 'info', 'debug'],
+    default: 'warn',
+    brief: 'What is logged to stderr',
+  },
+} as const
+
+/** This node, its name checked. */
+export function nodeFrom(flags: NodeFlags, dataDirectory: string): NodeConfig {
+  const name = flags.nodeName ?? hostname().toLowerCase()
+  if (!/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name))
+    throw new UsageError(`"${name}" cannot be a node's name`, 'name it with --node-name')
+  return { name, root: resolve(flags.rootDir ?? join(dataDirectory, 'node')) }
+}
+
+export function driversFrom(
+  flags: NodeFlags,
+): Pick<HawserConfig, 'csiDrivers' | 'leaveToSidecars' | 'runtime' | 'manifests' | 'manifestUrl'> {
+  return {
+    csiDrivers: (flags.csiDriver ?? []).map(parseDriver),
+    leaveToSidecars: flags.leaveToSidecars ?? [],
+    runtime: flags.runtime,
+    ...(flags.manifests === undefined ? {} : { manifests: resolve(flags.manifests) }),
+    ...(flags.manifestUrl === undefined ? {} : { manifestUrl: flags.manifestUrl }),
+  }
+}
+
+function parseDriver(given: string): { name: string; socket: string } {
+  const cut = given.indexOf('=')
+  if (cut <= 0)
+    throw new UsageError(
+      `--csi-driver takes NAME=SOCKET, not "${given}"`,
+      '--csi-driver hostpath.csi.k8s.io=/run/csi.sock',
+    )
+  return { name: given.slice(0, cut), socket: resolve(given.slice(cut + 1)) }
+}
