@@ -52,7 +52,11 @@ export function createPlacementController(deps: PlacementDeps): Controller {
   const view = clusterView({ ...deps, claims, volumes, podsByNode, podsByClaim, freeVolumes, decisions, spokenFor })
 
   const isMine = (pod: Pod) =>
-    !pod.spec?.nodeName && (pod.spec?.schedulerName ?? 'default-scheduler') === schedulerName && !isTerminated(pod)
+    !pod.spec?.nodeName &&
+    (pod.spec?.schedulerName ?? 'default-scheduler') === schedulerName &&
+    // Whoever set a gate lifts it when the pod may be placed; that change brings the pod back here.
+    (pod.spec?.schedulingGates ?? []).length === 0 &&
+    !isTerminated(pod)
 
   /** SCH-11, SCH-12: volumes first, then claims; what succeeded is not rolled back (SCH-13). */
   const reserve = async ({ node, takes, provisions }: NodeOffer, signal: AbortSignal) => {

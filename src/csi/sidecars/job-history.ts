@@ -75,6 +75,7 @@ export function createToldLoop(
     },
     onError(key, error, retryAt) {
       story.failed(objectsOf(key), key, error, retryAt)
+      story.failing.delete(key)
       options.onError?.(key, error, retryAt)
     },
   })
