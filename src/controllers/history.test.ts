@@ -1,0 +1,87 @@
+// What do the controllers tell the history? One line per pair that was bound, and every reason to wait with its object.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { NodeName, UniqueVolumeName } from '../api/names.ts'
+import type { History, HistoryEntry, HistorySubject, WaitingEntry } from '../client/history.ts'
+import { createVirtualClock } from '../clock/virtual-clock.ts'
+import { createAttachmentHistory, createControllerHistory } from './history.ts'
+
+function listen() {
+  const told: HistoryEntry[] = []
+  const waited: [HistorySubject, readonly WaitingEntry[]][] = []
+  const history: History = {
+    tell: (entry) => void told.push(entry),
+    waits: (subject, waiting) => void waited.push([subject, waiting]),
+    recovered: () => {},
+    idle: () => Promise.resolve(),
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  }
+  return { told, waited, history }
+}
+
+test('a pair that is bound is one line, told for the claim', () => {
+  const { told, history } = listen()
+  const { onTransition } = createControllerHistory(history, createVirtualClock())
+  for (const [object, what] of [
+    ['PersistentVolume/pv', 'point to claim'],
+    ['PersistentVolume/pv', 'phase Bound'],
+    ['PersistentVolumeClaim/ns/c', 'point to volume'],
+    ['PersistentVolumeClaim/ns/c', 'phase Bound'],
+  ] as const)
+    onTransition({ controller: 'binding', object, rule: 'X', what })
+  assert.deepEqual(
+    told.map(({ actor, operation, step, objects }) => ({ actor, operation, step, objects })),
+    [
+      {
+        actor: 'binding',
+        operation: 'bind',
+        step: 'phase Bound',
+        objects: [{ kind: 'PersistentVolumeClaim', namespace: 'ns', name: 'c' }],
+      },
+    ],
+  )
+})
+
+test('a reason to wait is told with its object and its time', () => {
+  const { waited, history } = listen()
+  const { onWaiting } = createControllerHistory(history, createVirtualClock())
+  onWaiting('binding', 'PersistentVolume/pv', [{ reason: 'retained', rule: 'REC-5', until: 7 }])
+  assert.deepEqual(waited, [
+    [
+      {
+        actor: 'binding',
+        operation: 'wait',
+        key: 'PersistentVolume/pv',
+        objects: [{ kind: 'PersistentVolume', name: 'pv' }],
+      },
+      [{ reason: 'retained', until: 7 }],
+    ],
+  ])
+})
+
+test('an attach that waits names who holds the volume', () => {
+  const { waited, history } = listen()
+  const none = { items: new Map() }
+  const { onWaiting } = createAttachmentHistory({ history, desired: none, actual: none })
+  onWaiting('v' as UniqueVolumeName, [
+    { reason: 'attachedElsewhere', node: 'a' as NodeName, holder: 'b' as NodeName },
+    { reason: 'backingOff', node: 'c' as NodeName, until: 9, detail: 'no path' },
+  ])
+  assert.deepEqual(waited[0]?.[1], [
+    { reason: 'attachedElsewhere', node: 'a', message: 'b' },
+    { reason: 'backingOff', node: 'c', message: 'no path', until: 9 },
+  ])
+})
+
+test('the slow audit is no story', () => {
+  const { told, history } = listen()
+  const none = { items: new Map() }
+  const { onOperation } = createAttachmentHistory({ history, desired: none, actual: none })
+  const base = { key: ['n'], plugin: '', subject: { name: '', details: '' }, at: 1, startedAt: 1 } as const
+  onOperation({ ...base, operation: 'verify_volumes_are_attached_per_node', phase: 'succeeded' })
+  onOperation({ ...base, operation: 'volume_attach', phase: 'succeeded' })
+  assert.deepEqual(
+    told.map(({ operation }) => operation),
+    ['volume_attach'],
+  )
+})
