@@ -210,6 +210,13 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
     })
   }
 
+  /** A thread that still loads its native library takes the whole process down when it is terminated: it may load first. */
+  function end(thread: Thread): Promise<unknown> {
+    if (thread.ready) return thread.worker.terminate()
+    thread.worker.ref()
+    return new Promise((resolve) => thread.worker.once('exit', resolve))
+  }
+
   return {
     call,
     hung: () => [...lost.keys()].flatMap((thread) => (thread.job === undefined ? [] : [thread.job.options.path])),
@@ -219,9 +226,7 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
       for (const job of queue.splice(0))
         job.settle?.(new HostError('CLOSED', 'the host is closed', { path: job.options.path }))
       // A thread inside the kernel cannot be ended; waiting for it would hang us too.
-      await Promise.all(
-        [...threads].filter((thread) => thread.job === undefined).map((thread) => thread.worker.terminate()),
-      )
+      await Promise.all([...threads].filter((thread) => thread.job === undefined).map(end))
     },
   }
 }
