@@ -84,18 +84,31 @@ export const defaultHistoryLimits: HistoryLimits = {
   staleMs: 30_000,
 }
 
+/** Told often, written seldom: a record is kept as it was told and put into words only when it is written. */
 interface Kept {
   readonly subject: HistorySubject
-  readonly status: OperationRecordStatus
+  readonly told: Told
   readonly attempts: number
   /** Since when each reason to wait holds, kept over short pauses between two tries. */
-  readonly since: ReadonlyMap<string, string>
+  readonly since: ReadonlyMap<string, number>
 }
+
+type Told =
+  | {
+      readonly kind: 'entry'
+      readonly entry: HistoryEntry
+      readonly step?: string
+      readonly error?: HistoryEntry['error']
+    }
+  | { readonly kind: 'waiting'; readonly waiting: readonly (WaitingEntry & { readonly since: number })[] }
+  | { readonly kind: 'ended'; readonly startedAt?: number; readonly finishedAt: number; readonly step?: string }
+  /** By an earlier process; its words stay as they are. */
+  | { readonly kind: 'adopted'; readonly status: OperationRecordStatus }
 
 export function createHistory(deps: HistoryDeps): History {
   const { client, clock, log, limits = defaultHistoryLimits } = deps
-  const records = new Map<string, Kept>() // oldest change first
-  const written = new Map<string, string>() // name → resourceVersion
+  const records = new Map<string, Kept>() // by identity; oldest change first
+  const written = new Map<string, string>() // identity → resourceVersion
   const gone = new Set<string>()
 
   const loop = createKeyLoop<string>({
@@ -103,50 +116,64 @@ export function createHistory(deps: HistoryDeps): History {
     clock,
     workers: 1,
     backoff: { firstMs: 1_000, capMs: 60_000 },
-    async look(name, signal) {
-      const kept = records.get(name)
-      if (gone.has(name)) await drop(name, signal)
-      else if (kept) written.set(name, await put(client, recordOf(name, kept), written.get(name), signal))
+    async look(identity, signal) {
+      const kept = records.get(identity)
+      if (gone.has(identity)) await drop(identity, signal)
+      else if (kept) await write(identity, kept, signal)
       else return
       await clock.sleep(limits.paceMs, signal)
     },
-    onError(name, error) {
-      if (isConflict(error) || isNotFound(error) || isAlreadyExists(error)) written.delete(name)
-      log.debug('history not written', { name, error })
+    onError(identity, error) {
+      if (isConflict(error) || isNotFound(error) || isAlreadyExists(error)) written.delete(identity)
+      log.debug('history not written', { identity, error })
     },
   })
-  const drop = async (name: string, signal: AbortSignal) => {
-    await client.remove('Operation', { name }, {}, signal).catch((error: unknown) => {
+  const write = async (identity: string, kept: Kept, signal: AbortSignal) => {
+    const record = recordOf(identity, kept)
+    // An earlier process told the same story: its record becomes this one.
+    const adoptedAs = `${earlier}${record.metadata.name}`
+    const version = written.get(identity) ?? written.get(adoptedAs)
+    if (adoptedAs !== identity) {
+      records.delete(adoptedAs)
+      written.delete(adoptedAs)
+      gone.delete(adoptedAs)
+    }
+    written.set(identity, await put(client, record, version, signal))
+  }
+  const drop = async (identity: string, signal: AbortSignal) => {
+    await client.remove('Operation', { name: recordName(identity) }, {}, signal).catch((error: unknown) => {
       if (!isNotFound(error)) throw error
     })
-    gone.delete(name)
-    written.delete(name)
+    gone.delete(identity)
+    written.delete(identity)
   }
-  const forget = (name: string) => {
-    records.delete(name)
-    if (written.has(name)) {
-      gone.add(name)
-      loop.wakeAt(name, clock.now() + limits.delayMs)
-    } else loop.forget(name)
+  const forget = (identity: string) => {
+    records.delete(identity)
+    if (written.has(identity)) {
+      gone.add(identity)
+      loop.wakeAt(identity, clock.now() + limits.delayMs)
+    } else loop.forget(identity)
   }
-  const keep = (name: string, kept: Kept) => {
-    records.delete(name)
-    records.set(name, kept)
-    gone.delete(name)
-    const isGood = kept.status.phase === 'Succeeded' || kept.status.phase === 'Running'
-    loop.wakeAt(name, clock.now() + (isGood ? limits.successDelayMs : limits.delayMs))
+  const keep = (identity: string, kept: Kept) => {
+    records.delete(identity)
+    records.set(identity, kept)
+    gone.delete(identity)
+    const phase = phaseOf(kept.told)
+    const isGood = phase === 'Succeeded' || phase === 'Running'
+    loop.wakeAt(identity, clock.now() + (isGood ? limits.successDelayMs : limits.delayMs))
     trim()
   }
   const trim = () => {
     if (records.size <= limits.records) return
-    for (const [name, { status }] of records) {
+    for (const [identity, { told }] of records) {
       if (records.size <= limits.records) return
-      if (status.phase === 'Succeeded' || status.phase === 'Failed') forget(name)
+      const phase = phaseOf(told)
+      if (phase === 'Succeeded' || phase === 'Failed') forget(identity)
     }
     // Nothing but unfinished stories: the oldest go all the same, for memory is bounded (rule 2).
-    for (const name of records.keys()) {
+    for (const identity of records.keys()) {
       if (records.size <= limits.records) return
-      forget(name)
+      forget(identity)
     }
   }
   const adopted = adopt(deps, limits, { records, written, forget }).catch((error: unknown) =>
@@ -154,35 +181,35 @@ export function createHistory(deps: HistoryDeps): History {
   )
   return {
     tell(entry) {
-      const name = recordName(entry)
-      const before = records.get(name)
+      const identity = identityOf(entry)
+      const before = records.get(identity)
       const begins = entry.phase === 'Running' && entry.step === undefined
-      const earlier = before?.status.phase === 'Succeeded' ? 0 : (before?.attempts ?? 0)
-      const attempts = Math.max(1, earlier + (begins ? 1 : 0))
-      keep(name, { subject: entry, status: statusOf(entry, attempts, before), attempts, since: new Map() })
+      const succeeded = before !== undefined && phaseOf(before.told) === 'Succeeded'
+      const attempts = Math.max(1, (succeeded ? 0 : (before?.attempts ?? 0)) + (begins ? 1 : 0))
+      keep(identity, { subject: entry, told: toldAfter(entry, before?.told), attempts, since: none })
     },
     waits(subject, waiting) {
-      const name = recordName(subject)
-      const before = records.get(name)
+      const identity = identityOf(subject)
+      const before = records.get(identity)
       if (waiting.length === 0) {
-        if (before === undefined || before.status.phase !== 'Waiting') return
+        if (before === undefined || phaseOf(before.told) !== 'Waiting') return
         // A wait so short that nobody has read of it leaves no trace.
-        if (!written.has(name) && before.attempts === 0) return forget(name)
-        const status = ended(before, clock.now())
-        return keep(name, { ...before, status, attempts: 0 })
+        if (!written.has(identity) && before.attempts === 0) return forget(identity)
+        return keep(identity, { ...before, told: ended(before.told, clock.now()), attempts: 0 })
       }
-      const listed = waiting.map((entry) => waitingOf(entry, before, clock.now()))
-      const same = before?.status.phase === 'Waiting' && sameWaiting(before.status.waiting ?? [], listed)
-      if (same) return
-      const since = new Map(listed.map((entry) => [reasonKey(entry), entry.since ?? '']))
-      const startedAt = listed.map((entry) => entry.since ?? '').toSorted()[0]!
-      keep(name, { subject, status: { phase: 'Waiting', startedAt, waiting: listed }, attempts: 0, since })
+      const now = clock.now()
+      const pausedAt = before?.told.kind === 'ended' ? before.told.finishedAt : now
+      const known = now - pausedAt < shortPauseMs ? before?.since : undefined
+      const listed = waiting.map((entry) => ({ ...entry, since: known?.get(reasonKey(entry)) ?? now }))
+      if (before?.told.kind === 'waiting' && sameWaiting(before.told.waiting, listed)) return
+      const since = new Map(listed.map((entry) => [reasonKey(entry), entry.since]))
+      keep(identity, { subject, told: { kind: 'waiting', waiting: listed }, attempts: 0, since })
     },
     recovered(subject) {
-      const name = recordName(subject)
-      const before = records.get(name)
-      if (before?.status.phase !== 'Failed') return
-      keep(name, { ...before, status: ended(before, clock.now()), attempts: 0 })
+      const identity = identityOf(subject)
+      const before = records.get(identity)
+      if (before === undefined || phaseOf(before.told) !== 'Failed') return
+      keep(identity, { ...before, told: ended(before.told, clock.now()), attempts: 0 })
     },
     async idle() {
       await adopted
@@ -199,25 +226,25 @@ async function adopt(
   state: {
     readonly records: Map<string, Kept>
     readonly written: Map<string, string>
-    forget(name: string): void
+    forget(identity: string): void
   },
 ): Promise<void> {
   const { items } = await client.list('Operation')
-  const adoptedAt = new Map<string, Kept>()
+  const unfinished = new Map<string, Kept>()
   for (const { metadata, spec, status } of items) {
-    const name = metadata.name ?? ''
+    // Only the digest of an identity is stored; when the same story is told again, the two are joined (createHistory).
+    const identity = `${earlier}${metadata.name ?? ''}`
     if (!status || !owns(spec.actor)) continue
-    if (!state.written.has(name)) state.written.set(name, metadata.resourceVersion ?? '')
-    if (state.records.has(name)) continue
     const { actor, operation, volume, pod, node, objects } = spec
     const subject = { actor, operation, key: '', ...present({ volume, pod, node, objects }) }
-    const kept: Kept = { subject, status, attempts: status.attempts ?? 0, since: new Map() }
-    state.records.set(name, kept)
-    if (status.phase === 'Running' || status.phase === 'Waiting') adoptedAt.set(name, kept)
+    const kept: Kept = { subject, told: { kind: 'adopted', status }, attempts: status.attempts ?? 0, since: none }
+    state.written.set(identity, metadata.resourceVersion ?? '')
+    state.records.set(identity, kept)
+    if (status.phase === 'Running' || status.phase === 'Waiting') unfinished.set(identity, kept)
   }
-  if (adoptedAt.size === 0) return
+  if (unfinished.size === 0) return
   clock.at(clock.now() + limits.staleMs, () => {
-    for (const [name, kept] of adoptedAt) if (state.records.get(name) === kept) state.forget(name)
+    for (const [identity, kept] of unfinished) if (state.records.get(identity) === kept) state.forget(identity)
   })
 }
 
@@ -242,74 +269,112 @@ async function put(
   }
 }
 
+const separator = '\n'
+const earlier = 'earlier:'
+const none: ReadonlyMap<string, number> = new Map()
+
+const identityOf = ({ actor, operation, key }: HistorySubject) => [operation, actor, key].join(separator)
+
 /** Stable over restarts, so that a record is found again and not doubled. */
-export function recordName({ actor, operation, key }: HistorySubject): string {
-  const digest = hash('sha256', JSON.stringify([actor, operation, key])).slice(0, 24)
-  return `${operation
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, '-')
-    .slice(0, 30)}-${digest}`
+function recordName(identity: string): string {
+  if (identity.startsWith(earlier)) return identity.slice(earlier.length)
+  const digest = hash('sha256', identity).slice(0, 24)
+  const word = identity.slice(0, identity.indexOf(separator)).toLowerCase()
+  return `${word.replaceAll(/[^a-z0-9]+/g, '-').slice(0, 30)}-${digest}`
 }
 
-function recordOf(name: string, { subject, status }: Kept): OperationRecord {
-  const { actor, operation, volume, pod, node, objects } = subject
+function recordOf(identity: string, kept: Kept): OperationRecord {
+  const { actor, operation, volume, pod, node, objects } = kept.subject
   return {
     apiVersion: 'hawser.dev/v1',
     kind: 'Operation',
-    metadata: { name },
+    metadata: { name: recordName(identity) },
     spec: { actor, operation, ...present({ volume, pod, node, objects }) },
-    status,
+    status: statusOf(kept),
   }
 }
 
-function statusOf(entry: HistoryEntry, attempts: number, before: Kept | undefined): OperationRecordStatus {
-  // While it is tried again, the last error stays readable: most of the time of a failing operation is trying.
-  const lastError = entry.phase === 'Running' ? before?.status.error : undefined
-  return {
-    phase: entry.phase,
-    startedAt: microTimestamp(entry.startedAt),
-    ...present({
-      step: entry.step ?? (entry.phase === 'Failed' ? before?.status.step : undefined),
-      finishedAt: entry.finishedAt === undefined ? undefined : microTimestamp(entry.finishedAt),
-      error: entry.error ?? (before?.status.phase === 'Succeeded' ? undefined : lastError),
-      nextTry: entry.nextTry === undefined ? undefined : microTimestamp(entry.nextTry),
-    }),
-    attempts,
+function phaseOf(told: Told): OperationRecordStatus['phase'] {
+  switch (told.kind) {
+    case 'entry':
+      return told.entry.phase
+    case 'waiting':
+      return 'Waiting'
+    case 'ended':
+      return 'Succeeded'
+    case 'adopted':
+      return told.status.phase
+    default:
+      return told satisfies never
   }
 }
 
-function ended({ status }: Kept, now: number): OperationRecordStatus {
-  return {
-    phase: 'Succeeded',
-    finishedAt: microTimestamp(now),
-    ...present({ startedAt: status.startedAt, step: status.step, attempts: status.attempts }),
+/** While it is tried again the last error stays readable: most of the time of a failing operation is trying. */
+function toldAfter(entry: HistoryEntry, before: Told | undefined): Told {
+  const last = before?.kind === 'entry' && before.entry.phase !== 'Succeeded' ? before : undefined
+  const step = entry.step ?? (entry.phase === 'Failed' ? last?.step : undefined)
+  const error = entry.error ?? (entry.phase === 'Running' ? last?.error : undefined)
+  return { kind: 'entry', entry, ...present({ step, error }) }
+}
+
+function ended(told: Told, now: number): Told {
+  switch (told.kind) {
+    case 'entry':
+      return { kind: 'ended', startedAt: told.entry.startedAt, finishedAt: now, ...present({ step: told.step }) }
+    case 'waiting':
+      return { kind: 'ended', startedAt: Math.min(...told.waiting.map(({ since }) => since)), finishedAt: now }
+    case 'ended':
+    case 'adopted':
+      return { kind: 'ended', finishedAt: now }
+    default:
+      return told satisfies never
+  }
+}
+
+function statusOf({ told, attempts }: Kept): OperationRecordStatus {
+  const at = (time: number | undefined) => (time === undefined ? undefined : microTimestamp(time))
+  switch (told.kind) {
+    case 'entry': {
+      const { phase, startedAt, finishedAt, nextTry } = told.entry
+      const times = { startedAt: at(startedAt), finishedAt: at(finishedAt), nextTry: at(nextTry) }
+      return { phase, ...present({ ...times, step: told.step, error: told.error }), attempts }
+    }
+    case 'waiting': {
+      const waiting = told.waiting.map(waitingOf)
+      return {
+        phase: 'Waiting',
+        startedAt: microTimestamp(Math.min(...told.waiting.map(({ since }) => since))),
+        waiting,
+      }
+    }
+    case 'ended': {
+      const times = { startedAt: at(told.startedAt), finishedAt: at(told.finishedAt) }
+      return { phase: 'Succeeded', ...present({ ...times, step: told.step }) }
+    }
+    case 'adopted':
+      return told.status
+    default:
+      return told satisfies never
   }
 }
 
 const shortPauseMs = 600_000
 
-/** A reason that was there before keeps the time since which it holds, also when a try in between made it pause. */
-function waitingOf(entry: WaitingEntry, before: Kept | undefined, now: number): OperationWaiting {
-  const pausedAt = before?.status.finishedAt
-  const isFresh = pausedAt === undefined || now - Date.parse(pausedAt) < shortPauseMs
-  const known = isFresh ? before?.since.get(reasonKey(entry)) : undefined
-  return {
-    reason: entry.reason,
-    since: known ?? microTimestamp(now),
-    ...present({
-      message: entry.message,
-      pod: entry.pod,
-      node: entry.node,
-      until: entry.until === undefined ? undefined : microTimestamp(entry.until),
-    }),
-  }
+function waitingOf({ reason, since, message, pod, node, until }: WaitingEntry & { since: number }): OperationWaiting {
+  const time = until === undefined ? undefined : microTimestamp(until)
+  return { reason, since: microTimestamp(since), ...present({ message, pod, node, until: time }) }
 }
 
-const reasonKey = ({ reason, pod, node }: { reason: string; pod?: string; node?: string }) =>
-  `${reason} ${pod ?? ''} ${node ?? ''}`
+const reasonKey = ({ reason, pod, node }: WaitingEntry) => `${reason} ${pod ?? ''} ${node ?? ''}`
 
-function sameWaiting(before: readonly OperationWaiting[], after: readonly OperationWaiting[]): boolean {
-  return JSON.stringify(before) === JSON.stringify(after)
+function sameWaiting(before: readonly WaitingEntry[], after: readonly WaitingEntry[]): boolean {
+  return (
+    before.length === after.length &&
+    before.every((one, index) => {
+      const other = after[index]!
+      return reasonKey(one) === reasonKey(other) && one.message === other.message && one.until === other.until
+    })
+  )
 }
 
 type Present<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
