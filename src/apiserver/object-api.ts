@@ -16,6 +16,7 @@ import { deleteObject } from './verbs/delete.ts'
 import { listEntries } from './verbs/list.ts'
 import { patchObject } from './verbs/patch.ts'
 import { changeObject } from './verbs/update.ts'
+import type { EntryEvent } from './verbs/watch.ts'
 import { watchEntries } from './verbs/watch.ts'
 
 export interface ObjectApiDeps {
@@ -97,16 +98,29 @@ const never = new AbortController().signal
 
 const eventTypes = { ADDED: 'added', MODIFIED: 'modified', DELETED: 'deleted' } as const
 
-async function* objectEvents<K extends KindName>(
+/** Not a generator: every event of every kind passes here, and a generator would let each wait for several turns. */
+function objectEvents<K extends KindName>(
   context: ServerContext,
   kind: K,
   options: WatchOptions,
   signal: AbortSignal,
-): AsyncGenerator<ObjectEvent<KindMap[K]>, void, undefined> {
-  for await (const event of watchEntries(context, { info: kinds[kind], ...options }, signal)) {
-    if (event.type === 'BOOKMARK') yield { type: 'bookmark', resourceVersion: String(event.revision) }
-    else yield { type: eventTypes[event.type], object: typed(kind, leanObject(kinds[kind], event.entry)) }
+): AsyncIterable<ObjectEvent<KindMap[K]>> {
+  return {
+    [Symbol.asyncIterator]() {
+      const entries = watchEntries(context, { info: kinds[kind], ...options }, signal)
+      const shownAs = (step: IteratorResult<EntryEvent, void>): IteratorResult<ObjectEvent<KindMap[K]>, void> =>
+        step.done === true ? step : { done: false, value: eventOf(kind, step.value) }
+      return {
+        next: () => entries.next().then(shownAs),
+        return: () => entries.return().then(shownAs),
+      }
+    },
   }
+}
+
+function eventOf<K extends KindName>(kind: K, event: EntryEvent): ObjectEvent<KindMap[K]> {
+  if (event.type === 'BOOKMARK') return { type: 'bookmark', resourceVersion: String(event.revision) }
+  return { type: eventTypes[event.type], object: typed(kind, leanObject(kinds[kind], event.entry)) }
 }
 
 function shown<K extends KindName>(kind: K, written: Written): KindMap[K] {

@@ -169,7 +169,12 @@ export function sameJson(left: unknown, right: unknown): boolean {
   }
   if (Array.isArray(right)) return false
   const [a, b] = [left as Loose, right as Loose]
-  const names = Object.keys(a).filter((name) => a[name] !== undefined)
-  if (names.length !== Object.keys(b).filter((name) => b[name] !== undefined).length) return false
-  return names.every((name) => Object.hasOwn(b, name) && sameJson(a[name], b[name]))
+  let extra = 0
+  for (const name of Object.keys(a)) {
+    if (a[name] === undefined) continue
+    if (!Object.hasOwn(b, name) || !sameJson(a[name], b[name])) return false
+    extra++
+  }
+  for (const name of Object.keys(b)) if (b[name] !== undefined) extra--
+  return extra === 0
 }

@@ -41,6 +41,8 @@ export interface Page {
 export interface Watch extends AsyncIterable<Change> {
   /** Everything up to this revision has been handed out; a bookmark may name it. */
   seen(): Revision
+  /** The next change if it is already there. Not while the iterator is waiting: the two share one place. */
+  take(): Change | undefined
 }
 
 /**

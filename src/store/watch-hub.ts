@@ -50,6 +50,13 @@ export function createWatchHub(log: ChangeLog, revision: () => Revision): WatchH
       }
       return {
         seen: () => (cursor.behind ? cursor.seen : Math.max(cursor.seen, revision())),
+        take() {
+          // Ends and refusals are the iterator's to tell.
+          if (signal.aborted || closed || cursor.seen < log.oldest()) return undefined
+          const change = next(cursor, log)
+          if (change !== undefined) cursor.seen = change.revision
+          return change
+        },
         [Symbol.asyncIterator]: () => read(cursor, log, revision, ended, () => closed, release),
       }
     },

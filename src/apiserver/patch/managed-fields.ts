@@ -113,7 +113,7 @@ function ownableMetadata(metadata: JsonMap): JsonMap {
 }
 
 export function ownerKey(owner: Manager): string {
-  return JSON.stringify([owner.manager, owner.operation, owner.apiVersion, owner.subresource])
+  return `${owner.operation}\0${owner.apiVersion}\0${owner.subresource}\0${owner.manager}`
 }
 
 /** Takes fields away from every owner but one; owners of nothing disappear. */

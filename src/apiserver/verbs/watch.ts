@@ -2,7 +2,7 @@
 // leaving, bookmarks say how far everything was seen, history that is gone is a 410.
 import type { KindInfo } from '../../api/kinds.ts'
 import { expired } from '../../api/status-error.ts'
-import type { Change, Entry, Revision, Watch } from '../../store/store.ts'
+import type { Change, Entry, Revision } from '../../store/store.ts'
 import { isStoreError } from '../../store/store.ts'
 import type { WatchOptions } from '../api.ts'
 import type { ServerContext } from '../context.ts'
@@ -64,8 +64,21 @@ export async function* watchEntries(
   using stop = ownSignal(deadline?.signal ?? signal)
   try {
     const watch = context.store.watch(prefixOf(request.info, request.namespace), from, stop.signal)
-    const bookmarks = request.allowBookmarks ? { until: fromNow ? undefined : until } : undefined
-    yield* follow(context, request.info, selection, watch, bookmarks)
+    using ticking = request.allowBookmarks ? startTicking(context, fromNow ? undefined : until) : undefined
+    const iterator = watch[Symbol.asyncIterator]()
+    let told: Revision = -1
+    for (;;) {
+      // Bursts are handed on without waiting for each change.
+      const change = ticking?.isWaiting() ? undefined : watch.take()
+      const step = change === undefined ? await nextStep(ticking, iterator) : { value: change }
+      if (step === 'tick') {
+        if (watch.seen() > told) yield { type: 'BOOKMARK', revision: (told = watch.seen()) }
+        continue
+      }
+      if (step.done === true) return
+      const event = eventOf(request.info, step.value, selection)
+      if (event !== undefined) yield event
+    }
   } catch (error) {
     if (isStoreError(error, 'tooOld')) throw expired(error.message)
     throw storeFailure(error)
@@ -106,37 +119,16 @@ export function wantsInitialEvents(request: WatchRequest): boolean {
   return sendInitialEvents
 }
 
-async function* follow(
-  context: ServerContext,
-  info: KindInfo,
-  selection: Selection,
-  watch: Watch,
-  bookmarks: { readonly until: number | undefined } | undefined,
-): AsyncGenerator<EntryEvent, void, undefined> {
-  if (bookmarks === undefined) {
-    for await (const change of watch) {
-      const event = eventOf(info, change, selection)
-      if (event !== undefined) yield event
-    }
-    return
-  }
-  using ticking = startTicking(context, bookmarks.until)
-  const iterator = watch[Symbol.asyncIterator]()
-  let told: Revision = -1
-  for (;;) {
-    const step = await ticking.next(iterator)
-    if (step === 'tick') {
-      if (watch.seen() > told) yield { type: 'BOOKMARK', revision: (told = watch.seen()) }
-    } else if (step.done === true) {
-      return
-    } else {
-      const event = eventOf(info, step.value, selection)
-      if (event !== undefined) yield event
-    }
-  }
+type Step = IteratorResult<Change> | 'tick'
+
+/** What comes next: a change that is there, or one that is waited for, or a bookmark's time. */
+async function nextStep(ticking: Ticking | undefined, iterator: AsyncIterator<Change>): Promise<Step> {
+  return ticking === undefined ? iterator.next() : ticking.next(iterator)
 }
 
 interface Ticking extends Disposable {
+  /** A change was asked for and has not come yet. */
+  isWaiting(): boolean
   next(iterator: AsyncIterator<Change>): Promise<IteratorResult<Change> | 'tick'>
 }
 
@@ -159,6 +151,7 @@ function startTicking(context: ServerContext, until: number | undefined): Tickin
   }
 
   return {
+    isWaiting: () => waiting || arrived !== undefined,
     async next(iterator) {
       if (!waiting && arrived === undefined) {
         waiting = true
