@@ -1,4 +1,5 @@
 // How should something be deleted? Options come in the body (JSON or protobuf) or, for curl, in the query.
+import { shown } from './shown.ts'
 import { badRequest } from '../api/status-error.ts'
 import type { RemoveOptions } from './api.ts'
 import { decodeBody, MalformedJson } from './codec.ts'
@@ -9,7 +10,7 @@ import { invalidOptions, parseDryRun, parseWhole } from './options.ts'
 export function deleteOptions({ body, headers, query }: HttpCall): RemoveOptions {
   const sent = body.length === 0 ? {} : asMap(read(headers['content-type'], body))
   if (sent['kind'] !== undefined && sent['kind'] !== 'DeleteOptions') {
-    throw badRequest(`${String(sent['kind'])} cannot be handled as a DeleteOptions`)
+    throw badRequest(`${shown(sent['kind'])} cannot be handled as a DeleteOptions`)
   }
   const fromBody = Array.isArray(sent['dryRun']) ? sent['dryRun'].map(String) : []
   const preconditions = asMap(sent['preconditions'])

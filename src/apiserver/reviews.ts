@@ -1,4 +1,5 @@
 // Who am I, and may I? The review kinds: questions that are posted, answered and never stored.
+import { shown } from './shown.ts'
 import type { Verb } from '../api/kinds.ts'
 import { badRequest, invalid } from '../api/status-error.ts'
 import type { NodeAccess } from './access/node-access.ts'
@@ -28,7 +29,7 @@ export async function review(deps: ReviewDeps, name: ReviewName, body: unknown, 
   const type = { kind: kindOfReview[name], apiVersion: `${group}.k8s.io/v1` }
   const sent = asMap(body)
   if (sent['kind'] !== undefined && sent['kind'] !== type.kind) {
-    throw badRequest(`${String(sent['kind'])} cannot be handled as a ${type.kind}`)
+    throw badRequest(`${shown(sent['kind'])} cannot be handled as a ${type.kind}`)
   }
   const spec = asMap(sent['spec'])
   const answer = (status: object): object => ({ ...type, metadata: {}, spec, status })

@@ -1,5 +1,6 @@
 // What do the kinds themselves demand of an object? Reading, defaults, validation and field owners, as the verbs need them:
 // errors become StatusErrors, unknown fields become errors or warnings.
+import { shown } from './shown.ts'
 import { applyDefaults as defaultsOf } from '../api/defaults/defaults.ts'
 import { invalidObject } from '../api/field-errors.ts'
 import type { KindInfo, KindMap, KindName } from '../api/kinds.ts'
@@ -70,9 +71,9 @@ function checkType(info: KindInfo, value: unknown): void {
   const said = { apiVersion: apiVersion ?? info.apiVersion, kind: kind ?? info.kind }
   if ((said.apiVersion === '' || said.apiVersion === info.apiVersion) && (said.kind === '' || said.kind === info.kind))
     return
-  const version = String(said.apiVersion)
+  const version = shown(said.apiVersion)
   const why = `no kind ${JSON.stringify(said.kind)} is registered for version ${JSON.stringify(version)} in scheme "pkg/api/legacyscheme/scheme.go:30"`
-  throw cannotHandle(info, String(said.kind), version.split('/').at(-1) ?? '', why)
+  throw cannotHandle(info, shown(said.kind), version.split('/').at(-1) ?? '', why)
 }
 
 function cannotHandle(info: KindInfo, kind: string, version: string, why: string): Error {

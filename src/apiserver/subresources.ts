@@ -1,4 +1,5 @@
 // What can be posted to an object? A pod's node, its eviction, and a token for a service account.
+import { shown } from './shown.ts'
 import { kinds } from '../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../api/meta.ts'
 import { badRequest, conflict, invalid, unknownResource } from '../api/status-error.ts'
@@ -140,13 +141,13 @@ async function boundObject(context: ServerContext, namespace: string, ref: unkno
   if (ref === undefined || ref === null) return undefined
   const { kind, name, uid } = asMap(ref)
   if ((kind !== 'Pod' && kind !== 'Secret') || typeof name !== 'string') {
-    throw badRequest(`cannot bind token to object of type ${String(kind)}`)
+    throw badRequest(`cannot bind token to object of type ${shown(kind)}`)
   }
   const info = kind === 'Pod' ? kinds.Pod : kinds.Secret
   const found = await findObject(context, info, { namespace, name })
   const foundUid = found?.metadata.uid ?? ''
   if (found === undefined || (typeof uid === 'string' && uid !== '' && uid !== foundUid)) {
-    const why = `the UID in the bound object reference (${String(uid)}) does not match the UID in record. The object might have been deleted and then recreated`
+    const why = `the UID in the bound object reference (${shown(uid)}) does not match the UID in record. The object might have been deleted and then recreated`
     throw conflict(info, name, why)
   }
   return { kind, name, uid: foundUid } as const

@@ -1,4 +1,5 @@
 // How is an object changed by description? JSON patch, merge patch, strategic merge patch and server-side apply.
+import { shown } from '../shown.ts'
 import type { KindInfo } from '../../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../../api/meta.ts'
 import { badRequest, isAlreadyExists, isNotFound } from '../../api/status-error.ts'
@@ -81,7 +82,7 @@ function checkApplied(config: unknown, ref: ObjectRef): { readonly uid: unknown 
   const { metadata } = (config ?? {}) as { metadata?: Record<string, unknown> | null } // looked at, not trusted
   const { name, namespace, uid } = metadata ?? {}
   if (name && name !== ref.name) {
-    throw badRequest(`the name of the object (${String(name)}) does not match the name on the URL (${ref.name})`)
+    throw badRequest(`the name of the object (${shown(name)}) does not match the name on the URL (${ref.name})`)
   }
   if (namespace && ref.namespace && namespace !== ref.namespace) {
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
