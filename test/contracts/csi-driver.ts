@@ -42,7 +42,7 @@ export function csiDriverContract(
       },
     )
 
-  check('it is ready and says what it can do (SIDE-1, SIDE-60)', async (driver, { nodeId }) => {
+  void check('it is ready and says what it can do (SIDE-1, SIDE-60)', async (driver, { nodeId }) => {
     await driver.identity.waitReady(signal)
     assert.ok((await driver.pluginCapabilities(signal)).has('CONTROLLER_SERVICE'))
     assert.ok((await driver.controllerCapabilities(signal)).has('CREATE_DELETE_VOLUME'))
@@ -50,7 +50,7 @@ export function csiDriverContract(
     assert.equal((await driver.node.info(signal)).nodeId, nodeId)
   })
 
-  check('every call of a life may be repeated, and nothing is left (SIDE-61 … SIDE-64)', async (driver, under) => {
+  void check('every call of a life may be repeated, and nothing is left (SIDE-61 … SIDE-64)', async (driver, under) => {
     const controller = driver.controller(30_000)
     const twice = async <T>(call: () => Promise<T>) => (await call(), call())
     const { volumeId } = await twice(() =>
@@ -82,7 +82,7 @@ export function csiDriverContract(
     assert.deepEqual(await controller.listVolumes(signal), [])
   })
 
-  check('a name means one volume: another size under it is refused (WIRE-3)', async (driver) => {
+  void check('a name means one volume: another size under it is refused (WIRE-3)', async (driver) => {
     const controller = driver.controller(30_000)
     const request = { name: 'same', requiredBytes: size, capabilities: [mount] }
     const first = await controller.createVolume(request, signal)
@@ -94,7 +94,7 @@ export function csiDriverContract(
     await controller.deleteVolume(first.volumeId, {}, signal)
   })
 
-  check('what does not exist is NOT_FOUND, and deleting it succeeds (WIRE-3)', async (driver, under) => {
+  void check('what does not exist is NOT_FOUND, and deleting it succeeds (WIRE-3)', async (driver, under) => {
     const controller = driver.controller(30_000)
     await controller.deleteVolume('vol-nothing', {}, signal)
     await controller.deleteSnapshot('snap-nothing', {}, signal)
@@ -114,7 +114,7 @@ export function csiDriverContract(
     )
   })
 
-  check('a publish without a stage is refused (WIRE-3)', async (driver, under) => {
+  void check('a publish without a stage is refused (WIRE-3)', async (driver, under) => {
     const controller = driver.controller(30_000)
     const { volumeId } = await controller.createVolume(
       { name: 'early', requiredBytes: size, capabilities: [mount] },
@@ -131,7 +131,7 @@ export function csiDriverContract(
     await controller.deleteVolume(volumeId, {}, signal)
   })
 
-  check('snapshots and clones: made once, restored, listed, deleted (SIDE-46)', async (driver) => {
+  void check('snapshots and clones: made once, restored, listed, deleted (SIDE-46)', async (driver) => {
     const controller = driver.controller(30_000)
     const origin = await controller.createVolume({ name: 'origin', requiredBytes: size, capabilities: [mount] }, signal)
     const snapshot = await controller.createSnapshot({ name: 's', sourceVolumeId: origin.volumeId }, signal)
