@@ -139,15 +139,17 @@ export function compare(node: SchemaNode, before: Json | undefined, after: Json 
 function compareMaps(node: MapNode, before: JsonMap, after: JsonMap): Comparison {
   const changed = new Map<string, FieldSet>()
   const removed = new Map<string, FieldSet>()
-  const visit = (key: string) => {
-    const left = own(before, key) ?? undefined
-    const right = own(after, key) ?? undefined
+  const visit = (key: string, left: Json | undefined, right: Json | undefined) => {
     const part = compare(mapChild(node, key), left, right)
     if (!isEmptySet(part.changed)) changed.set(fieldElement(key), part.changed)
     if (!isEmptySet(part.removed)) removed.set(fieldElement(key), part.removed)
   }
-  for (const key of Object.keys(after)) visit(key)
-  for (const key of Object.keys(before)) if (!Object.hasOwn(after, key)) visit(key)
+  for (const key of Object.keys(after)) {
+    const [left, right] = [own(before, key), after[key]]
+    // Most parts of an object are the very same as before.
+    if (left !== right) visit(key, left ?? undefined, right ?? undefined)
+  }
+  for (const key of Object.keys(before)) if (!Object.hasOwn(after, key)) visit(key, before[key] ?? undefined, undefined)
   if (changed.size === 0 && removed.size === 0) return same
   return { changed: { owned: false, children: changed }, removed: { owned: false, children: removed } }
 }

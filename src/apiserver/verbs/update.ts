@@ -49,7 +49,7 @@ export async function changeObject(context: ServerContext, request: ChangeReques
     const wanted = placed(info, request.change(current), ref)
     checkPreconditions(info, wanted, current)
     const next = await nextVersion(context, request, wanted, current, call)
-    if (unchanged(next, current)) return { object: current, entry }
+    if (unchanged(next, current, request.managed ?? false)) return { object: current, entry }
     if (request.dryRun) return { object: withVersion(next, current), entry: undefined }
     try {
       return await swap(context, info, entry, next)
@@ -133,7 +133,9 @@ function withVersion(next: KubeObject, current: KubeObject): KubeObject {
   return resourceVersion === undefined ? next : { ...next, metadata: { ...next.metadata, resourceVersion } }
 }
 
-function unchanged(next: KubeObject, current: KubeObject): boolean {
+function unchanged(next: KubeObject, current: KubeObject, managed: boolean): boolean {
+  // A plain write that changes nothing leaves the record of owners alone: another record means another object.
+  if (!managed && next.metadata.managedFields !== current.metadata.managedFields) return false
   const { resourceVersion: _resourceVersion, ...metadata } = current.metadata
   const { metadata: nextMetadata, apiVersion: _apiVersion, kind: _kind, ...rest } = next as KubeObject & Loose
   const {
