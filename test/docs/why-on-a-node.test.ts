@@ -65,8 +65,8 @@ test(
     }
     assert.deepEqual(found, expected)
     // The pod of a node that does not exist has nobody to end it, and nothing that runs.
-  const ours = objects.filter(({ kind, metadata }) => kind === 'Pod' && metadata.name !== 'elsewhere')
-  await hawser('delete', 'pods', ...ours.map(({ metadata }) => metadata.name), '--yes')
+    const ours = objects.filter(({ kind, metadata }) => kind === 'Pod' && metadata.name !== 'elsewhere')
+    await hawser('delete', 'pods', ...ours.map(({ metadata }) => metadata.name), '--yes')
   },
 )
 
