@@ -8,6 +8,7 @@ import type { Recorder } from '../client/recorder.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Random } from '../clock/random.ts'
 import { createControllers } from '../controllers/index.ts'
+import { createNodeHealthController } from '../controllers/node-health/controller.ts'
 import type { Host } from '../host/host.ts'
 import { clusterPlugins } from '../plugins/index.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -59,6 +60,7 @@ export async function startControllers(deps: ControllersDeps): Promise<StartedCo
       },
     }),
   )
+  stack.use(createNodeHealthController({ client, informers, clock, log }))
   await controllers.started
   const kept = stack.move()
   return { informers, recorder, [Symbol.asyncDispose]: () => kept.disposeAsync() }

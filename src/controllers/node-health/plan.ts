@@ -1,0 +1,31 @@
+// Has a node fallen silent? Decided from its lease alone: an agent renews it every few seconds.
+import { findCondition } from '../../api/meta.ts'
+import type { Lease, Node, NodeCondition } from '../../api/types.ts'
+
+export type HealthPlan =
+  | { readonly kind: 'nothing' }
+  /** Heard of lately; to be looked at again when the lease is over. */
+  | { readonly kind: 'lookAgain'; readonly at: number }
+  | { readonly kind: 'markUnknown'; readonly condition: NodeCondition }
+
+/** As Kubernetes: forty seconds without a word. */
+export const silentAfterMs = 40_000
+
+/** A node without a lease is somebody else's business: nothing is said about it. */
+export function planHealth(node: Node, lease: Lease | undefined, now: number, timestamp: string): HealthPlan {
+  const renewed = lease?.spec?.renewTime === undefined ? Number.NaN : Date.parse(lease.spec.renewTime)
+  if (Number.isNaN(renewed)) return { kind: 'nothing' }
+  const at = renewed + Math.max(silentAfterMs, (lease?.spec?.leaseDurationSeconds ?? 0) * 1_000)
+  if (now < at) return { kind: 'lookAgain', at }
+  const known = findCondition(node.status?.conditions, 'Ready')
+  if (known?.status === 'Unknown') return { kind: 'nothing' }
+  const condition: NodeCondition = {
+    type: 'Ready',
+    status: 'Unknown',
+    reason: 'NodeStatusUnknown',
+    message: 'Kubelet stopped posting node status.',
+    lastTransitionTime: timestamp,
+    ...(known?.lastHeartbeatTime === undefined ? {} : { lastHeartbeatTime: known.lastHeartbeatTime }),
+  }
+  return { kind: 'markUnknown', condition }
+}
