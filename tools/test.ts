@@ -41,7 +41,24 @@ function quick(): boolean {
     .filter((file) => !heavyFolders.some((folder) => file.startsWith(`test/${folder}/`)))
     .toSorted()
   process.stdout.write(`# quick: ${files.length} files\n`)
-  return spawnSync(process.execPath, runner(files, 2, 120_000), { stdio: 'inherit', env: environment() }).status !== 0
+  const { stdout, status } = spawnSync(process.execPath, runner(files, 2, 120_000), {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    encoding: 'utf8',
+    maxBuffer: 256 * 1024 * 1024,
+    env: environment(),
+  })
+  process.stdout.write(stdout)
+  if (status === 0) return false
+  const suspects = new Set(Array.from(stdout.matchAll(/^FAILED (\S+?\.test\.ts)/gm), ([, file]) => file!))
+  return suspects.size === 0 || [...suspects].filter((file) => !passesOnceMore(file)).length > 0
+}
+
+/** A second failure counts; a success is called flaky, aloud. */
+function passesOnceMore(file: string): boolean {
+  process.stdout.write(`# once more: ${file}\n`)
+  const passes = runFile(file, {}).failed === 0
+  if (passes) process.stdout.write(`# FLAKY: ${file} failed, then passed\n`)
+  return passes
 }
 
 /** File by file. What fails is run once more: a second failure counts, a success is called flaky, aloud. */
@@ -64,7 +81,7 @@ function heavy(): boolean {
   return total.failed > 0
 }
 
-function runFile(file: string): Counts {
+function runFile(file: string, env: Record<string, string> = { HAWSER_HEAVY: '1' }): Counts {
   const start = performance.now()
   const { stdout, status } = spawnSync(process.execPath, runner([file], 1, longestFileMs), {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -72,7 +89,7 @@ function runFile(file: string): Counts {
     maxBuffer: 256 * 1024 * 1024,
     timeout: longestFileMs + 30_000,
     killSignal: 'SIGKILL',
-    env: { ...environment(), HAWSER_HEAVY: '1' },
+    env: { ...environment(), ...env },
   })
   const [, passed, failures, skipped] = /^(\d+) passed, (\d+) failed, (\d+) skipped$/m.exec(stdout) ?? []
   const counts = { passed: Number(passed ?? 0), failed: Number(failures ?? 1), skipped: Number(skipped ?? 0) }
