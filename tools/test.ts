@@ -107,7 +107,6 @@ function runner(files: readonly string[], concurrency: number, timeoutMs: number
   return [
     '--test',
     `--test-timeout=${timeoutMs}`,
-    '--test-force-exit',
     `--test-concurrency=${concurrency}`,
     '--test-reporter=./tools/quiet-reporter.ts',
     ...files,
