@@ -1,6 +1,6 @@
 // A place for tests on the real machine: a temporary directory and a host; whatever is left mounted is a failure.
 
-import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { globSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { LinuxHost, LinuxHostOptions } from '../../src/host/linux/linux-host.ts'
@@ -29,9 +29,17 @@ export function openPlace(options: LinuxHostOptions = {}): Place {
         .map((line) => line.split(' ')[4] ?? '')
         .filter((path) => path.startsWith(`${root}/`))
       for (const path of left.reverse()) await host.mounts.unmount(path, { lazy: true }, signal)
+      // A device whose test was killed under it (or whose filesystem was freed lazily) is still ours to give back.
+      for (const device of loopsBelow(root)) await host.devices.detachLoop(device, signal)
       rmSync(root, { recursive: true, force: true })
       await host[Symbol.asyncDispose]()
       if (left.length > 0) throw new Error(`mounts were left behind: ${left.join()}`)
     },
   }
+}
+
+function loopsBelow(root: string): string[] {
+  return globSync('/sys/block/loop*/loop/backing_file').flatMap((file) =>
+    readFileSync(file, 'utf8').startsWith(`${root}/`) ? [`/dev/${file.split('/')[3]}`] : [],
+  )
 }
