@@ -1,6 +1,6 @@
 // A place for tests on the real machine: a temporary directory and a host; whatever is left mounted is a failure.
 
-import { globSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { LinuxHost, LinuxHostOptions } from '../../src/host/linux/linux-host.ts'
@@ -39,7 +39,8 @@ export function openPlace(options: LinuxHostOptions = {}): Place {
 }
 
 function loopsBelow(root: string): string[] {
-  return globSync('/sys/block/loop*/loop/backing_file').flatMap((file) =>
-    readFileSync(file, 'utf8').startsWith(`${root}/`) ? [`/dev/${file.split('/')[3]}`] : [],
-  )
+  return readdirSync('/sys/block').flatMap((name) => {
+    const file = `/sys/block/${name}/loop/backing_file`
+    return existsSync(file) && readFileSync(file, 'utf8').startsWith(`${root}/`) ? [`/dev/${name}`] : []
+  })
 }
