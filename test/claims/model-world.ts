@@ -128,7 +128,10 @@ export async function createModelWorld(seed: number): Promise<ModelWorld> {
     }
   }
   const deeds = createDeeds(bench, reserved, user, () => `${counter++}`)
-  const check = () => assert.deepEqual(violations, [], `seed ${seed}`)
+  const check = () => {
+    assert.deepEqual(violations, [], `seed ${seed}`)
+    oneHolder(bench)
+  }
 
   return {
     bench,
@@ -335,6 +338,19 @@ function forbiddenVolumeChange(
     !before && after && owner !== undefined && annotation(owner, annotations.bindCompleted) === undefined
   if (isNewMatch && old.metadata.deletionTimestamp) problems.push(`I-7: ${name} was chosen while it is being deleted`)
   return problems
+}
+
+/** I-1, at any moment: whatever is half written, no volume serves two claims that both believe in it. */
+function oneHolder({ server }: Bench): void {
+  const volumes = new Map(server.all('PersistentVolume').map((each) => [each.metadata.name, each]))
+  const holders = new Map<string, string>()
+  for (const each of server.all('PersistentVolumeClaim')) {
+    const name = each.spec.volumeName ?? ''
+    const agrees = volumes.get(name)?.spec.claimRef?.uid === each.metadata.uid
+    if (each.status?.phase !== 'Bound' || !agrees) continue
+    assert.equal(holders.get(name), undefined, `I-1: ${name} serves ${holders.get(name)} and ${keyOf(each)}`)
+    holders.set(name, keyOf(each))
+  }
 }
 
 /** What must hold when nothing moves any more. */
