@@ -1,16 +1,16 @@
 // Does somebody else's driver work? csi-driver-host-path from the Go module registry: provision, attach, mount, write,
 // snapshot, restore, delete. Skipped, and loudly so, where the program is not to be had.
 import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { spawn } from 'node:child_process'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { hostPathPlugin } from '../support/host-path-plugin.ts'
 import { claim, gone, pod, startCsiCluster, until } from './cluster.ts'
 
 const driverName = 'hostpath.csi.k8s.io'
-const program = findDriver()
-const skip = program.path === undefined ? program.reason : process.getuid?.() === 0 ? false : 'needs root'
+const program = await hostPathPlugin()
+const skip = program.path === undefined ? program.why : process.getuid?.() === 0 ? false : 'needs root'
 if (skip) console.log(`# LOUDLY SKIPPED: third-party driver csi-driver-host-path: ${skip}`)
 const inDefault = (name: string) => ({ namespace: 'default', name })
 
@@ -95,27 +95,4 @@ function startDriver(directory: string) {
   ]
   const driver = spawn(program.path!, argv, { stdio: 'ignore' })
   return [{ name: driverName, socket, [Symbol.dispose]: () => void driver.kill('SIGKILL') }]
-}
-
-function findDriver():
-  | { readonly path: string; readonly reason?: undefined }
-  | { readonly path?: undefined; readonly reason: string } {
-  const given = process.env['HAWSER_HOSTPATH_PLUGIN']
-  if (given && existsSync(given)) return { path: given }
-  const bin = join(homedir(), '.cache', 'hawser', 'bin')
-  const path = join(bin, 'hostpathplugin')
-  if (existsSync(path)) return { path }
-  mkdirSync(bin, { recursive: true })
-  const module = 'github.com/kubernetes-csi/csi-driver-host-path/cmd/hostpathplugin@latest'
-  const made = spawnSync('go', ['install', module], {
-    env: { ...process.env, GOBIN: bin },
-    encoding: 'utf8',
-    timeout: 240_000,
-  })
-  if (made.status === 0 && existsSync(path)) return { path }
-  return {
-    reason: made.error
-      ? 'Go is not installed'
-      : `go install ${module}: ${made.stderr.trim().split('\n').at(-1) ?? 'failed'}`,
-  }
 }
