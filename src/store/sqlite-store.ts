@@ -7,7 +7,7 @@ import { defaultHistory, uselessVersions } from './compaction.ts'
 import type { Change, Entry, Revision, Store } from './store.ts'
 import { StoreError } from './store.ts'
 import type { InitialState, VersionedState, Write } from './versioned-state.ts'
-import { changeOf, createVersionedState, ownBytes } from './versioned-state.ts'
+import { changeOf, createVersionedState } from './versioned-state.ts'
 
 const schemaVersion = 1
 /** "HWSR": tells our files from any other SQLite database. */
@@ -40,8 +40,8 @@ export function openSqliteStore(options: SqliteStoreOptions): Store {
     oldest: state.oldest,
     get: async (key) => state.get(key),
     list: async (prefix, page) => state.list(prefix, page),
-    create: (key, value) => writer.enqueue({ type: 'create', key, value: ownBytes(value) }),
-    update: (key, value, expected) => writer.enqueue({ type: 'update', key, value: ownBytes(value), expected }),
+    create: (key, value) => writer.enqueue({ type: 'create', key, value }),
+    update: (key, value, expected) => writer.enqueue({ type: 'update', key, value, expected }),
     remove: (key, expected) => writer.enqueue({ type: 'remove', key, expected }),
     watch: (prefix, after, signal) => state.hub.watch(prefix, after, signal),
     async compact(before) {
@@ -175,7 +175,7 @@ function persist(
     for (const { entry, type } of changes) {
       const removed = type === 'removed'
       // A tombstone needs no value of its own: the version before it is still there.
-      const value = removed ? Buffer.alloc(0) : entry.value
+      const value = Buffer.from(removed ? '' : entry.value)
       statements.insert.run(entry.revision, entry.key, entry.createRevision, removed ? 1 : 0, value)
     }
     for (const revision of useless) statements.remove.run(revision)
@@ -255,7 +255,9 @@ function load(database: DatabaseSync): InitialState {
   const entries = new Map<string, Entry>()
   const history: Change[] = []
   let revision = oldest
-  const rows = database.prepare('SELECT revision, key, create_revision, removed, value FROM versions ORDER BY revision')
+  const rows = database.prepare(
+    'SELECT revision, key, create_revision, removed, CAST(value AS TEXT) FROM versions ORDER BY revision',
+  )
   // Arrays are read markedly faster than objects, and this runs over everything there is.
   rows.setReturnArrays(true)
   for (const row of rows.iterate() as Iterable<unknown>) {
@@ -271,19 +273,18 @@ function load(database: DatabaseSync): InitialState {
 
 function changeOfRow(row: readonly unknown[], entries: ReadonlyMap<string, Entry>): Change {
   const [rawRevision, key, rawCreateRevision, removed, value] = row
-  if (typeof key !== 'string' || !(value instanceof Uint8Array)) {
+  if (typeof key !== 'string' || typeof value !== 'string') {
     throw new StoreError('unavailable', 'the store holds a row that cannot be read')
   }
   const revision = Number(rawRevision)
   const createRevision = Number(rawCreateRevision)
   const previous = entries.get(key)
   if (removed === 1) {
-    const last = previous?.value ?? Buffer.alloc(0)
+    const last = previous?.value ?? ''
     return { type: 'removed', revision, entry: { key, value: last, revision, createRevision }, previous }
   }
-  const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   const type = previous === undefined ? 'created' : 'updated'
-  return { type, revision, entry: { key, value: bytes, revision, createRevision }, previous }
+  return { type, revision, entry: { key, value, revision, createRevision }, previous }
 }
 
 function messageOf(error: unknown): string {
