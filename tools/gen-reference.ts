@@ -12,6 +12,7 @@ import type { CauseText } from '../src/cli/why/causes/cause.ts'
 import { claimCauses } from '../src/cli/why/causes/claims.ts'
 import { driverCauses } from '../src/cli/why/causes/driver.ts'
 import { nodeCauses } from '../src/cli/why/causes/node.ts'
+import { pluginCauses } from '../src/cli/why/causes/plugins.ts'
 import { volumeCauses } from '../src/cli/why/causes/volumes.ts'
 import { fill, pageName } from '../src/cli/why/causes.ts'
 import type { Cause } from '../src/cli/why/causes.ts'
@@ -45,6 +46,7 @@ const groups: readonly (readonly [title: string, table: Readonly<Record<string, 
   ['A volume stands still', volumeCauses],
   ['A volume does not come to its node, or does not leave it', attachmentCauses],
   ['A pod does not start, or does not end', nodeCauses],
+  ['A path, a disk, a ConfigMap or a token is not what the pod needs', pluginCauses],
   ['The driver says no', driverCauses],
 ]
 
