@@ -118,7 +118,11 @@ function agentScripts(
   )
   writeFileSync(
     stop,
-    `[ -f ${pid} ] || exit 0; kill $(cat ${pid}) 2>/dev/null; for i in $(seq 200); do kill -0 $(cat ${pid}) 2>/dev/null || exit 0; sleep 0.1; done; exit 1`,
+    [
+      `[ -f ${pid} ] || exit 0; read p < ${pid}; kill $p 2>/dev/null`,
+      // A process that has ended is gone, however long its parent takes to collect it.
+      `for i in $(seq 200); do case $(sed 's/.*) //' /proc/$p/stat 2>/dev/null) in ''|Z*) exit 0;; esac; sleep 0.1; done; exit 1`,
+    ].join('\n'),
   )
   return { start, stop }
 }
