@@ -9,6 +9,5 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(exitCodes.ok)
   throw error
 })
-const words = process.argv.slice(2)
-await run(await createApplication(words[0]), words, createContext(process))
+await run(createApplication(), process.argv.slice(2), createContext(process))
 if (typeof process.exitCode === 'number') process.exitCode = ownExitCode(process.exitCode)

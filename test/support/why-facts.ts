@@ -11,7 +11,6 @@ import type {
   Pod,
   StorageClass,
   VolumeAttachment,
-  VolumeAttributesClass,
 } from '../../src/api/types.ts'
 import type { Facts, WhySubject } from '../../src/cli/why/facts.ts'
 
@@ -27,7 +26,6 @@ export function facts(subject: WhySubject, more: Partial<Facts>): Facts {
     claims: [],
     volumes: [],
     classes: [],
-    attributesClasses: [],
     attachments: [],
     nodes: [],
     leases: [],
@@ -104,15 +102,6 @@ export function volume(options: VolumeOptions): PersistentVolume {
       ...(options.claimed === false ? {} : { claimRef: { name: 'data', namespace: 'default', uid: 'uid-data' } }),
     },
     status: { phase: options.phase },
-  }
-}
-
-/** One that is being deleted. */
-export function attributesClass(): VolumeAttributesClass {
-  const finalizers = ['kubernetes.io/vac-protection']
-  return {
-    metadata: { name: 'gold', creationTimestamp: made, deletionTimestamp: since, finalizers },
-    driverName: 'd',
   }
 }
 

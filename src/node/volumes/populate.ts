@@ -59,8 +59,6 @@ interface Known {
   errors: Set<string>
   watches: ObjectWatch[]
   refreshed: number
-  /** The pod changed, and what is made of it (downwardAPI) has not been set up again yet. */
-  changed: boolean
 }
 
 const errorLimit = 10
@@ -111,12 +109,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     }
     record.failures = 0
     record.errors.clear()
-    if (record.pod === pod) {
-      unresolved.delete(uid)
-      // Only now the desired world has the new pod: an earlier refresh would be made of the old one, and be the last.
-      if (record.changed) for (const { volume } of refreshable(uid)) refresh(uid, volume)
-      record.changed = false
-    }
+    if (record.pod === pod) unresolved.delete(uid)
     tell(uid)
     return { again: nextRefresh(uid, record) }
   }
@@ -221,12 +214,11 @@ export function createPopulator(deps: PopulatorDeps): Populator {
       const record = known.get(uid)
       if (!record) {
         const watches = watchSources(uid, pod)
-        const refreshed = clock.now()
-        known.set(uid, { pod, seen: false, failures: 0, errors: new Set(), watches, refreshed, changed: false })
+        known.set(uid, { pod, seen: false, failures: 0, errors: new Set(), watches, refreshed: clock.now() })
       } else {
         if (record.pod === pod || !mattersToVolumes(record.pod, pod)) return
         record.pod = pod
-        record.changed = true
+        for (const { volume } of refreshable(uid)) refresh(uid, volume)
       }
       unresolved.add(uid)
       loop.wake(uid)

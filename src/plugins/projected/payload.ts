@@ -22,16 +22,15 @@ export async function projectedPayload(
   signal: AbortSignal,
 ): Promise<Payload> {
   const merged = new Map<string, PayloadFile>()
-  const problems: unknown[] = []
+  const problems: string[] = []
   for (const source of sources) {
     try {
       for (const [path, file] of await payloadOf(deps, source, request, defaultMode, signal)) merged.set(path, file)
     } catch (error) {
-      problems.push(error)
+      problems.push(messageOf(error))
     }
   }
-  if (problems.length > 0)
-    throw refuse('ProjectedSources', aggregate(problems.map(messageOf)), 'untried', [], problems[0])
+  if (problems.length > 0) throw refuse('ProjectedSources', aggregate(problems), 'untried')
   return merged
 }
 

@@ -30,9 +30,8 @@ export function refuse(
   message: string,
   effect: Effect = 'none',
   tags: readonly ErrorTag[] = [],
-  cause?: unknown,
 ): VolumeError {
-  return new VolumeError(code, message, { effect, tags, ...(cause === undefined ? {} : { cause }) })
+  return new VolumeError(code, message, { effect, tags })
 }
 
 export function isNotFound(error: unknown): boolean {
