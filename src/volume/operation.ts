@@ -33,6 +33,8 @@ export interface StepOutcomes<T, Event> {
   readonly deferred?: (error: VolumeError) => Event | undefined
   /** The words before `for volume …`; `<label>.<name> failed` unless given. */
   readonly prefix?: string
+  /** The event's reason, where it is not the operation's own. */
+  readonly reason?: string
 }
 
 /** Hears how operations go on; the history behind `hawser why`. */
@@ -82,10 +84,12 @@ export interface RunnerDeps {
 class StepFailure extends Error {
   readonly prefix: string
   readonly error: VolumeError
-  constructor(prefix: string, error: VolumeError) {
+  readonly reason: string | undefined
+  constructor(prefix: string, error: VolumeError, reason?: string) {
     super(error.message, { cause: error })
     this.prefix = prefix
     this.error = error
+    this.reason = reason
   }
 }
 
@@ -126,9 +130,8 @@ export function createRunner({ clock, pending, log, metrics, observer }: RunnerD
           return
         }
         log.warn('operation failed', { ...fields, error: detailedText(failure.prefix, subject, failure.error) })
-        if (operation.failureReason) {
-          context.tell?.('Warning', operation.failureReason, eventText(failure.prefix, subject, failure.error))
-        }
+        const reason = failure.reason ?? operation.failureReason
+        if (reason) context.tell?.('Warning', reason, eventText(failure.prefix, subject, failure.error))
         seen('failed', { error: failure.error })
       }
       return pending.start(key, operation.name, async () => {
@@ -155,7 +158,7 @@ function stepOf<Event>(label: string, apply: (event: Event) => void, onStep: (na
     const event = eventOf(outcome, then)
     if (event !== undefined) apply(event)
     if (outcome.kind === 'done') return outcome.value
-    throw new StepFailure(then.prefix ?? `${label}.${name} failed`, outcome.error)
+    throw new StepFailure(then.prefix ?? `${label}.${name} failed`, outcome.error, then.reason)
   }
 }
 

@@ -5,11 +5,22 @@ import type { PersistentVolume, PersistentVolumeClaim } from '../../src/api/type
 import type { Effect, ErrorTag } from '../../src/volume/effect.ts'
 import { VolumeError } from '../../src/volume/effect.ts'
 import { definePlugin } from '../../src/volume/plugin.ts'
-import type { NodePlugin } from '../../src/volume/plugin.ts'
+import type { BlockMapper, MountRequest, NodePlugin } from '../../src/volume/plugin.ts'
 import { onNode } from '../../src/volume/registry.ts'
 import { specOfPersistentVolume } from '../../src/volume/spec.ts'
 
-export type Call = 'mountDevice' | 'unmountDevice' | 'mount' | 'unmount' | 'expand' | 'waitForAttach'
+export type Call =
+  | 'prepare'
+  | 'waitForAttach'
+  | 'mountDevice'
+  | 'unmountDevice'
+  | 'mount'
+  | 'unmount'
+  | 'expand'
+  | 'setUpDevice'
+  | 'mapPodDevice'
+  | 'unmapPodDevice'
+  | 'tearDownDevice'
 export type Answer = 'ok' | Effect | ErrorTag
 
 export interface DevicePlugin {
@@ -19,13 +30,29 @@ export interface DevicePlugin {
   readonly devices: Set<string>
   readonly mounts: Set<string>
   readonly waited: string[]
+  /** What each SetUp was told. */
+  readonly requests: MountRequest[]
+  /** Sizes the plugin was asked to grow to. */
+  readonly asked: bigint[]
+  /** What happens elsewhere while a call is under way. */
+  readonly meanwhile: Map<Call, () => Promise<unknown>>
+  /** Specs for which the node can hold no more volumes. */
+  exhausted: boolean
   count(call: Call): number
 }
 
-export function createDevicePlugin(options: { readonly attachable?: boolean } = {}) {
+export interface DevicePluginOptions {
+  readonly attachable?: boolean
+  /** Block volumes are set up by the plugin itself; 'plain' ones come with a device and nothing else. */
+  readonly block?: 'custom' | 'plain' | 'none'
+  readonly mountOptions?: boolean
+}
+
+export function createDevicePlugin(options: DevicePluginOptions = {}) {
   const answers = new Map<Call, Answer[]>()
   const calls: Call[] = []
   const [devices, mounts, waited] = [new Set<string>(), new Set<string>(), [] as string[]]
+  const [requests, asked]: [MountRequest[], bigint[]] = [[], []]
   const answer = (call: Call, effect: () => void, undo: () => void = () => {}) => {
     calls.push(call)
     const next = answers.get(call)?.shift() ?? 'ok'
@@ -39,37 +66,76 @@ export function createDevicePlugin(options: { readonly attachable?: boolean } = 
       isEffect ? { effect: next } : { effect: 'none', tags: [next] },
     )
   }
+  const waitForAttach = async ({ devicePath }: { readonly devicePath: string }) => {
+    waited.push(devicePath)
+    answer('waitForAttach', () => {})
+    return devicePath
+  }
+  const mapper: BlockMapper = {
+    globalMapPath: (spec) => globalMap(spec.name),
+    waitForAttach,
+    ...(options.block === 'plain' ? { devicePath: () => '/dev/disk' } : {}),
+    ...(options.block === 'custom'
+      ? {
+          setUpDevice: async ({ spec }) => (
+            answer(
+              'setUpDevice',
+              () => void devices.add(spec.name),
+              () => void devices.delete(spec.name),
+            ),
+            ''
+          ),
+          mapPodDevice: async () => (answer('mapPodDevice', () => {}), ''),
+          unmapPodDevice: async () => answer('unmapPodDevice', () => {}),
+          tearDownDevice: async ({ spec }) => answer('tearDownDevice', () => void devices.delete(spec.name)),
+        }
+      : {}),
+  }
   const node: NodePlugin = {
     attachable: () => options.attachable ?? true,
-    mount: async ({ target }) =>
+    prepare: async () => {
+      if (answers.has('prepare')) answer('prepare', () => {})
+    },
+    exhausted: async () => plugin.exhausted,
+    mount: async (request) => {
+      const { target } = request
+      requests.push(request)
+      await plugin.meanwhile.get('mount')?.()
       answer(
         'mount',
         () => void mounts.add(target),
         () => void mounts.delete(target),
-      ),
+      )
+    },
     unmount: async ({ target }) => answer('unmount', () => void mounts.delete(target)),
-    device: (spec) => ({
-      path: () => `/global/${spec.name}`,
-      async waitForAttach({ devicePath }) {
-        waited.push(devicePath)
-        answer('waitForAttach', () => {})
-        return devicePath
-      },
-      mount: async ({ path }) =>
-        answer(
-          'mountDevice',
-          () => void devices.add(path),
-          () => void devices.delete(path),
-        ),
-      unmount: async ({ path }) => answer('unmountDevice', () => void devices.delete(path)),
-    }),
-    restore: async ({ volumeName }) => specOfPersistentVolume(volume(volumeName), false),
-    expand: async ({ newBytes }) => (answer('expand', () => {}), newBytes),
+    device: (spec) =>
+      spec.mode === 'Block'
+        ? undefined
+        : {
+            path: () => `/global/${spec.name}`,
+            waitForAttach,
+            mount: async ({ path }) =>
+              answer(
+                'mountDevice',
+                () => void devices.add(path),
+                () => void devices.delete(path),
+              ),
+            unmount: async ({ path }) => answer('unmountDevice', () => void devices.delete(path)),
+          },
+    ...(options.block === 'none' || options.block === undefined
+      ? {}
+      : { block: ({ mode }) => (mode === 'Block' ? mapper : undefined) }),
+    restore: async ({ volumeName, mode }) => specOfPersistentVolume(volume(volumeName, { volumeMode: mode }), false),
+    expand: async ({ newBytes }) => {
+      asked.push(newBytes)
+      answer('expand', () => {})
+      return newBytes
+    },
   }
   const definition = definePlugin({
     name: pluginName('example.com/device'),
     source: 'fc',
-    traits: { mountOptions: true, remountOnPodUpdate: false },
+    traits: { mountOptions: options.mountOptions ?? true, remountOnPodUpdate: false },
     volumeName: ({ source }) => source.value.wwids?.[0] ?? '',
     node: () => node,
   })
@@ -79,11 +145,16 @@ export function createDevicePlugin(options: { readonly attachable?: boolean } = 
     devices,
     mounts,
     waited,
+    requests,
+    asked,
+    meanwhile: new Map(),
+    exhausted: false,
     count: (call) => calls.filter((each) => each === call).length,
   }
   return { plugin, registered: onNode(definition, undefined) }
 }
 
+export const globalMap = (name: string) => `/global-map/${name}`
 export const volumeName = 'example.com/device/disk'
 
 export function volume(name: string, more: Partial<NonNullable<PersistentVolume['spec']>> = {}): PersistentVolume {
@@ -100,14 +171,14 @@ export function volume(name: string, more: Partial<NonNullable<PersistentVolume[
   }
 }
 
-export function claim(): PersistentVolumeClaim {
+export function claim(request = '10Gi'): PersistentVolumeClaim {
   return {
     metadata: { name: 'c', namespace: 'default' },
     spec: {
       accessModes: ['ReadWriteMany'],
       volumeName: 'pv',
       storageClassName: '',
-      resources: { requests: { storage: '10Gi' } },
+      resources: { requests: { storage: request } },
     },
   }
 }

@@ -1,38 +1,11 @@
 // What does a node know after each outcome of each operation? The restated upstream tests (T-36 … T-61) as stories.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { PodUid, UniqueVolumeName } from '../../src/api/names.ts'
-import type { PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus } from '../../src/api/types.ts'
-import { claim, createDevicePlugin, volume, volumeName } from './device-plugin.ts'
+import type { PodUid } from '../../src/api/names.ts'
+import type { PersistentVolumeClaim, PersistentVolumeClaimStatus } from '../../src/api/types.ts'
 import type { Answer, Call } from './device-plugin.ts'
-import { createNodeWorld, nodeName, pod, root } from './node-world.ts'
-
-const disk = volumeName as UniqueVolumeName
-
-/** The built-in fc plugin would match the same source, so that the registry here holds ours alone besides the rest. */
-async function createDiskWorld(
-  options: { volume?: Partial<NonNullable<PersistentVolume['spec']>>; attachable?: boolean } = {},
-) {
-  const { plugin, registered } = createDevicePlugin(options)
-  const world = await createNodeWorld({ plugins: [registered] })
-  const made = await world.client.create('PersistentVolumeClaim', claim())
-  const claimRef = { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'c', uid: made.metadata.uid ?? '' }
-  await world.client.create('PersistentVolume', volume('pv', { claimRef, ...options.volume }))
-  const setClaim = (status: PersistentVolumeClaimStatus) =>
-    world.client.patch(
-      'PersistentVolumeClaim',
-      { namespace: 'default', name: 'c' },
-      { type: 'merge', body: { status } },
-      { subresource: 'status' },
-    )
-  await setClaim({ phase: 'Bound', capacity: { storage: '10Gi' } })
-  const nodeStatus = (status: object) =>
-    world.client.patch('Node', { name: nodeName }, { type: 'merge', body: { status } }, { subresource: 'status' })
-  const attach = () => nodeStatus({ volumesAttached: [{ name: disk, devicePath: '/dev/disk' }] })
-  const volumes = [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }]
-  return { ...world, plugin, setClaim, attach, volumes, nodeStatus }
-}
-const removeNow = { gracePeriodSeconds: 0 }
+import { createDiskWorld, disk, removeNow } from './disk-world.ts'
+import { nodeName, pod, root } from './node-world.ts'
 
 test('T-36, NSP-2, NSP-3: reported in use, then attached, then mounted; and all the way back', async () => {
   const world = await createDiskWorld()

@@ -1,12 +1,15 @@
 // How does a raw block volume reach a pod? MAP-1 … MAP-11, BLOCK-1 … BLOCK-3: the device is set up once per node, then bound
 // under its global map directory, linked from the pod's directory and held open by a loop device.
 import { dirname, join } from 'node:path/posix'
+import type { PluginName } from '../../api/names.ts'
 import { hasCode } from '../../host/host-error.ts'
 import type { Host } from '../../host/host.ts'
 import { mountKey } from '../../volume/identity.ts'
 import { eventReasons } from '../../volume/messages.ts'
 import type { Operation } from '../../volume/operation.ts'
 import { podDeviceDirectory } from '../../volume/paths.ts'
+import type { BlockMapper, NodePlugin } from '../../volume/plugin.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
 import { VolumeError } from '../../volume/effect.ts'
 import type { ActualEvent } from '../volumes/actual.ts'
 import { expandOnMount } from './expand.ts'
@@ -33,9 +36,14 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     const { desired, mount } = work
     const { spec, pod, uid } = mount
     const { volume, group } = desired
-    const { name, mapper } = await step('FindMapperPluginBySpec', () => mapperOf(work, deps))
+    const { name, plugin } = await step('FindMapperPluginBySpec', () => deps.registry.find(spec))
+    const mapper = await step('BlockVolumeMapper', () => mapperOf(name, plugin, spec), {
+      prefix: `MapVolume.FindMapperPluginBySpec ${noMapper}`,
+    })
+    // MAP-1: this one failure has the reason of a mount, not of a map.
     await step('NodeAffinity', () => checkNodeAffinity(spec, deps.ownNode()), {
       prefix: 'MapVolume.NodeAffinity check failed',
+      reason: eventReasons.mountFailed,
     })
     await step('SinglePodWriter', () => checkSinglePodWriter(spec, uid, work.actual()), {
       prefix: 'MapVolume.SetUpDevice failed',
@@ -50,9 +58,9 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
       path: globalMapPath,
       devicePath: path,
     })
-    if (mapper.setUpDevice && work.actual()?.device.presence !== 'present') {
+    if (work.actual()?.device.presence !== 'present') {
       const record = { volume, plugin: name, spec, path: globalMapPath }
-      const setUp = () => mapper.setUpDevice!(request, signal)
+      const setUp = async () => mapper.setUpDevice?.(request, signal)
       await step('SetUpDevice', () => recorded(deps, record, work.actual(), setUp, signal), {
         failed: () => ({ kind: 'deviceMountFailed', volume }),
         uncertain: () => ({ kind: 'deviceUncertain', volume, path: globalMapPath, devicePath }),
@@ -96,11 +104,13 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
   },
 }
 
-function mapperOf({ mount }: MountWork, { registry }: OperationDeps) {
-  const { name, plugin } = registry.find(mount.spec)
-  const mapper = plugin.block?.(mount.spec)
-  if (!mapper) throw refused('NoBlockMapper', `failed to find BlockVolumeMapper plugin. Volume plugin is nil.`, 'none')
-  return { name, mapper }
+/** T-42: the words for all three operations on block volumes. */
+export const noMapper = 'failed to find BlockVolumeMapper plugin. Volume plugin is nil.'
+
+export function mapperOf(name: PluginName, plugin: NodePlugin, spec: VolumeSpec): BlockMapper {
+  const mapper = plugin.block?.(spec)
+  if (!mapper) throw refused('NoBlockMapper', `plugin ${name} maps no block devices`, 'none')
+  return mapper
 }
 
 async function resolveDevice(host: Host, devicePath: string, signal: AbortSignal): Promise<string> {

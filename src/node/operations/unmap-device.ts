@@ -5,6 +5,7 @@ import type { Host } from '../../host/host.ts'
 import { subjects } from '../../volume/messages.ts'
 import type { Operation } from '../../volume/operation.ts'
 import type { ActualEvent } from '../volumes/actual.ts'
+import { mapperOf, noMapper } from './map.ts'
 import type { DeviceWork, OperationDeps } from './steps.ts'
 import { checkDeviceFree, pluginLabel, refused } from './steps.ts'
 
@@ -16,10 +17,9 @@ export const unmapDevice: Operation<DeviceWork, OperationDeps, ActualEvent> = {
   plugin: ({ planned }) => pluginLabel(planned.plugin, planned.spec),
   async run({ volume, planned }, { registry, host, devices }, step, signal) {
     const { spec, devicePath } = planned
-    const mapper = await step('FindMapperPluginByName', () => {
-      const found = registry.byName(planned.plugin).plugin.block?.(spec)
-      if (!found) throw refused('NoBlockMapper', 'failed to find BlockVolumeMapper plugin. Volume plugin is nil.')
-      return found
+    const { name, plugin } = await step('FindMapperPluginByName', () => registry.byName(planned.plugin))
+    const mapper = await step('BlockVolumeMapper', () => mapperOf(name, plugin, spec), {
+      prefix: `UnmapDevice.FindMapperPluginByName ${noMapper}`,
     })
     const globalMapPath = planned.device.path || mapper.globalMapPath(spec)
     const references = await step('GetDeviceBindMountRefs', () => deviceNodesIn(host, globalMapPath, signal), {

@@ -6,8 +6,9 @@ import { subjects } from '../../volume/messages.ts'
 import type { Operation } from '../../volume/operation.ts'
 import { podDeviceDirectory } from '../../volume/paths.ts'
 import type { ActualEvent } from '../volumes/actual.ts'
+import { mapperOf, noMapper } from './map.ts'
 import type { OperationDeps, UnmountWork } from './steps.ts'
-import { pluginLabel, refused } from './steps.ts'
+import { pluginLabel } from './steps.ts'
 
 export const unmapVolume: Operation<UnmountWork, OperationDeps, ActualEvent> = {
   name: 'unmap_volume',
@@ -18,10 +19,9 @@ export const unmapVolume: Operation<UnmountWork, OperationDeps, ActualEvent> = {
   async run({ actual, mount }, { registry, host, root }, step, signal) {
     const { volume } = actual
     const { pod, spec } = mount
-    const mapper = await step('FindMapperPluginByName', () => {
-      const found = registry.byName(actual.plugin).plugin.block?.(spec)
-      if (!found) throw refused('NoBlockMapper', 'failed to find BlockVolumeMapper plugin. Volume plugin is nil.')
-      return found
+    const { name, plugin } = await step('FindMapperPluginByName', () => registry.byName(actual.plugin))
+    const mapper = await step('BlockVolumeMapper', () => mapperOf(name, plugin, spec), {
+      prefix: `UnmapVolume.FindMapperPluginByName ${noMapper}`,
     })
     // The path stored when it was mapped wins over what the plugin would choose today.
     const globalMapPath = actual.device.path || (await step('GetGlobalMapPath', () => mapper.globalMapPath(spec)))
