@@ -106,11 +106,12 @@ async function mount(
     remount: false,
     actual: () => undefined,
   }
-  const deps = { client: server, recorder, node: 'n', registry: { find: () => ({ plugin: { expand } }) } }
+  const deps = { client: server, recorder, clock, node: 'n', registry: { find: () => ({ plugin: { expand } }) } }
   const failure = await expandOnMount(
     work as never,
     deps as never,
     { path: '/p', stagingPath: '', devicePath: '' },
+    (async (_name: string, call: () => unknown) => call()) as never,
     signal,
   ).then(
     () => undefined,

@@ -1,8 +1,9 @@
 // How does a volume get its size on the node? EXN-1 … EXN-10, while it is mounted and while it is in use.
 // The claim's status is the protocol with the control plane: what it says decides whether the driver is asked at all.
-import type { PersistentVolumeClaim } from '../../api/types.ts'
+import type { PersistentVolumeClaim, PersistentVolumeClaimStatus } from '../../api/types.ts'
 import { bytesOfQuantity, quantityOfBytes } from '../../api/quantity.ts'
-import { hasTag, outcomeOf } from '../../volume/effect.ts'
+import { timestamp } from '../../clock/clock.ts'
+import { asVolumeError, hasTag, outcomeOf } from '../../volume/effect.ts'
 import type { VolumeError } from '../../volume/effect.ts'
 import { eventReasons } from '../../volume/messages.ts'
 import type { Operation, Step } from '../../volume/operation.ts'
@@ -44,28 +45,19 @@ export const expandInUse: Operation<MountWork, OperationDeps, ActualEvent> = {
       }
     }
     await step('expansion', check, { prefix: 'NodeExpandvolume.expansion failed' })
-    const plugin = expander(work, deps)
-    const claim = plugin && (await claimOf(work, deps, signal))
-    if (!plugin || !claim || mount.readOnly) {
-      if (claim && mount.readOnly) tellReadOnly(work, deps, claim)
-      await settle(step, { kind: 'expansionDeferred', volume, bytes: desired.sizeBytes })
-      return
+    const grow = async (): Promise<boolean> => {
+      const plugin = expander(work, deps)
+      const claim = plugin && (await claimOf(work, deps, signal))
+      if (!plugin || !claim) return false
+      if (mount.readOnly) return (tellReadOnly(work, deps, claim), false)
+      const paths = pathsInUse(work, deps, plugin)
+      const newBytes = desired.sizeBytes
+      return await expandAndSettle({ work, deps, plugin, claim, paths, oldBytes, newBytes }, step, signal)
     }
-    const paths = pathsInUse(work, deps, plugin)
-    const result = await expandOnce({ work, deps, plugin, claim, paths, oldBytes, newBytes: desired.sizeBytes }, signal)
-    for (const event of result.events) await settle(step, event)
     const prefix = 'NodeExpandVolume.NodeExpandVolume failed'
-    const end = () => {
-      if (result.error) throw result.error
-    }
-    await step('NodeExpandVolume', end, { prefix })
+    if (await step('NodeExpandVolume', grow, { prefix })) return
     // Not allowed yet is no failure; it is looked at again when the size or the claim changes, not ten times a second (W-24).
-    await settle(
-      step,
-      result.finished
-        ? { kind: 'resized', volume, bytes: result.bytes }
-        : { kind: 'expansionDeferred', volume, bytes: desired.sizeBytes },
-    )
+    await settle(step, { kind: 'expansionDeferred', volume, bytes: desired.sizeBytes })
   },
 }
 
@@ -74,6 +66,7 @@ export async function expandOnMount(
   work: MountWork,
   deps: OperationDeps,
   paths: ExpandPaths,
+  step: Step<ActualEvent>,
   signal: AbortSignal,
 ): Promise<void> {
   const { mount } = work
@@ -86,9 +79,10 @@ export async function expandOnMount(
   const oldBytes = bytesOf(claim.status?.capacity?.['storage'])
   const newBytes = bytesOf(mount.spec.persistentVolume?.spec?.capacity?.['storage'])
   if (oldBytes >= newBytes) return
-  const result = await expandOnce({ work, deps, plugin, claim, paths, oldBytes, newBytes }, signal)
-  if (result.error) throw result.error
+  await expandAndSettle({ work, deps, plugin, claim, paths, oldBytes, newBytes }, step, signal)
 }
+
+type ClaimCondition = NonNullable<PersistentVolumeClaimStatus['conditions']>[number]
 
 interface Attempt {
   readonly work: MountWork
@@ -98,6 +92,19 @@ interface Attempt {
   readonly paths: ExpandPaths
   readonly oldBytes: bigint
   readonly newBytes: bigint
+}
+
+/**
+ * What was learnt reaches the world whatever the end; then an error is thrown, or we say whether it has its size. A size
+ * reached by a mount counts, too: a second, needless call by the next look is spared (W-33).
+ */
+async function expandAndSettle(attempt: Attempt, step: Step<ActualEvent>, signal: AbortSignal): Promise<boolean> {
+  const { finished, bytes, events, error } = await expandOnce(attempt, signal)
+  for (const event of events) await settle(step, event)
+  if (error) throw error
+  if (finished) await settle(step, { kind: 'resized', volume: attempt.work.desired.volume, bytes })
+  // What was allocated may be less than what the volume shows; asking again would change nothing.
+  return finished && bytes >= attempt.newBytes
 }
 
 /** EXN-4: the recovery-capable flow when the claim carries its marks, else the legacy flow. */
@@ -130,8 +137,8 @@ async function expandWithRecovery(attempt: Attempt, signal: AbortSignal): Promis
     const changedMind = bytesOf(claim.spec?.resources?.requests?.['storage']) !== newBytes && failedBefore
     const next = hasTag(error, 'infeasible') || changedMind ? 'NodeResizeInfeasible' : resizeStatus(marked)
     const text = `failed to expand pvc with ${error.message}`
-    const condition = { type: 'NodeResizeError', status: 'True' as const, message: text }
-    await markStatus(deps, marked, next, [condition], signal)
+    // A claim that cannot be told changes nothing about the driver's word; the next attempt tells it again.
+    await markStatus(deps, marked, next, [resizeError(deps, marked, text)], signal).catch(() => marked)
     events.push({ kind: 'expansionFailed', volume })
   }
   if (hasTag(error, 'failedPrecondition')) {
@@ -184,12 +191,18 @@ async function expansionDone(
   return { finished: true, bytes, events: [] }
 }
 
+function resizeError({ clock }: OperationDeps, claim: PersistentVolumeClaim, message: string): ClaimCondition {
+  const before = claim.status?.conditions?.find(({ type, status }) => type === 'NodeResizeError' && status === 'True')
+  const since = before?.lastTransitionTime ?? timestamp(clock.now())
+  return { type: 'NodeResizeError', status: 'True', message, lastTransitionTime: since }
+}
+
 /** EXN-7: guarded by the resource version, so that nobody's newer word is overwritten. */
 async function markStatus(
   { client }: OperationDeps,
   claim: PersistentVolumeClaim,
   status: string,
-  added: readonly { readonly type: string; readonly status: 'True'; readonly message: string }[],
+  added: readonly ClaimCondition[],
   signal: AbortSignal,
 ): Promise<PersistentVolumeClaim> {
   const types = new Set(added.map(({ type }) => type))
@@ -244,7 +257,11 @@ function pathsInUse({ desired, mount, actual }: MountWork, { root }: OperationDe
 async function claimOf({ mount }: MountWork, { client }: OperationDeps, signal: AbortSignal) {
   const claim = mount.spec.persistentVolume?.spec?.claimRef
   if (!claim?.name || !claim.namespace) return undefined
-  return await client.get('PersistentVolumeClaim', { namespace: claim.namespace, name: claim.name }, signal)
+  try {
+    return await client.get('PersistentVolumeClaim', { namespace: claim.namespace, name: claim.name }, signal)
+  } catch (error) {
+    throw refused('ClaimUnread', `mountVolume.NodeExpandVolume get PVC failed : ${asVolumeError(error).message}`)
+  }
 }
 
 function tellReadOnly(work: MountWork, deps: OperationDeps, claim: PersistentVolumeClaim): void {

@@ -97,10 +97,14 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     tell('globalMapPath', globalMapPath)
     tell('volumeMapPath', podDirectory)
     const stagingPath = mapper.stagingPath?.(spec) ?? ''
-    await step('NodeExpand', () => expandOnMount(work, deps, { path: link, stagingPath, devicePath: real }, signal), {
-      prefix: 'MapVolume.MarkVolumeAsMounted failed while expanding volume',
-      done: () => ({ kind: 'mounted', volume, pod: uid, spec, generation: mount.generation, group }),
-    })
+    await step(
+      'NodeExpand',
+      () => expandOnMount(work, deps, { path: link, stagingPath, devicePath: real }, step, signal),
+      {
+        prefix: 'MapVolume.MarkVolumeAsMounted failed while expanding volume',
+        done: () => ({ kind: 'mounted', volume, pod: uid, spec, generation: mount.generation, group }),
+      },
+    )
   },
 }
 

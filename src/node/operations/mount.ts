@@ -49,8 +49,11 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
       ? await step('WaitForAttach', () => waitForDevice(work, device, deps, signal))
       : (work.actual()?.devicePath ?? '')
     const ownership = ownershipOf(pod)
-    const deviceMountPath = device && (await step('GetDeviceMountPath', () => device.path(spec)))
-    if (device && deviceMountPath !== undefined && work.actual()?.device.presence !== 'present') {
+    const staged = work.actual()?.device.presence === 'present'
+    // Where it is mounted already, only an expansion asks for the path (MNT-10).
+    const asked = staged ? { prefix: 'MountVolume.GetDeviceMountPath failed for expansion' } : {}
+    const deviceMountPath = device && (await step('GetDeviceMountPath', () => device.path(spec), asked))
+    if (device && deviceMountPath !== undefined && !staged) {
       const { fsGroup } = ownership
       const request = { spec, pod, devicePath, path: deviceMountPath, ...(fsGroup === undefined ? {} : { fsGroup }) }
       const record = { volume, plugin: name, spec, path: deviceMountPath }
@@ -83,7 +86,7 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     })
     const path = plugin.path?.(spec, target) ?? target
     const stagingPath = deviceMountPath ?? ''
-    await step('NodeExpand', () => expandOnMount(work, deps, { path, stagingPath, devicePath }, signal), {
+    await step('NodeExpand', () => expandOnMount(work, deps, { path, stagingPath, devicePath }, step, signal), {
       prefix: 'MountVolume.Setup failed while expanding volume',
       done: () => ({ kind: 'mounted', volume, pod: uid, spec, generation: mount.generation, group }),
     })

@@ -99,15 +99,16 @@ function planMounts(
     } else if (first !== undefined) actions.push({ kind: 'verifyAttached', pod: first })
     return
   }
-  let expanding = !facts.expandable || !needsExpansion(desired, actual)
+  const settled: DesiredMount[] = []
   for (const mount of desired.pods.values()) {
     const need = mountNeed(mount, actual.pods.get(mount.uid))
-    if (need === 'nothing') {
-      if (expanding) continue
-      expanding = true // one expansion serves all pods
-      actions.push({ kind: 'expand', pod: mount.uid })
-    } else actions.push({ kind: 'mount', pod: mount.uid, remount: need === 'remount' })
+    if (need === 'nothing') settled.push(mount)
+    else actions.push({ kind: 'mount', pod: mount.uid, remount: need === 'remount' })
   }
+  if (!facts.expandable || !needsExpansion(desired, actual)) return
+  // One expansion serves all pods; a pod that only reads cannot do it for the others (EXN-3).
+  const grown = settled.find(({ readOnly }) => !readOnly) ?? settled[0]
+  if (grown) actions.push({ kind: 'expand', pod: grown.uid })
 }
 
 /** An attachable volume is verified live only after we said that we use it and heard that it is there (NSP-2). */
