@@ -2,7 +2,7 @@
 // because a cache could still hold an older claim of the same name (KP-6).
 import { annotation, isControlledBy, isDeleting, hasFinalizer } from '../../api/meta.ts'
 import { bytesOfQuantity } from '../../api/quantity.ts'
-import type { PersistentVolumeClaim, Pod, Volume } from '../../api/types.ts'
+import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
 import { migrated } from '../../volume/migration.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
@@ -31,7 +31,8 @@ export async function resolveVolume(
   }
   const namespace = pod.metadata.namespace ?? ''
   const readOnly = volume.persistentVolumeClaim?.readOnly === true
-  const claim = await wrapped(`error processing PVC ${namespace}/${claimName}`, async () => {
+  const processing = `error processing PVC ${namespace}/${claimName}`
+  const claim = await wrapped(processing, async () => {
     const found = await wrapped('failed to fetch PVC from API server', () =>
       client.get('PersistentVolumeClaim', { namespace, name: claimName }, signal),
     )
@@ -43,18 +44,13 @@ export async function resolveVolume(
     throw new Error(`PVC ${namespace}/${claimName} was not created for pod ${podName} (pod is not owner)`)
   }
   const name = claim.spec?.volumeName ?? ''
-  const persistentVolume = await wrapped(`failed to fetch PV ${name} from API server`, () =>
-    client.get('PersistentVolume', { name }, signal),
-  )
-  const { claimRef } = persistentVolume.spec ?? {}
-  if (!claimRef)
-    throw new Error(
-      `found PV object ${name} but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim`,
+  const persistentVolume = await wrapped(processing, async () => {
+    const found = await wrapped(`failed to fetch PV ${name} from API server`, () =>
+      client.get('PersistentVolume', { name }, signal),
     )
-  if (claimRef.uid !== claim.metadata.uid) {
-    const uids = `(expected ${claim.metadata.uid}, found ${claimRef.uid ?? ''})`
-    throw new Error(`found PV object ${name} but its pv.Spec.ClaimRef.UID does not point to the claim ${uids}`)
-  }
+    checkBound(found, claim)
+    return found
+  })
   return {
     spec: migrated(specOfPersistentVolume(persistentVolume, readOnly)),
     readOnly,
@@ -105,6 +101,17 @@ function checkClaim(claim: PersistentVolumeClaim): void {
   if (isDeleting(claim) && !hasFinalizer(claim, 'kubernetes.io/pvc-protection')) throw new Error('PVC is being deleted')
   if (claim.status?.phase !== 'Bound') throw new Error('PVC is not bound')
   if (!claim.spec?.volumeName) throw new Error('PVC has empty pvc.Spec.VolumeName')
+}
+
+function checkBound({ metadata: { name }, spec }: PersistentVolume, claim: PersistentVolumeClaim): void {
+  const uid = spec?.claimRef?.uid ?? ''
+  const found = `found PV object ${name} but`
+  if (!spec?.claimRef) {
+    throw new Error(`${found} it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim`)
+  }
+  if (uid !== claim.metadata.uid) {
+    throw new Error(`${found} its pv.Spec.ClaimRef.UID ${uid} does not point to claim.UID ${claim.metadata.uid}`)
+  }
 }
 
 async function wrapped<T>(prefix: string, call: () => Promise<T>): Promise<T> {

@@ -1,0 +1,141 @@
+// Which storage does a pod's claim lead to, and what do users read when it leads nowhere? KP-4 … KP-8, VM-3, VM-6.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus, Pod } from '../../src/api/types.ts'
+import { claim, createDevicePlugin, volume } from './device-plugin.ts'
+import { blockPod, createDiskWorld, disk } from './disk-world.ts'
+import { createNodeWorld, memory, pod } from './node-world.ts'
+
+const uses = [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }]
+const failed = (names: string, cause: string) =>
+  `Warning FailedMount: Unable to attach or mount volumes: unmounted volumes=[${names}], unattached volumes=[], failed to process volumes=[${names}]: ${cause}`
+
+interface Chain {
+  readonly claim?: PersistentVolumeClaim
+  readonly status?: PersistentVolumeClaimStatus
+  readonly volume?: (uid: string) => Partial<NonNullable<PersistentVolume['spec']>>
+  readonly pod?: Pod
+}
+const bound: PersistentVolumeClaimStatus = { phase: 'Bound', capacity: { storage: '10Gi' } }
+const { volumeName: _none, ...unnamed } = claim().spec!
+const ref = (uid: string) => ({ kind: 'PersistentVolumeClaim', namespace: 'default', name: 'c', uid })
+const broken: readonly [string, Chain, string][] = [
+  [
+    'no claim',
+    {},
+    'error processing PVC default/c: failed to fetch PVC from API server: persistentvolumeclaims "c" not found',
+  ],
+  ['a pending claim', { claim: claim() }, 'error processing PVC default/c: PVC is not bound'],
+  [
+    'a claim that names no volume',
+    { claim: { ...claim(), spec: unnamed }, status: bound },
+    'error processing PVC default/c: PVC has empty pvc.Spec.VolumeName',
+  ],
+  [
+    'a claim whose volume is missing',
+    { claim: claim(), status: bound },
+    'error processing PVC default/c: failed to fetch PV pv from API server: persistentvolumes "pv" not found',
+  ],
+  [
+    'a volume that names no claim',
+    { claim: claim(), status: bound, volume: () => ({ claimRef: undefined as never }) },
+    'error processing PVC default/c: found PV object pv but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim',
+  ],
+  [
+    'a volume of an earlier claim of that name',
+    { claim: claim(), status: bound, volume: () => ({ claimRef: ref('earlier') }) },
+    'error processing PVC default/c: found PV object pv but its pv.Spec.ClaimRef.UID earlier does not point to claim.UID <uid>',
+  ],
+  [
+    'KP-7: a block volume used as a directory',
+    { claim: claim(), status: bound, volume: (uid) => ({ volumeMode: 'Block', claimRef: ref(uid) }) },
+    'volume v has volumeMode Block, but is specified in volumeMounts',
+  ],
+  [
+    'KP-7: a file system used as a device',
+    { claim: claim(), status: bound, volume: (uid) => ({ claimRef: ref(uid) }), pod: blockPod('p', uses) },
+    'volume v has volumeMode Filesystem, but is specified in volumeDevices',
+  ],
+  [
+    'a claim that was not made for this pod',
+    {
+      claim: { ...claim(), metadata: { name: 'p-v', namespace: 'default' } },
+      status: bound,
+      pod: pod('p', [{ name: 'v', ephemeral: { volumeClaimTemplate: { spec: unnamed } } }]),
+    },
+    'PVC default/p-v was not created for pod default/p (pod is not owner)',
+  ],
+]
+for (const [name, chain, cause] of broken) {
+  test(`KP-6, VM-6, ${name}: told on the pod in these words`, async () => {
+    const world = await createNodeWorld({ plugins: [createDevicePlugin({ attachable: false }).registered] })
+    const made = chain.claim && (await world.client.create('PersistentVolumeClaim', chain.claim))
+    const uid = made?.metadata.uid ?? ''
+    if (chain.status) {
+      const at = { namespace: 'default', name: made!.metadata.name }
+      const body = { status: chain.status }
+      await world.client.patch('PersistentVolumeClaim', at, { type: 'merge', body }, { subresource: 'status' })
+    }
+    if (chain.volume) await world.client.create('PersistentVolume', volume('pv', chain.volume(uid)))
+    const { agent } = await world.start()
+    await world.create(chain.pod ?? pod('p', uses))
+    await world.clock.advance(5_000)
+    const events = await world.events()
+    assert.deepEqual([...new Set(events)], [failed('v', cause.replace('<uid>', uid))])
+    await agent.stop()
+  })
+}
+
+test('KP-4, KP-5, KD-9, VM-3: one bad claim stops no other volume; all that is wrong is said in one sorted sentence', async () => {
+  const world = await createNodeWorld()
+  const { agent } = await world.start()
+  const wanted = ['b', 'a'].map((name) => ({ name, persistentVolumeClaim: { claimName: name } }))
+  const uid = await world.create(pod('p', [...wanted, memory('m')]))
+  await world.clock.advance(5_000)
+  const missing = (name: string) =>
+    `error processing PVC default/${name}: failed to fetch PVC from API server: persistentvolumeclaims "${name}" not found`
+  assert.deepEqual([...new Set(await world.events())], [failed('a b', `${missing('a')}; ${missing('b')}`)])
+  assert.equal((await world.mounts()).length, 1)
+  assert.equal(agent.desired.size, 1)
+  assert.equal([...agent.desired.values()][0]?.pods.has(uid), true)
+  await agent.stop()
+})
+
+test('KP-4, VM-2: a volume that no container uses is not wanted, not even looked for', async () => {
+  const world = await createNodeWorld()
+  const { agent } = await world.start()
+  const containers = [{ name: 'c', image: 'i', command: ['run'], volumeMounts: [{ name: 'm', mountPath: '/m' }] }]
+  await world.create(pod('p', [...uses, memory('m')], { containers }))
+  await world.create(pod('q', uses, { containers: [{ name: 'c', image: 'i', command: ['run'] }] }))
+  await world.clock.advance(2_000)
+  assert.deepEqual([await world.phase('p'), await world.phase('q'), agent.desired.size], ['Running', 'Running', 1])
+  assert.deepEqual(
+    (await world.events()).filter((text) => text.startsWith('Warning')),
+    [],
+  )
+  await agent.stop()
+})
+
+test('KP-4: a volume of an init container alone is mounted, too', async () => {
+  const world = await createNodeWorld()
+  const { agent } = await world.start()
+  const initContainers = [{ name: 'i', image: 'i', command: ['run'], volumeMounts: [{ name: 'm', mountPath: '/m' }] }]
+  const containers = [{ name: 'c', image: 'i', command: ['run'] }]
+  await world.create(pod('p', [memory('m')], { initContainers, containers }))
+  await world.clock.advance(1_000)
+  assert.equal((await world.mounts()).length, 1)
+  await agent.stop()
+})
+
+test('KP-8: a reader does not make the volume grow; a writer’s size counts', async () => {
+  const world = await createDiskWorld({ attachable: false, volume: { capacity: { storage: '15Gi' } } })
+  const { agent } = await world.start()
+  await world.create(pod('reader', [{ name: 'v', persistentVolumeClaim: { claimName: 'c', readOnly: true } }]))
+  await world.clock.advance(1_000)
+  assert.equal(agent.desired.get(disk)?.sizeBytes, 0n)
+  await world.setClaim({ allocatedResources: { storage: '15Gi' } })
+  await world.create(pod('writer', world.volumes))
+  await world.clock.advance(1_000)
+  assert.equal(agent.desired.get(disk)?.sizeBytes, 15n << 30n)
+  await agent.stop()
+})
