@@ -163,14 +163,22 @@ export function createPods(deps: PodsDeps): Pods {
           await clock.sleep(1_000, signal).catch(() => {})
           continue
         }
+        if (error.why === 'exhausted') return reject(work, eventReasons.attachLimit, error.message)
         // A claim made together with its pod is often bound a moment later: that is no news for anybody.
-        if (!error.timedOut && clock.now() - work.seenAt < quietMs) continue
+        if (error.why === 'error' && clock.now() - work.seenAt < quietMs) continue
         const text = `Unable to attach or mount volumes: ${error.message}`
         if (text === said.text && clock.now() - said.at < repeatMs) continue
         said = { text, at: clock.now() }
         tell(work, 'Warning', eventReasons.mountFailed, text)
       }
     }
+  }
+  /** The pod can never start on this node; whoever made it may make another one elsewhere (VM-5). */
+  const reject = (work: PodWork, reason: string, message: string) => {
+    tell(work, 'Warning', reason, message)
+    work.failure = { reason, message: `Pod was rejected: ${message}` }
+    loop.wake(work.uid)
+    status.wake(work.uid)
   }
 
   const start = async (work: PodWork, pod: Pod, name: string, attempt: number, outer: AbortSignal) => {

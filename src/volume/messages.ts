@@ -13,6 +13,7 @@ export const eventReasons = {
   resized: 'VolumeResizeSuccessful',
   alreadyMounted: 'AlreadyMountedVolume',
   permissionsChanging: 'VolumePermissionChangeInProgress',
+  attachLimit: 'VolumeAttachmentLimitExceeded',
 } as const
 
 /** Whom an operation is about, as its sentences name it. */

@@ -85,6 +85,8 @@ export interface NodePlugin {
   readOnly?(spec: VolumeSpec): boolean
   /** Is this volume attached by the cluster side before this node may use it? */
   attachable?(spec: VolumeSpec): boolean
+  /** PLUG-4: was this volume refused because the node can hold no more of its kind? Then the pod can never start here. */
+  exhausted?(spec: VolumeSpec, signal: AbortSignal): Promise<boolean>
   /** Rebuilds the spec from disk alone after a restart (RCO-1). */
   restore?(request: RestoreRequest, signal: AbortSignal): Promise<VolumeSpec>
   /** One mount per node, shared by pods. */

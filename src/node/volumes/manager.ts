@@ -44,22 +44,26 @@ export interface MountedVolume {
 export class VolumesNotReady extends Error {
   override readonly name = 'VolumesNotReady'
   readonly unmounted: readonly string[]
-  readonly timedOut: boolean
-  constructor(
-    unmounted: readonly string[],
-    unattached: readonly string[],
-    unprocessed: readonly string[],
-    cause: string,
-    timedOut: boolean,
-  ) {
+  /** Why the wait ended: an error of a volume, its time, or that the node can hold no more volumes (VM-5). */
+  readonly why: 'error' | 'time' | 'exhausted'
+  constructor({ unmounted, unattached, unprocessed }: Standing, cause: string, why: VolumesNotReady['why']) {
     const list = (names: readonly string[]) => `[${[...names].sort().join(' ')}]`
     super(
-      `unmounted volumes=${list(unmounted)}, unattached volumes=${list(unattached)}, ` +
+      (why === 'exhausted' ? 'Node has reached its volume attachment limit, rejecting pod. ' : '') +
+        `unmounted volumes=${list(unmounted)}, unattached volumes=${list(unattached)}, ` +
         `failed to process volumes=${list(unprocessed)}: ${cause}`,
     )
     this.unmounted = unmounted
-    this.timedOut = timedOut
+    this.why = why
   }
+}
+
+/** Outer names the pod expects, by how far each has got. */
+interface Standing {
+  readonly uid: PodUid
+  readonly unmounted: readonly string[]
+  readonly unattached: readonly string[]
+  readonly unprocessed: readonly string[]
 }
 
 export interface ManagerDeps {
@@ -79,8 +83,7 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
   const { clock, desired, actual, populator, reconciler } = deps
   const ofPod = indexByPod(desired)
 
-  /** Outer names the pod expects, split by how far each has got. */
-  const standing = (pod: Pod) => {
+  const standing = (pod: Pod): Standing => {
     const uid = podUid(pod.metadata.uid ?? '')
     const { mounts, devices } = usedVolumes(pod)
     const expected = (pod.spec?.volumes ?? [])
@@ -98,6 +101,18 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
       return item?.attachable === true && !actual.items.has(item.volume)
     })
     return { uid, unmounted, unattached, unprocessed }
+  }
+  /** VM-5: no wait helps a pod whose volume the storage refuses to attach here for want of room. */
+  const notReady = async (pod: Pod, cause: string, why: 'error' | 'time', signal: AbortSignal) => {
+    const now = standing(pod)
+    if (now.unmounted.length === 0) return undefined
+    const waiting = ofPod(now.uid).filter(({ attachable, volume }) => attachable && !actual.items.has(volume))
+    const asked = waiting.map(({ plugin, pods }) => {
+      const { spec } = pods.get(now.uid)!
+      return deps.registry.byName(plugin).plugin.exhausted?.(spec, signal) ?? false
+    })
+    const exhausted = (await Promise.all(asked)).includes(true)
+    return new VolumesNotReady(now, cause, exhausted ? 'exhausted' : why)
   }
   const possiblyMounted = (pod: PodUid) =>
     [...actual.items.values()].filter(({ pods }) => pods.has(pod)).map(({ volume }) => volume)
@@ -135,20 +150,19 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
       if (first.unmounted.length === 0 && !populator.hasErrors(first.uid)) return
       using deadline = clock.deadline(waitMs, signal)
       const check = () => {
-        const { uid, unmounted, unattached, unprocessed } = standing(pod)
-        if (unmounted.length === 0) return true
-        if (!populator.hasErrors(uid)) return undefined
-        const cause = populator.popErrors(uid).join('; ')
-        throw new VolumesNotReady(unmounted, unattached, unprocessed, cause, false)
+        if (standing(pod).unmounted.length === 0) return { cause: undefined }
+        return populator.hasErrors(first.uid) ? { cause: populator.popErrors(first.uid).join('; ') } : undefined
       }
+      let end: { readonly cause: string | undefined; readonly why: 'error' | 'time' }
       try {
-        await until(first.uid, check, deadline.signal)
+        end = { ...(await until(first.uid, check, deadline.signal)), why: 'error' }
       } catch (error) {
         if (!(error instanceof DeadlineExceeded) || signal.aborted) throw error
-        const { unmounted, unattached, unprocessed } = standing(pod)
-        if (unmounted.length === 0) return
-        throw new VolumesNotReady(unmounted, unattached, unprocessed, 'context deadline exceeded', true)
+        end = { cause: 'context deadline exceeded', why: 'time' }
       }
+      if (end.cause === undefined) return
+      const failure = await notReady(pod, end.cause, end.why, signal)
+      if (failure) throw failure
     },
     async unmounted(pod, signal) {
       // A mount under way when the pod left is waited for and undone: only then is there nothing.

@@ -11,7 +11,7 @@ import { createBlockMapper } from './block.ts'
 import { createExpander } from './expand.ts'
 import { createDeviceMounter, createPublisher, mountPathOf } from './mount.ts'
 import { requireData } from './saved-data.ts'
-import { attachRequired, blockPaths, csiPluginName, sourceOf } from './source.ts'
+import { attachRequired, blockPaths, csiPluginName, isExhausted, sourceOf } from './source.ts'
 import type { CsiNodeDeps } from './source.ts'
 
 export default definePlugin({
@@ -37,6 +37,7 @@ export function createCsiNodePlugin(deps: CsiNodeDeps): NodePlugin {
     path: (_spec, target) => mountPathOf(target),
     readOnly: (spec) => spec.readOnly,
     attachable: (spec) => attachRequired(deps, spec),
+    exhausted: (spec, signal) => isExhausted(deps, spec, signal),
     device: (spec) => (isPersistent(spec) && spec.mode === 'Filesystem' ? device : undefined),
     block: (spec) => (isPersistent(spec) && spec.mode === 'Block' ? mapper : undefined),
     remountRequired: (spec) => deps.csiDrivers.get(sourceOf(spec).value.driver)?.spec?.requiresRepublish === true,

@@ -123,6 +123,26 @@ export async function waitForAttachment(deps: CsiNodeDeps, spec: VolumeSpec, sig
   return name
 }
 
+/**
+ * VM-5: the attacher said that this node takes no more volumes. Only drivers that keep their limit up to date are
+ * believed; from others the same code may mean anything.
+ */
+export async function isExhausted(deps: CsiNodeDeps, spec: VolumeSpec, signal: AbortSignal): Promise<boolean> {
+  const source = sourceOf(spec)
+  const { nodeAllocatableUpdatePeriodSeconds: period } = deps.csiDrivers.get(source.value.driver)?.spec ?? {}
+  if (source.lifecycle !== 'Persistent' || !period) return false
+  const name = attachmentOf(deps, source.value.driver, source.value.volumeHandle)
+  try {
+    const attachment = await deps.client.get('VolumeAttachment', { name }, signal)
+    return attachment.status?.attachError?.errorCode === resourceExhausted
+  } catch {
+    return false // not known; the wait goes on
+  }
+}
+
+/** gRPC's RESOURCE_EXHAUSTED. */
+const resourceExhausted = 8
+
 /** A missing secret is a passing trouble: nothing was asked of the driver (T-33). */
 export async function readSecret(
   client: Client,

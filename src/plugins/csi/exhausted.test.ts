@@ -1,0 +1,31 @@
+// Does an attachment's error mean that the node is full? Only in the words of a driver that keeps its limit up to date.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { VolumeAttachment } from '../../api/types.ts'
+import { specOfPersistentVolume } from '../../volume/spec.ts'
+import { isExhausted } from './source.ts'
+
+const signal = new AbortController().signal
+const spec = specOfPersistentVolume(
+  { metadata: { name: 'pv' }, spec: { volumeMode: 'Filesystem', csi: { driver: 'd', volumeHandle: 'h' } } },
+  false,
+)
+
+async function answer(errorCode: number | undefined, period: number | undefined, found = true): Promise<boolean> {
+  const status = { attached: false, attachError: { message: 'no', ...(errorCode === undefined ? {} : { errorCode }) } }
+  const csiDriver = { metadata: { name: 'd' }, spec: period ? { nodeAllocatableUpdatePeriodSeconds: period } : {} }
+  const deps = {
+    nodeName: 'n',
+    csiDrivers: { get: () => csiDriver },
+    client: { get: async () => (found ? ({ status } as VolumeAttachment) : Promise.reject(new Error('not found'))) },
+  }
+  return await isExhausted(deps as never, spec, signal)
+}
+
+test('PLUG-4, VM-5: resource exhausted, from a driver that keeps its limit up to date', async () => {
+  assert.deepEqual(
+    [await answer(8, 60), await answer(8, undefined), await answer(14, 60), await answer(undefined, 60)],
+    [true, false, false, false],
+  )
+  assert.equal(await answer(8, 60, false), false, 'an attachment that cannot be read says nothing')
+})
