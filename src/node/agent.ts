@@ -169,7 +169,14 @@ export function createAgent(deps: AgentDeps): Agent {
     calm: (signal) => calm(clock, pending, signal),
   })
   let tasks: Promise<unknown> = Promise.resolve()
+  /** A plugin's answers may have changed: volumes that wait to be attached are looked at again (KP-9). */
+  const askAgain = () => {
+    for (const { attachable, volume, pods: users } of desired.items.values()) {
+      if (attachable && !actual.items.has(volume)) for (const pod of users.keys()) populator.reprocess(pod)
+    }
+  }
   const subscriptions = [
+    ...registry.all().flatMap(({ plugin }) => plugin.watch?.(askAgain) ?? []),
     // The control plane's word about one volume wakes only volumes that wait for it.
     ownNode.subscribe(() => {
       for (const [volume, waits] of reconciler.waiting) {

@@ -163,6 +163,7 @@ export function createPods(deps: PodsDeps): Pods {
           await clock.sleep(1_000, signal).catch(() => {})
           continue
         }
+        if (error.why === 'time') populator.reprocess(work.uid) // whatever we did not hear of is read again
         if (error.why === 'exhausted') return reject(work, eventReasons.attachLimit, error.message)
         // A claim made together with its pod is often bound a moment later: that is no news for anybody.
         if (error.why === 'error' && clock.now() - work.seenAt < quietMs) continue

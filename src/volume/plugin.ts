@@ -85,6 +85,8 @@ export interface NodePlugin {
   readOnly?(spec: VolumeSpec): boolean
   /** Is this volume attached by the cluster side before this node may use it? */
   attachable?(spec: VolumeSpec): boolean
+  /** Calls back when these answers may have become others: a driver says only now that it wants no attaching (KP-9). */
+  watch?(listener: () => void): Disposable
   /** PLUG-4: was this volume refused because the node can hold no more of its kind? Then the pod can never start here. */
   exhausted?(spec: VolumeSpec, signal: AbortSignal): Promise<boolean>
   /** Rebuilds the spec from disk alone after a restart (RCO-1). */

@@ -38,6 +38,11 @@ export interface DevicePlugin {
   readonly meanwhile: Map<Call, () => Promise<unknown>>
   /** Specs for which the node can hold no more volumes. */
   exhausted: boolean
+  attachable: boolean
+  /** How often two calls about one volume and pod, or about a device and anything, were under way together (INV-10). */
+  readonly overlaps: number
+  /** Tells the agent that the plugin's answers may have changed. */
+  changed(): void
   count(call: Call): number
 }
 
@@ -46,12 +51,15 @@ export interface DevicePluginOptions {
   /** Block volumes are set up by the plugin itself; 'plain' ones come with a device and nothing else. */
   readonly block?: 'custom' | 'plain' | 'none'
   readonly mountOptions?: boolean
+  /** SetUp comes again and again, as for contents that change (KA-11). */
+  readonly remount?: boolean
 }
 
 export function createDevicePlugin(options: DevicePluginOptions = {}) {
   const answers = new Map<Call, Answer[]>()
   const calls: Call[] = []
   const [devices, mounts, waited] = [new Set<string>(), new Set<string>(), [] as string[]]
+  const listeners = new Set<() => void>()
   const [requests, asked]: [MountRequest[], bigint[]] = [[], []]
   const answer = (call: Call, effect: () => void, undo: () => void = () => {}) => {
     calls.push(call)
@@ -66,9 +74,22 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
       isEffect ? { effect: next } : { effect: 'none', tags: [next] },
     )
   }
+  let overlaps = 0
+  const running: (string | undefined)[] = []
+  /** `scope` is a pod's target, or undefined for what concerns the whole volume. */
+  const alone = async (scope: string | undefined, call: () => void): Promise<void> => {
+    if (running.some((other) => other === undefined || scope === undefined || other === scope)) overlaps++
+    running.push(scope)
+    for (let turn = 0; turn < 5; turn++) await Promise.resolve()
+    try {
+      call()
+    } finally {
+      running.splice(running.indexOf(scope), 1)
+    }
+  }
   const waitForAttach = async ({ devicePath }: { readonly devicePath: string }) => {
     waited.push(devicePath)
-    answer('waitForAttach', () => {})
+    await alone(undefined, () => answer('waitForAttach', () => {}))
     return devicePath
   }
   const mapper: BlockMapper = {
@@ -92,7 +113,11 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
       : {}),
   }
   const node: NodePlugin = {
-    attachable: () => options.attachable ?? true,
+    attachable: () => plugin.attachable,
+    watch(listener) {
+      listeners.add(listener)
+      return { [Symbol.dispose]: () => void listeners.delete(listener) }
+    },
     prepare: async () => {
       if (answers.has('prepare')) answer('prepare', () => {})
     },
@@ -101,26 +126,30 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
       const { target } = request
       requests.push(request)
       await plugin.meanwhile.get('mount')?.()
-      answer(
-        'mount',
-        () => void mounts.add(target),
-        () => void mounts.delete(target),
+      await alone(undefined, () =>
+        answer(
+          'mount',
+          () => void mounts.add(target),
+          () => void mounts.delete(target),
+        ),
       )
     },
-    unmount: async ({ target }) => answer('unmount', () => void mounts.delete(target)),
+    unmount: ({ target }) => alone(target, () => answer('unmount', () => void mounts.delete(target))),
     device: (spec) =>
       spec.mode === 'Block'
         ? undefined
         : {
             path: () => `/global/${spec.name}`,
             waitForAttach,
-            mount: async ({ path }) =>
-              answer(
-                'mountDevice',
-                () => void devices.add(path),
-                () => void devices.delete(path),
+            mount: ({ path }) =>
+              alone(undefined, () =>
+                answer(
+                  'mountDevice',
+                  () => void devices.add(path),
+                  () => void devices.delete(path),
+                ),
               ),
-            unmount: async ({ path }) => answer('unmountDevice', () => void devices.delete(path)),
+            unmount: ({ path }) => alone(undefined, () => answer('unmountDevice', () => void devices.delete(path))),
           },
     ...(options.block === 'none' || options.block === undefined
       ? {}
@@ -135,7 +164,7 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
   const definition = definePlugin({
     name: pluginName('example.com/device'),
     source: 'fc',
-    traits: { mountOptions: options.mountOptions ?? true, remountOnPodUpdate: false },
+    traits: { mountOptions: options.mountOptions ?? true, remountOnPodUpdate: options.remount ?? false },
     volumeName: ({ source }) => source.value.wwids?.[0] ?? '',
     node: () => node,
   })
@@ -149,6 +178,13 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
     asked,
     meanwhile: new Map(),
     exhausted: false,
+    attachable: options.attachable ?? true,
+    get overlaps() {
+      return overlaps
+    },
+    changed() {
+      for (const listener of listeners) listener()
+    },
     count: (call) => calls.filter((each) => each === call).length,
   }
   return { plugin, registered: onNode(definition, undefined) }

@@ -4,6 +4,7 @@ import type { PersistentVolume, PersistentVolumeClaimStatus, Pod } from '../../s
 import { claim, createDevicePlugin, volume, volumeName } from './device-plugin.ts'
 import type { DevicePluginOptions } from './device-plugin.ts'
 import { createNodeWorld, nodeName, pod } from './node-world.ts'
+import type { NodeWorldOptions } from './node-world.ts'
 
 export const disk = volumeName as UniqueVolumeName
 export const removeNow = { gracePeriodSeconds: 0 }
@@ -12,12 +13,16 @@ export interface DiskWorldOptions extends DevicePluginOptions {
   readonly volume?: Partial<NonNullable<PersistentVolume['spec']>>
   /** What the claim asks for. */
   readonly request?: string
+  readonly through?: NodeWorldOptions['through']
 }
 
 /** The built-in fc plugin would match the same source, so that the registry here holds ours alone besides the rest. */
 export async function createDiskWorld(options: DiskWorldOptions = {}) {
   const { plugin, registered } = createDevicePlugin(options)
-  const world = await createNodeWorld({ plugins: [registered] })
+  const world = await createNodeWorld({
+    plugins: [registered],
+    ...(options.through ? { through: options.through } : {}),
+  })
   const made = await world.client.create('PersistentVolumeClaim', claim(options.request))
   const claimRef = { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'c', uid: made.metadata.uid ?? '' }
   await world.client.create('PersistentVolume', volume('pv', { claimRef, ...options.volume }))

@@ -14,6 +14,7 @@ interface Chain {
   readonly claim?: PersistentVolumeClaim
   readonly status?: PersistentVolumeClaimStatus
   readonly volume?: (uid: string) => Partial<NonNullable<PersistentVolume['spec']>>
+  readonly unbound?: boolean
   readonly pod?: Pod
 }
 const bound: PersistentVolumeClaimStatus = { phase: 'Bound', capacity: { storage: '10Gi' } }
@@ -38,7 +39,7 @@ const broken: readonly [string, Chain, string][] = [
   ],
   [
     'a volume that names no claim',
-    { claim: claim(), status: bound, volume: () => ({ claimRef: undefined as never }) },
+    { claim: claim(), status: bound, volume: () => ({}), unbound: true },
     'error processing PVC default/c: found PV object pv but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim',
   ],
   [
@@ -76,7 +77,11 @@ for (const [name, chain, cause] of broken) {
       const body = { status: chain.status }
       await world.client.patch('PersistentVolumeClaim', at, { type: 'merge', body }, { subresource: 'status' })
     }
-    if (chain.volume) await world.client.create('PersistentVolume', volume('pv', chain.volume(uid)))
+    if (chain.volume) {
+      const { claimRef, ...rest } = volume('pv', chain.volume(uid)).spec!
+      const spec = chain.unbound ? rest : { ...rest, ...(claimRef ? { claimRef } : {}) }
+      await world.client.create('PersistentVolume', { metadata: { name: 'pv' }, spec })
+    }
     const { agent } = await world.start()
     await world.create(chain.pod ?? pod('p', uses))
     await world.clock.advance(5_000)
@@ -138,4 +143,21 @@ test('KP-8: a reader does not make the volume grow; a writer’s size counts', a
   await world.clock.advance(1_000)
   assert.equal(agent.desired.get(disk)?.sizeBytes, 15n << 30n)
   await agent.stop()
+})
+
+test('KP-9, VM-9: a driver that turns out to want no attaching is not waited for, and its volume not reported', async () => {
+  for (const told of [true, false]) {
+    const world = await createDiskWorld()
+    const { agent } = await world.start()
+    await world.clock.advance(100)
+    const uid = await world.create(pod('p', world.volumes))
+    await world.clock.advance(1_000)
+    assert.deepEqual([agent.waiting.get(disk), await world.inUse()], [[{ reason: 'notAttached', pod: uid }], [disk]])
+    world.plugin.attachable = false
+    if (told) world.plugin.changed()
+    // Unheard of, it is found when the wait for volumes begins anew (VM-2, KP-3).
+    await world.clock.advance(told ? 1_000 : 130_000)
+    assert.deepEqual([await world.phase('p'), await world.inUse()], ['Running', []])
+    await agent.stop()
+  }
 })

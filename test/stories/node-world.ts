@@ -4,6 +4,7 @@ import { podUid } from '../../src/api/names.ts'
 import type { NodeName } from '../../src/api/names.ts'
 import type { Pod } from '../../src/api/types.ts'
 import { createApiServer } from '../../src/apiserver/start.ts'
+import type { Client } from '../../src/client/client.ts'
 import { createInProcessClient } from '../../src/client/in-process.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
@@ -17,6 +18,7 @@ import { nodePlugins } from '../../src/plugins/index.ts'
 import { createMemoryStore } from '../../src/store/memory-store.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
+import type { Metrics } from '../../src/telemetry/metrics.ts'
 import type { NodePlugin } from '../../src/volume/plugin.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
 import type { Registered } from '../../src/volume/registry.ts'
@@ -28,6 +30,8 @@ export interface NodeWorldOptions {
   script?(request: ContainerRequest): ContainerScript
   /** Plugins beside the built-in ones. */
   readonly plugins?: readonly Registered<NodePlugin>[]
+  /** Stands between the agent and the API server. */
+  through?(client: Client): Client
   readonly manifestDirectory?: string
   readonly manifestUrl?: AgentDeps['manifestUrl']
 }
@@ -51,7 +55,8 @@ export async function createNodeWorld(options: NodeWorldOptions = {}) {
   const start = async (): Promise<Life> => {
     const power = { on: true }
     const ownHost = cutOff(host, power)
-    const ownClient = cutOff(client, power)
+    const ownClient = cutOff(options.through?.(client) ?? client, power)
+    const metrics = createMetrics()
     const script = options.script ? { script: options.script } : {}
     const agent = createAgent({
       node: nodeName,
@@ -60,7 +65,7 @@ export async function createNodeWorld(options: NodeWorldOptions = {}) {
       clock,
       random,
       log: silentLog,
-      metrics: createMetrics(),
+      metrics,
       host: ownHost,
       runtime: cutOff(createModelRuntime({ clock, machine, ...script }), power),
       registry: createRegistry([
@@ -81,7 +86,7 @@ export async function createNodeWorld(options: NodeWorldOptions = {}) {
       ...(options.manifestUrl ? { manifestUrl: options.manifestUrl } : {}),
     })
     await agent.start(signal)
-    return { agent, crash: () => void (power.on = false) }
+    return { agent, metrics, crash: () => void (power.on = false) }
   }
   const create = async (pod: Pod) => {
     const made = await client.create('Pod', pod)
@@ -101,6 +106,7 @@ export async function createNodeWorld(options: NodeWorldOptions = {}) {
 
 export interface Life {
   readonly agent: Agent
+  readonly metrics: Metrics
   /** From now on nothing this agent does reaches anything. */
   crash(): void
 }

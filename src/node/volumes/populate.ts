@@ -28,7 +28,7 @@ export interface Populator extends AsyncDisposable {
   drop(pod: PodUid): void
   /** Every pod known now has been looked at once when this resolves (KP-1). */
   processed(): Promise<void>
-  /** Asks again for a pod's volumes and forgets its old errors (VM-2). */
+  /** Asks again for a pod's volumes and forgets its old errors (VM-2, KP-3). */
   reprocess(pod: PodUid): void
   /** Errors since the last question, sorted (KD-9). */
   popErrors(pod: PodUid): readonly string[]
@@ -132,6 +132,9 @@ export function createPopulator(deps: PopulatorDeps): Populator {
       const plugin = findPlugin(registry, volume.name, spec)
       const { attachable, deviceMountable } = abilities(plugin, spec)
       const name = uniqueName(plugin, spec, uid)
+      // Known only now that nobody will attach it: then waiting for that would never end (KP-9). The other way round what
+      // is there stays as it is.
+      if (!attachable) desired.apply({ kind: 'attachability', volume: name, attachable })
       desired.apply({
         kind: 'wanted',
         volume: name,

@@ -30,6 +30,7 @@ export default definePlugin({
 export function createCsiNodePlugin(deps: CsiNodeDeps): NodePlugin {
   const device = createDeviceMounter(deps)
   const mapper = createBlockMapper(deps)
+  const { subscribe } = deps.csiDrivers
   const isPersistent = (spec: VolumeSpec) => sourceOf(spec).lifecycle === 'Persistent'
   return {
     ...createPublisher(deps),
@@ -37,6 +38,7 @@ export function createCsiNodePlugin(deps: CsiNodeDeps): NodePlugin {
     path: (_spec, target) => mountPathOf(target),
     readOnly: (spec) => spec.readOnly,
     attachable: (spec) => attachRequired(deps, spec),
+    ...(subscribe ? { watch: (listener) => subscribe(() => listener()) } : {}),
     exhausted: (spec, signal) => isExhausted(deps, spec, signal),
     device: (spec) => (isPersistent(spec) && spec.mode === 'Filesystem' ? device : undefined),
     block: (spec) => (isPersistent(spec) && spec.mode === 'Block' ? mapper : undefined),

@@ -8,6 +8,7 @@ import { pluginName } from '../../api/names.ts'
 import { isNotFound } from '../../api/status-error.ts'
 import type { CSIDriver, CSIPersistentVolumeSource, CSIVolumeSource, Pod } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
+import type { Cache } from '../../client/informer.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Drivers } from '../../csi/drivers.ts'
 import type { Capability, NodeCapabilityName, Strings } from '../../csi/values.ts'
@@ -27,7 +28,7 @@ export interface CsiNodeDeps {
   readonly clock: Clock
   readonly drivers: Drivers
   /** CSIDriver objects, from an informer. */
-  readonly csiDrivers: { get(name: string): CSIDriver | undefined }
+  readonly csiDrivers: Pick<Cache<CSIDriver>, 'get'> & Partial<Pick<Cache<CSIDriver>, 'subscribe'>>
   readonly nodeName: string
   /** The node's root directory. */
   readonly root: string
