@@ -83,7 +83,11 @@ export async function restoreVolumes(deps: RestoreDeps, signal: AbortSignal): Pr
 }
 
 /** Volumes and devices of one pod, by their names alone (LAYOUT-10). */
-async function entriesOf({ host, root }: RestoreDeps, pod: PodUid, signal: AbortSignal): Promise<readonly Entry[]> {
+async function entriesOf(
+  { host, root, log }: RestoreDeps,
+  pod: PodUid,
+  signal: AbortSignal,
+): Promise<readonly Entry[]> {
   const found: Entry[] = []
   const kinds = [
     ['volumes', 'Filesystem'],
@@ -94,9 +98,14 @@ async function entriesOf({ host, root }: RestoreDeps, pod: PodUid, signal: Abort
     for (const escaped of await namesIn(host, directory, signal)) {
       const plugin = unescapePlugin(escaped)
       if (escapePlugin(plugin) !== escaped || !escaped.includes('~')) continue
-      for (const volumeName of await namesIn(host, join(directory, escaped), signal)) {
-        found.push({ pod, plugin, volumeName, mode, path: join(directory, escaped, volumeName) })
-      }
+      const path = join(directory, escaped)
+      const names = await namesIn(host, path, signal).catch((error: unknown) => {
+        if (signal.aborted) throw error
+        // One directory that cannot be read must not keep the node from starting (RCS-1).
+        log.error('volumes on disk cannot be read', { pod, path, error })
+        return []
+      })
+      for (const volumeName of names) found.push({ pod, plugin, volumeName, mode, path: join(path, volumeName) })
     }
   }
   return found

@@ -1,0 +1,207 @@
+// What does an agent make of the disk an earlier life left behind? RCS-1 … RCS-10, RCO-1: nothing is undone and nothing is
+// reported before it is understood, and what cannot be understood is cleaned, not kept.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Client } from '../../src/client/client.ts'
+import type { PodUid } from '../../src/api/names.ts'
+import { globalMap } from './device-plugin.ts'
+import { blockPod, createDiskWorld, disk } from './disk-world.ts'
+import type { DiskWorldOptions } from './disk-world.ts'
+import { createNodeWorld, memory, pod, root } from './node-world.ts'
+
+/** The Node cannot be read while `away`. */
+function withoutNode() {
+  const link = { away: false }
+  const through = (client: Client): Client => ({
+    ...client,
+    get: ((kind: 'Node', ...rest: [{ name: string }, AbortSignal]) =>
+      link.away && kind === 'Node'
+        ? Promise.reject(new Error('the API server is away'))
+        : client.get(kind, ...rest)) as Client['get'],
+  })
+  return { link, through }
+}
+
+async function createRestartWorld(options: DiskWorldOptions = {}) {
+  const world = await createDiskWorld(options)
+  const file = (path: string) => `${root}/pods/${path}`
+  const leave = (path: string) => world.host.quiet.files.mkdirAll(file(path), 0o750, world.signal)
+  const metric = (text: string, name: string) =>
+    Number(
+      text
+        .split('\n')
+        .find((line) => line.startsWith(`${name} `))
+        ?.split(' ')[1] ?? 0,
+    )
+  return { ...world, leave, metric, file }
+}
+
+test('RCS-1, RCS-3, RCS-5, RCS-6, RCO-1: two pods’ directories of one volume are one record of doubt', async () => {
+  const { link, through } = withoutNode()
+  const world = await createRestartWorld({ through })
+  link.away = true
+  for (const uid of ['u1', 'u2']) await world.leave(`${uid}/volumes/example.com~device/pv`)
+  await world.leave('u1/volumes/not-a-plugin/x')
+  await world.leave('u1/etc-hosts')
+  const { agent, metrics } = await world.start()
+  await world.clock.advance(1_000)
+  const item = agent.actual.get(disk)
+  assert.deepEqual(
+    [...(item?.pods.values() ?? [])].map(({ pod: uid, presence, foundOnDisk }) => [uid, presence, foundOnDisk]),
+    [
+      ['u1', 'uncertain', true],
+      ['u2', 'uncertain', true],
+    ],
+  )
+  assert.deepEqual(item?.device, { presence: 'uncertain', path: '/global/pv', foundOnDisk: true })
+  assert.deepEqual([item?.attachable, item?.devicePath, item?.spec.name], ['unknown', '', 'pv'])
+  assert.equal(agent.actual.size, 1)
+  const text = await metrics.text()
+  assert.deepEqual(
+    [
+      world.metric(text, 'reconstruct_volume_operations_total'),
+      world.metric(text, 'reconstruct_volume_operations_errors_total'),
+    ],
+    [2, 0],
+  )
+  await agent.stop()
+})
+
+test('RCS-3, RCO-1: a block volume is found by its link, with its global map', async () => {
+  const { link, through } = withoutNode()
+  const world = await createRestartWorld({ through, block: 'custom', volume: { volumeMode: 'Block' } })
+  link.away = true
+  await world.leave('u1/volumeDevices/example.com~device')
+  await world.host.quiet.files.symlink('/dev/disk', world.file('u1/volumeDevices/example.com~device/pv'), world.signal)
+  const { agent } = await world.start()
+  await world.clock.advance(1_000)
+  const item = agent.actual.get(disk)
+  assert.deepEqual([item?.spec.mode, item?.device.path, item?.device.presence], ['Block', globalMap('pv'), 'uncertain'])
+  await agent.stop()
+})
+
+test('RCS-7, RCS-9, INV-8: until the Node was read nothing is undone and volumesInUse stands as the earlier life left it', async () => {
+  const { link, through } = withoutNode()
+  const world = await createRestartWorld({ through })
+  const first = await world.start()
+  await world.clock.advance(100)
+  const uid = await world.create(pod('p', world.volumes))
+  await world.clock.advance(100)
+  await world.attach()
+  await world.clock.advance(1_000)
+  await world.leave(`${uid}/volumes/example.com~device/pv`)
+  first.crash()
+  await world.remove('p')
+  link.away = true
+  const second = await world.start()
+  await world.clock.advance(30_000)
+  assert.deepEqual([world.plugin.count('unmount'), await world.inUse()], [0, [disk]])
+  assert.equal(second.agent.actual.get(disk)?.devicePathUnread, true)
+  link.away = false
+  await world.clock.advance(30_000)
+  assert.deepEqual(
+    [world.plugin.count('unmount'), world.plugin.count('unmountDevice'), second.agent.actual.size, await world.inUse()],
+    [1, 1, 0, []],
+  )
+  await second.agent.stop()
+})
+
+test('RCS-7: what volumesAttached lists is attachable and has its device; what it does not list is not', async () => {
+  for (const [listed, attachable, devicePath] of [
+    [true, 'yes', '/dev/disk'],
+    [false, 'no', ''],
+  ] as const) {
+    const world = await createRestartWorld()
+    const first = await world.start()
+    await world.clock.advance(100)
+    if (listed) await world.attach()
+    first.crash()
+    await world.leave('gone/volumes/example.com~device/pv')
+    world.plugin.answers.set('unmount', ['none', 'none', 'none', 'none', 'none', 'none'])
+    const second = await world.start()
+    await world.clock.advance(1_000)
+    const item = second.agent.actual.get(disk)
+    assert.deepEqual([item?.attachable, item?.devicePath], [attachable, devicePath])
+    assert.deepEqual(await world.inUse(), listed ? [disk] : [])
+    await second.agent.stop()
+  }
+})
+
+test('RCS-1: one directory that cannot be read keeps neither the node down nor the others from being found', async () => {
+  const world = await createRestartWorld()
+  const first = await world.start()
+  const uid = await world.create(pod('p', [memory('m')]))
+  await world.clock.advance(1_000)
+  first.crash()
+  await world.leave('bad/volumes/example.com~device/pv')
+  const below = world.file('bad/volumes/example.com~device')
+  using _fault = world.host.faults.plant({ call: 'files.readDir', below, kind: 'fails', code: 'EIO' })
+  const second = await world.start()
+  await world.clock.advance(5_000)
+  assert.deepEqual(
+    [...second.agent.actual.values()].map(({ pods }) => [...pods.values()].map((each) => [each.pod, each.presence])),
+    [[[uid, 'present']]],
+  )
+  await second.agent.stop()
+})
+
+test('RCS-4, RCS-8, T-54, T-55: what no plugin explains is counted and cleaned, unless its pod wants it', async () => {
+  const world = await createNodeWorld()
+  const first = await world.start()
+  await world.clock.advance(100)
+  first.crash()
+  const orphan = `${root}/pods/gone/volumes/example.com~unknown/x`
+  await world.host.quiet.files.mkdirAll(orphan, 0o750, world.signal)
+  await world.host.quiet.mounts.mount({ source: 'tmpfs', target: orphan, type: 'tmpfs', options: [] }, world.signal)
+  const { agent, metrics } = await world.start()
+  await world.clock.advance(5_000)
+  const count = async (name: string) =>
+    Number(
+      (await metrics.text())
+        .split('\n')
+        .find((line) => line.startsWith(`${name} `))
+        ?.split(' ')[1] ?? 0,
+    )
+  assert.deepEqual(
+    [
+      await count('reconstruct_volume_operations_total'),
+      await count('reconstruct_volume_operations_errors_total'),
+      await count('force_cleaned_failed_volume_operations_total'),
+    ],
+    [1, 1, 1],
+  )
+  assert.deepEqual([await world.mounts(), await world.podDirectories()], [[], []])
+  await agent.stop()
+})
+
+test('RCS-2, KP-1, KP-2: a pod on its way out whose containers still run keeps its volume until they have stopped', async () => {
+  const world = await createNodeWorld({ script: () => ({ stopsAfterMs: 5_000 }) })
+  const first = await world.start()
+  const uid = await world.create(pod('p', [memory('m')], { terminationGracePeriodSeconds: 30 }))
+  await world.clock.advance(1_000)
+  first.crash()
+  await world.client.remove('Pod', { namespace: 'default', name: 'p' })
+  const second = await world.start()
+  await world.clock.advance(3_000)
+  assert.deepEqual(await world.mounts(), [`${root}/pods/${uid}/volumes/kubernetes.io~empty-dir/m`])
+  await world.clock.advance(10_000)
+  assert.deepEqual([await world.mounts(), await world.podDirectories()], [[], []])
+  await second.agent.stop()
+})
+
+test('RCS-10: wanted again after a restart, a block volume is mapped again and its doubt is gone', async () => {
+  const world = await createRestartWorld({ block: 'plain', attachable: false, volume: { volumeMode: 'Block' } })
+  world.host.addDisk('/dev/disk')
+  const first = await world.start()
+  const uid = (await world.create(blockPod('p', world.volumes))) as PodUid
+  await world.clock.advance(1_000)
+  first.crash()
+  const second = await world.start()
+  await world.clock.advance(2_000)
+  const record = second.agent.actual.get(disk)?.pods.get(uid)
+  assert.deepEqual([record?.presence, record?.foundOnDisk, await world.phase('p')], ['present', false, 'Running'])
+  await world.remove('p')
+  await world.clock.advance(5_000)
+  assert.deepEqual([second.agent.actual.size, world.host.loops().length, await world.podDirectories()], [0, 0, []])
+  await second.agent.stop()
+})
