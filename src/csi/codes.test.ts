@@ -6,7 +6,7 @@ import type { StatusName } from './codes.ts'
 
 const statuses = (Object.keys(statusCodes) as StatusName[]).filter((name) => name !== 'OK')
 
-test('CSI-15: five codes are uncertain, all others final', () => {
+test('CSI-15, ERR-7: five codes are uncertain, all others final', () => {
   const uncertain = statuses.filter((status) => effectOf(status) === 'unknown')
   assert.deepEqual(uncertain, ['CANCELLED', 'DEADLINE_EXCEEDED', 'RESOURCE_EXHAUSTED', 'ABORTED', 'UNAVAILABLE'])
 })

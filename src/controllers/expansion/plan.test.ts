@@ -30,7 +30,7 @@ const rows: readonly [ResizeStatus | undefined, smaller: string, notSmaller: str
   ['NodeResizeInfeasible', '6Gi', 'rearmNode'],
 ]
 for (const [status, smaller, notSmaller] of rows) {
-  test(`EXP-5 EXP-7 13.4: status ${status ?? 'none'}`, () => {
+  test(`EXP-5 EXP-7 EXC-2 13.4: status ${status ?? 'none'}`, () => {
     assert.deepEqual([planned('2Gi', status), planned('5Gi', status)], [smaller, notSmaller])
   })
 }

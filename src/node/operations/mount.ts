@@ -108,8 +108,7 @@ export async function waitForDevice(
 }
 
 /** MNT-14, MET-2 */
-function observeWholeMount({ desired, mount, remount }: MountWork, { metrics, clock }: OperationDeps): void {
-  if (remount) return
+function observeWholeMount({ desired, mount }: MountWork, { metrics, clock }: OperationDeps): void {
   const total = metrics.histogram('volume_operation_total_seconds', 'Storage operation end to end duration', [
     'plugin_name',
     'operation_name',

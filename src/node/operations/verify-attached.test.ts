@@ -22,38 +22,57 @@ const spec: VolumeSpec = {
   source: { kind: 'emptyDir', value: {} },
 }
 
-async function verify(attachable: boolean, status: NonNullable<Node['status']>): Promise<string[]> {
+async function verify(
+  attachable: boolean,
+  status: NonNullable<Node['status']>,
+  find: () => unknown = () => ({ name: 'kubernetes.io/csi' }),
+): Promise<string[]> {
   const clock = createVirtualClock()
   const pending = createPending(clock)
   const events: ActualEvent[] = []
   const work = {
     desired: { volume, plugin: 'kubernetes.io/csi' as PluginName, attachable },
-    mount: { pod: { metadata: { name: 'p' }, spec: { containers: [] } }, uid: 'u' as PodUid, spec, claimBytes: 0n },
+    mount: { pod: { metadata: { name: 'p' }, spec: { containers: [] } }, uid: 'u' as PodUid, spec, claimBytes: 5n },
   } as unknown as MountWork // the operation reads these fields only
   const deps = {
     node: 'n',
-    registry: { find: () => ({ name: 'kubernetes.io/csi' }) },
+    registry: { find },
     client: { get: async () => ({ metadata: { name: 'n' }, spec: {}, status }) },
   } as unknown as OperationDeps
   const runner = createRunner({ clock, pending, log: silentLog, metrics: createMetrics() })
   const signal = new AbortController().signal
-  runner.start(verifyAttached, work, deps, { apply: (event) => void events.push(event), signal })
+  const tell = () => assert.fail('VCA-7: no events')
+  runner.start(verifyAttached, work, deps, { apply: (event) => void events.push(event), tell, signal })
   await pending.idle()
   const refusal = pending.refusal([volume], 'verify_controller_attached_volume')
-  return [...events.map((event) => event.kind), ...(refusal?.kind === 'backingOff' ? ['failed'] : [])]
+  const said = refusal?.kind === 'backingOff' ? [refusal.error] : []
+  return [...events.map((event) => (event.kind === 'attached' ? `attached ${event.sizeBytes}` : event.kind)), ...said]
 }
 
+const details = `(UniqueName: "${volume}") pod "p" (UID: "u")`
 const listed = { volumesAttached: [{ name: volume, devicePath: '/dev/x' }] }
 
-test('NSP-2, VCA-6: in use and attached in the live Node: the volume is entered', async () => {
-  assert.deepEqual(await verify(true, { ...listed, volumesInUse: [volume] }), ['attached'])
+test('NSP-2, VCA-3, VCA-6: in use and attached in the live Node: the volume is entered', async () => {
+  assert.deepEqual(await verify(true, { ...listed, volumesInUse: [volume] }), ['attached 5'])
 })
-test('NSP-9 (improved), W-4: attached but not reported in use in the live Node: nothing is entered', async () => {
-  assert.deepEqual(await verify(true, listed), ['failed'])
+test('NSP-9 (improved), W-4, VCA-5, VCA-7, DES-6: attached but not reported in use in the live Node: nothing is entered', async () => {
+  assert.deepEqual(await verify(true, listed), [
+    `Volume has not been added to the list of VolumesInUse in the node's volume status for volume "pv" ${details} : the node does not report it in use`,
+  ])
 })
 test('NSP-10, VCA-6: after a gap the control plane must list it again', async () => {
-  assert.deepEqual(await verify(true, { volumesInUse: [volume] }), ['failed'])
+  assert.deepEqual(await verify(true, { volumesInUse: [volume] }), [
+    `Volume not attached according to node status for volume "pv" ${details} : the control plane does not list it`,
+  ])
 })
 test('VCA-4: a volume that nobody attaches is entered without asking', async () => {
-  assert.deepEqual(await verify(false, {}), ['attached'])
+  assert.deepEqual(await verify(false, {}), ['attached 5'])
+})
+test('VCA-1, MSG-2, OP-4: no plugin: a failed operation with back-off, not an error ten times a second', async () => {
+  const find = () => {
+    throw new Error('no volume plugin matched')
+  }
+  assert.deepEqual(await verify(true, {}, find), [
+    `VerifyControllerAttachedVolume.FindPluginBySpec failed for volume "pv" ${details} : no volume plugin matched`,
+  ])
 })

@@ -59,7 +59,7 @@ const podTable: readonly [string, ActualEvent[], string][] = [
 for (const [name, events, expected] of podTable) test(name, () => assert.equal(podState(after(...events)), expected))
 
 const deviceTable: readonly [string, ActualEvent[], string][] = [
-  ['T-38 timeout: device in doubt', [attached, deviceUncertain], 'uncertain'],
+  ['DEV-3, T-38 timeout: device in doubt', [attached, deviceUncertain], 'uncertain'],
   ['T-38 final: device absent', [attached, deviceMountFailed], 'absent'],
   ['DEV-1 timeout then final: device absent', [attached, deviceUncertain, deviceMountFailed], 'absent'],
   ['DEV-2 found on disk, then final: still in doubt', [foundOnDisk, deviceMountFailed], 'uncertain'],
@@ -79,7 +79,7 @@ test('KA-9, T-40: the device path survives the unmount of the device', () => {
   assert.equal(after(attached, deviceMounted, deviceUnmounted)?.devicePath, '/dev/x')
 })
 
-test('INV-4: a record with a pod or a device is not forgotten; without both it is', () => {
+test('INV-4, KA-5: a record with a pod or a device is not forgotten; without both it is', () => {
   assert.ok(after(attached, mounted, forgotten))
   assert.ok(after(attached, deviceMounted, forgotten))
   assert.ok(after(attached, deviceUncertain, forgotten))
@@ -102,6 +102,32 @@ test('KA-10: the claim’s first size counts until a resize', () => {
   const sized = (bytes: bigint): ActualEvent => ({ kind: 'sized', volume, bytes })
   assert.equal(after(attached, sized(5n), sized(9n))?.sizeBytes, 5n)
   assert.equal(after(attached, sized(5n), { kind: 'resized', volume, bytes: 9n })?.sizeBytes, 9n)
+})
+
+test('KA-1, KA-2: a record means attached; it begins without pods, without a device, and without doubt', () => {
+  const item = after(attached)
+  assert.deepEqual(
+    [item?.device, item?.pods.size, item?.devicePath, item?.attachable],
+    [{ presence: 'absent', path: '', foundOnDisk: false }, 0, '/dev/x', 'yes'],
+  )
+})
+
+test('KA-4: a mount replaces all that doubt had said of the pod, and a mount of an unknown volume says nothing', () => {
+  const other: VolumeSpec = { ...spec, readOnly: true }
+  const record = after(foundOnDisk, { ...mounted, spec: other } as ActualEvent)?.pods.get(pod)
+  assert.deepEqual(record, { pod, presence: 'present', spec: other, foundOnDisk: false, generation: 3, group: '7' })
+  assert.equal(after(mounted), undefined)
+})
+
+test('KA-5: one pod’s unmount leaves the others; an unknown pod’s changes nothing', () => {
+  const two = after(attached, mounted, { ...mounted, pod: 'q' as PodUid } as ActualEvent)
+  assert.deepEqual([...(reduceActual(two, unmounted)?.pods.keys() ?? [])], ['q'])
+  assert.equal(reduceActual(two, { ...unmounted, pod: 'r' as PodUid } as ActualEvent), two)
+})
+
+test('KA-14, W-29 mended: once mounted cleanly, a device found on disk is like any other', () => {
+  assert.equal(after(foundOnDisk, deviceMounted)?.device.foundOnDisk, false)
+  assert.equal(after(foundOnDisk, deviceMounted, deviceUnmounted, deviceUncertain)?.device.foundOnDisk, false)
 })
 
 test('KA-3: attaching again changes the device path only', () => {

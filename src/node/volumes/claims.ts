@@ -2,7 +2,7 @@
 // because a cache could still hold an older claim of the same name (KP-6).
 import { annotation, isControlledBy, isDeleting, hasFinalizer } from '../../api/meta.ts'
 import { bytesOfQuantity } from '../../api/quantity.ts'
-import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '../../api/types.ts'
+import type { Container, PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
 import { migrated } from '../../volume/migration.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
@@ -91,8 +91,10 @@ export function sizeLimitOf(pod: Pod, spec: VolumeSpec): bigint {
   const { kind, value } = spec.source
   const local = (kind === 'emptyDir' && !value.medium) || kind === 'configMap' || kind === 'gitRepo'
   if (!local) return 0n
-  const limits = (pod.spec?.containers ?? []).map((each) => each.resources?.limits?.['ephemeral-storage'])
-  const podLimit = limits.includes(undefined) ? 0n : limits.reduce((sum, each) => sum + bytesOf(each), 0n)
+  const limits = (each: Container) => bytesOf(each.resources?.limits?.['ephemeral-storage'])
+  const together = (pod.spec?.containers ?? []).reduce((sum, each) => sum + limits(each), 0n)
+  // An init container runs alone: the pod's limit is what its hungriest moment may take.
+  const podLimit = (pod.spec?.initContainers ?? []).map(limits).reduce((a, b) => (a > b ? a : b), together)
   const own = kind === 'emptyDir' ? bytesOf(value.sizeLimit) : 0n
   return own > 0n && (podLimit === 0n || own < podLimit) ? own : podLimit
 }

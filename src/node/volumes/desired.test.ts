@@ -31,7 +31,7 @@ const wanted = (more: Partial<WantedEvent> = {}): DesiredEvent => ({
   ...more,
 })
 
-test('T-47: one claim under two names is one mount with both names, and keeps its request time', () => {
+test('KD-1, KD-7, T-47: one claim under two names is one mount with both names, and keeps its request time', () => {
   const world = createDesiredWorld()
   world.apply(wanted())
   world.apply(wanted({ outerName: 'two', at: 9 }))
@@ -47,7 +47,7 @@ test('KD-2: fields of the volume are set when it enters and not again', () => {
   assert.deepEqual([item?.group, item?.attachable, item?.reportedInUse], ['7', true, false])
 })
 
-test('KD-4: the last pod takes the volume with it, and the index follows', () => {
+test('KD-4, KD-7, DES-4: the last pod takes the volume with it, and the index follows', () => {
   const world = createDesiredWorld()
   const ofPod = indexByPod(world)
   world.apply(wanted())
@@ -57,6 +57,19 @@ test('KD-4: the last pod takes the volume with it, and the index follows', () =>
   world.apply({ kind: 'released', volume, pod: 'q' as PodUid })
   assert.equal(world.items.size, 0)
   assert.equal(ofPod('q' as PodUid).length, 0)
+})
+
+test('KD-5, KD-8: what is reported, attachable or grown is said of volumes that are there, and of no others', () => {
+  const world = createDesiredWorld()
+  world.apply(wanted())
+  world.apply({ kind: 'reported', volume, inUse: true })
+  world.apply({ kind: 'reported', volume: 'x/y/z' as UniqueVolumeName, inUse: true })
+  world.apply({ kind: 'attachability', volume, attachable: false })
+  world.apply({ kind: 'sized', volume, bytes: 7n })
+  const item = world.items.get(volume)
+  assert.deepEqual([item?.reportedInUse, item?.attachable, item?.sizeBytes, world.items.size], [true, false, 7n, 1])
+  world.apply({ kind: 'reported', volume, inUse: false })
+  assert.equal(world.items.get(volume)?.reportedInUse, false)
 })
 
 test('KA-11: a refresh makes a new generation for that pod alone', () => {

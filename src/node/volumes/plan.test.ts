@@ -143,6 +143,13 @@ const table: readonly [string, DesiredVolume | undefined, ActualVolume | undefin
     { actions: [{ kind: 'expand', pod: a }] },
   ],
   [
+    'EXN-3: a pod that may write grows it, not one that only reads',
+    desired([wanted(a, { readOnly: true }), wanted(b)], { sizeBytes: 15n }),
+    actual([on(a), on(b)], { sizeBytes: 10n }),
+    facts(),
+    { actions: [{ kind: 'expand', pod: b }] },
+  ],
+  [
     'KA-6: remount comes before growth',
     desired([wanted(a, { generation: 1 })], { sizeBytes: 15n }),
     actual([on(a)], { sizeBytes: 10n }),
@@ -191,7 +198,7 @@ const table: readonly [string, DesiredVolume | undefined, ActualVolume | undefin
     { waiting: [{ reason: 'devicePathUnread', pod: a }] },
   ],
   [
-    'W-8: a running pod whose claims are unresolved keeps what was found on disk',
+    'W-8, DES-9: a running pod whose claims are unresolved keeps what was found on disk',
     undefined,
     actual([on(a, { presence: 'uncertain', foundOnDisk: true })]),
     facts({ unresolvedPods: new Set([a]) }),
@@ -247,7 +254,7 @@ const table: readonly [string, DesiredVolume | undefined, ActualVolume | undefin
     { waiting: [{ reason: 'devicePathUnread' }] },
   ],
   [
-    'W-8: a device found on disk waits while any pod is unresolved',
+    'W-8, DES-9: a device found on disk waits while any pod is unresolved',
     undefined,
     actual([], { device: found }),
     facts({ unresolvedPods: new Set([b]) }),

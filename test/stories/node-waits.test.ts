@@ -1,0 +1,131 @@
+// What do others hear from the node's volumes while they come and go? VM-7, VM-8, KA-8, and how failures of one volume or pod
+// stay its own (DES-3, DES-13, INV-5, INV-10).
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Answer, Call } from './device-plugin.ts'
+import { createDiskWorld, disk } from './disk-world.ts'
+import { createNodeWorld, memory, nodeName, pod } from './node-world.ts'
+
+const many = (answer: Answer, count = 12) => Array.from({ length: count }, () => answer)
+
+test('VM-7, VM-8, KA-8: a mount in doubt is no volume for containers, and holds the pod’s end up until it is undone', async () => {
+  const world = await createDiskWorld({ attachable: false })
+  const { agent } = await world.start()
+  world.plugin.answers.set('mount', many('unknown'))
+  const uid = await world.create(pod('p', world.volumes))
+  await world.clock.advance(1_000)
+  assert.deepEqual([[...agent.volumes.mountedVolumes(uid).keys()], agent.volumes.possiblyMounted(uid)], [[], [disk]])
+  world.plugin.answers.clear()
+  await world.clock.advance(5_000)
+  const seen = agent.volumes.mountedVolumes(uid).get('v')
+  assert.deepEqual([seen?.spec.name, seen?.mode, seen?.readOnly], ['pv', 'Filesystem', false])
+
+  world.plugin.answers.set('unmount', many('none', 4))
+  await world.client.remove('Pod', { namespace: 'default', name: 'p' })
+  await world.clock.advance(4_000)
+  assert.deepEqual([[...agent.volumes.mountedVolumes(uid).keys()], agent.volumes.possiblyMounted(uid)], [[], [disk]])
+  assert.equal((await world.client.list('Pod', {})).items.length, 1, 'not gone before its volume')
+  await world.clock.advance(30_000)
+  assert.deepEqual([(await world.client.list('Pod', {})).items, agent.actual.size], [[], 0])
+  await agent.stop()
+})
+
+test('VM-8: read-only is the pod’s word for a claim; both names of one claim lead to the same place', async () => {
+  const world = await createDiskWorld({ attachable: false })
+  const { agent } = await world.start()
+  const source = { claimName: 'c', readOnly: true }
+  const uid = await world.create(
+    pod('p', [
+      { name: 'a', persistentVolumeClaim: source },
+      { name: 'b', persistentVolumeClaim: source },
+    ]),
+  )
+  await world.clock.advance(1_000)
+  const found = agent.volumes.mountedVolumes(uid)
+  assert.deepEqual([found.get('a')?.readOnly, found.get('b')?.path], [true, found.get('a')?.path])
+  await agent.stop()
+})
+
+test('VM-9, INV-8: in use is what is wanted or still there, sorted, and nothing that nobody attaches', async () => {
+  const world = await createDiskWorld()
+  const { agent } = await world.start()
+  await world.clock.advance(100)
+  await world.create(pod('p', [...world.volumes, { name: 'f', fc: { wwids: ['another'] } }, memory('m')]))
+  await world.clock.advance(1_000)
+  const other = 'example.com/device/another'
+  assert.deepEqual(await world.inUse(), [other, disk].sort())
+  const volumesAttached = [disk, other].map((name) => ({ name, devicePath: '/dev/disk' }))
+  await world.nodeStatus({ volumesAttached })
+  await world.clock.advance(1_000)
+  assert.equal(await world.phase('p'), 'Running')
+  // One of the two cannot be undone: it alone stays in use.
+  world.plugin.answers.set('unmountDevice', many('none', 1))
+  await world.remove('p')
+  await world.clock.advance(200)
+  assert.equal((await world.inUse()).length, 1)
+  await world.clock.advance(5_000)
+  assert.deepEqual(await world.inUse(), [])
+  await agent.stop()
+})
+
+test('DES-3, W-5: what one pod’s failures made us wait for is forgotten when its volume goes', async () => {
+  const world = await createDiskWorld({ attachable: false })
+  const { agent } = await world.start()
+  world.plugin.answers.set('mount', many('none', 9))
+  await world.create(pod('p', world.volumes))
+  await world.clock.advance(100_000) // the next try would come in more than a minute
+  await world.remove('p')
+  await world.clock.advance(5_000)
+  assert.equal(agent.actual.size, 0)
+  world.plugin.answers.clear()
+  await world.create(pod('q', world.volumes))
+  await world.clock.advance(1_000)
+  assert.equal(await world.phase('q'), 'Running')
+  await agent.stop()
+})
+
+test('DES-13, W-26: a volume whose mount hangs holds up its own pod and nobody else', async () => {
+  const world = await createNodeWorld()
+  const { agent } = await world.start()
+  await world.clock.advance(100)
+  const uid = await world.create(pod('hangs', [memory('m')]))
+  using _fault = world.host.faults.plant({ call: 'mounts.mount', below: uid, kind: 'hangs' })
+  using _other = world.host.faults.plant({ call: 'mounts.mount', kind: 'hangs', times: 1 })
+  await world.clock.advance(100)
+  for (const name of ['one', 'two']) await world.create(pod(name, [memory('m')]))
+  await world.clock.advance(1_000)
+  assert.deepEqual(
+    [await world.phase('hangs'), await world.phase('one'), await world.phase('two')],
+    ['Pending', 'Running', 'Running'],
+  )
+  await world.client.remove('Pod', { namespace: 'default', name: 'one' }, { gracePeriodSeconds: 0 })
+  await world.clock.advance(2_000)
+  assert.equal((await world.client.list('Pod', {})).items.length, 2)
+  assert.ok(await world.client.get('Node', { name: nodeName }))
+})
+
+test('INV-5, INV-10: whatever fails on the way in, nothing overlaps, and all is undone behind the pod', async () => {
+  const calls: Call[] = ['waitForAttach', 'mountDevice', 'mount', 'unmount', 'unmountDevice']
+  const told: Answer[] = ['unknown', 'none', 'untried']
+  for (const first of calls) {
+    for (const second of calls) {
+      for (const [index, answer] of told.entries()) {
+        const world = await createDiskWorld({ attachable: false })
+        const { agent } = await world.start()
+        world.plugin.answers.set(first, [answer])
+        world.plugin.answers.set(second, [told[(index + 1) % 3]!, answer])
+        await world.create(pod('p', world.volumes))
+        await world.clock.advance(700 + 400 * index)
+        await world.remove('p')
+        await world.create(pod('q', world.volumes))
+        await world.clock.advance(20_000)
+        assert.equal(await world.phase('q'), 'Running', `${first} ${second} ${answer}`)
+        await world.remove('q')
+        await world.clock.advance(20_000)
+        const left = [world.plugin.devices.size, world.plugin.mounts.size, agent.actual.size, world.plugin.overlaps]
+        assert.deepEqual(left, [0, 0, 0, 0], `${first} ${second} ${answer}`)
+        await agent.stop()
+      }
+    }
+  }
+})
