@@ -77,6 +77,7 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
   const wake = () => {
     if (begun) loop.wake('volumesInUse')
   }
+  const inTurn = createTurns()
   /** The Node object that was told what we use; another one knows nothing. */
   let toldUid: string | undefined
   const heardOfNode = ({ object }: { readonly object?: Node | undefined }) => {
@@ -97,21 +98,28 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
     const patch = { type: 'merge' as const, body: { status } }
     return await client.patch('Node', { name: node }, patch, { subresource: 'status' }, signal)
   }
+  /** What we use is read when its turn has come: an older list must not arrive behind a newer one. */
+  const report = async (rest: Partial<NonNullable<Node['status']>>, signal: AbortSignal) => {
+    const volumes = manager.volumesInUse()
+    const answer = await patchStatus({ ...rest, volumesInUse: volumes }, signal)
+    reported = volumes.join('\n')
+    acknowledge(answer)
+  }
   const jobs: Record<Job, (signal: AbortSignal) => Promise<{ again?: number } | void>> = {
-    async volumesInUse(signal) {
-      if (!deps.synced()) return
-      const volumes = manager.volumesInUse()
-      const text = volumes.join('\n')
-      if (text === reported && volumes.every((volume) => desired.items.get(volume)?.reportedInUse !== false)) return
-      const rest = reported === undefined ? fullStatus(deps) : {}
-      const answer = await patchStatus({ ...rest, volumesInUse: volumes }, signal)
-      reported = text
-      acknowledge(answer)
-    },
+    volumesInUse: (signal) =>
+      inTurn(async () => {
+        if (!deps.synced()) return
+        const volumes = manager.volumesInUse()
+        const heard = volumes.every((volume) => desired.items.get(volume)?.reportedInUse !== false)
+        if (volumes.join('\n') === reported && heard) return
+        await report(reported === undefined ? fullStatus(deps) : {}, signal)
+      }),
     async status(signal) {
       try {
-        const volumesInUse = manager.volumesInUse()
-        await patchStatus({ ...fullStatus(deps), ...(deps.synced() ? { volumesInUse } : {}) }, signal)
+        await inTurn(async () => {
+          if (deps.synced()) await report(fullStatus(deps), signal)
+          else await patchStatus(fullStatus(deps), signal)
+        })
       } catch (error) {
         // Somebody deleted our Node: it is made again, and everything is said again.
         if (!isNotFound(error)) throw error
@@ -173,6 +181,16 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
       for (const subscription of subscriptions) subscription[Symbol.dispose]()
       await loop[Symbol.asyncDispose]()
     },
+  }
+}
+
+/** One after the other, in the order of asking; a failure is its own. */
+function createTurns(): <T>(work: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const next = last.then(work)
+    last = next.catch(() => {})
+    return next
   }
 }
 
