@@ -50,10 +50,15 @@ export function createExpansionController(deps: ExpansionDeps): Controller {
       const before = volume.spec.capacity?.['storage'] ?? '0'
       const request = { spec, oldBytes: bytesOfQuantity(before), newBytes: bytesOfQuantity(size) }
       const reached = quantityOfBytes(await plugin.expand(request, signal))
-      const needsNode = plugin.requiresResize?.(spec) ?? true
+      const needsNode = spec.mode === 'Filesystem' && (plugin.requiresResize?.(spec) ?? true)
       await growVolume(volume, reached, needsNode ? (claim.status?.capacity?.['storage'] ?? before) : undefined, signal)
       if (needsNode) await putStatus(claimHandedToNode(marked, timestamp(clock.now())), signal)
-      else await putStatus(claimGrown(marked, reached), signal)
+      else {
+        await putStatus(claimGrown(marked, reached), signal)
+        // Only now it has its size; otherwise the node tells (EXC-1).
+        const message = `ExpandVolume succeeded for volume ${keyOf(claim)}`
+        teller.tell('PersistentVolumeClaim', claim, { type: 'Normal', reason: 'VolumeResizeSuccessful', message })
+      }
     } catch (error) {
       if (!signal.aborted)
         teller.tell('PersistentVolumeClaim', claim, {
@@ -64,8 +69,6 @@ export function createExpansionController(deps: ExpansionDeps): Controller {
       throw error
     }
     told(claim, 'EXP-5', `grown to ${size}`)
-    const message = `ExpandVolume succeeded for volume ${keyOf(claim)}`
-    teller.tell('PersistentVolumeClaim', claim, { type: 'Normal', reason: 'VolumeResizeSuccessful', message })
   }
   /** The capacity, and what the claim had before if a node must finish; one PATCH, guarded by the version. */
   const growVolume = async (
