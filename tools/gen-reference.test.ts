@@ -7,8 +7,8 @@ import { referencePages } from './gen-reference.ts'
 
 const root = join(import.meta.dirname, '..')
 
-test('docs/reference and docs/symptoms are what the code says', () => {
-  const pages = referencePages()
+test('docs/reference and docs/symptoms are what the code says', async () => {
+  const pages = await referencePages()
   const stale = [...pages]
     .filter(([path, text]) => !existsSync(join(root, path)) || readFileSync(join(root, path), 'utf8') !== text)
     .map(([path]) => path)

@@ -12,6 +12,7 @@ import type { CauseText } from '../src/cli/why/causes/cause.ts'
 import { claimCauses } from '../src/cli/why/causes/claims.ts'
 import { driverCauses } from '../src/cli/why/causes/driver.ts'
 import { nodeCauses } from '../src/cli/why/causes/node.ts'
+import { pluginCauses } from '../src/cli/why/causes/plugins.ts'
 import { volumeCauses } from '../src/cli/why/causes/volumes.ts'
 import { fill, pageName } from '../src/cli/why/causes.ts'
 import type { Cause } from '../src/cli/why/causes.ts'
@@ -21,10 +22,10 @@ import { eventReasons } from '../src/volume/messages.ts'
 const root = join(import.meta.dirname, '..')
 
 /** Path → text of everything that is generated. */
-export function referencePages(): ReadonlyMap<string, string> {
+export async function referencePages(): Promise<ReadonlyMap<string, string>> {
   return new Map([
     ['docs/reference/README.md', index()],
-    ['docs/reference/commands.md', commands()],
+    ['docs/reference/commands.md', await commands()],
     ['docs/reference/metrics.md', metrics()],
     ['docs/reference/events.md', events()],
     ['docs/reference/reasons.md', reasons()],
@@ -45,6 +46,7 @@ const groups: readonly (readonly [title: string, table: Readonly<Record<string, 
   ['A volume stands still', volumeCauses],
   ['A volume does not come to its node, or does not leave it', attachmentCauses],
   ['A pod does not start, or does not end', nodeCauses],
+  ['A path, a disk, a ConfigMap or a token is not what the pod needs', pluginCauses],
   ['The driver says no', driverCauses],
 ]
 
@@ -63,9 +65,9 @@ Written from the code, checked by a test.
 `
 }
 
-function commands(): string {
+async function commands(): Promise<string> {
   // Only texts are read here; no command runs, so the context's kind does not matter.
-  const application = createApplication() as unknown as Application<CommandContext>
+  const application = (await createApplication()) as unknown as Application<CommandContext>
   const pages = generateHelpTextForAllCommands(application).filter(([route]) => !route.includes('__complete'))
   const codes = Object.entries(exitCodes).map(([name, code]) => `| ${code} | ${name} | ${exitMeanings[name] ?? ''} |`)
   return `${generated('src/cli')}
@@ -249,7 +251,7 @@ ${commandLines.join('\n')}
 }
 
 if (import.meta.main) {
-  const pages = referencePages()
+  const pages = await referencePages()
   for (const old of globSync('docs/{reference,symptoms}/*.md', { cwd: root }))
     if (!pages.has(old)) rmSync(join(root, old))
   for (const [path, text] of pages) {

@@ -138,7 +138,7 @@ function deadFiles(sources: ReadonlyMap<string, string>): string[] {
   }
   const entries = new Set(['src/cli/main.ts', 'src/index.ts'])
   return [...sources.keys()]
-    .filter((file) => file.startsWith('src/') && !file.endsWith('.test.ts') && !entries.has(file) && !used.has(file))
+    .filter((file) => file.startsWith('src/') && !/\.(test|d)\.ts$/.test(file) && !entries.has(file) && !used.has(file))
     .map((file) => `${file}: nothing imports this file`)
 }
 

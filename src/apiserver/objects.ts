@@ -1,5 +1,5 @@
-// How does an object become bytes in the store, and bytes an object? Stored values lack apiVersion, kind and
-// resourceVersion and begin with the metadata, so an answer is a prefix plus the stored bytes, without parsing.
+// How does an object become text in the store, and text an object? Stored values lack apiVersion, kind and
+// resourceVersion and begin with the metadata, so an answer is a prefix plus the stored text, without parsing.
 import type { KindInfo } from '../api/kinds.ts'
 import { kinds } from '../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../api/meta.ts'
@@ -10,7 +10,7 @@ import { managedFieldsText } from './patch/managed-fields.ts'
 /** An object as read from JSON: members are known, their types are not yet. */
 export type Loose = Record<string, unknown>
 
-const metadataStart = Buffer.from('{"metadata":{')
+const metadataStart = '{"metadata":{'
 
 /** What was made of an entry: the whole object, and the one without the record of who owns its fields. */
 interface Seen {
@@ -41,7 +41,7 @@ function seen(entry: Entry): Seen {
   return found
 }
 
-/** Objects read from bytes are found again as long as anybody holds them. */
+/** Objects read from text are found again as long as anybody holds them. */
 const held = new WeakMap<Entry, WeakRef<KubeObject>>()
 
 /** Two kinds may be views of the same stored objects. */
@@ -59,7 +59,7 @@ export function storeKey(info: KindInfo, ref: ObjectRef): string {
   return prefixOf(info, ref.namespace) + ref.name
 }
 
-/** The object of an entry if somebody made it lately; saves a look into the bytes. */
+/** The object of an entry if somebody made it lately; saves a look into the text. */
 export function recentObject(entry: Entry): KubeObject | undefined {
   const known = recent.get(entry) ?? older.get(entry)
   return known?.lean ?? known?.whole
@@ -85,7 +85,7 @@ export function decodeObject(info: KindInfo, entry: Entry): KubeObject {
 }
 
 function parseEntry(info: KindInfo, entry: Entry): KubeObject {
-  const stored = JSON.parse(entry.value.toString()) as { metadata: KubeObject['metadata'] } // we wrote it
+  const stored = JSON.parse(entry.value) as { metadata: KubeObject['metadata'] } // we wrote it
   return deepFreeze({
     kind: info.kind,
     apiVersion: info.apiVersion,
@@ -132,25 +132,19 @@ export function withoutManagedFields(object: KubeObject): KubeObject {
 }
 
 /** The JSON of the whole object. */
-export function objectBytes(info: KindInfo, entry: Entry): Buffer {
-  if (info.name === 'EventsEvent') return Buffer.from(JSON.stringify(decodeObject(info, entry)))
-  return Buffer.concat([objectHead(info, entry), entry.value.subarray(metadataStart.length)])
-}
-
-export function objectHead(info: KindInfo, entry: Entry): Buffer {
+export function objectText(info: KindInfo, entry: Entry): string {
+  if (info.name === 'EventsEvent') return JSON.stringify(decodeObject(info, entry))
   const type = `"kind":${JSON.stringify(info.kind)},"apiVersion":${JSON.stringify(info.apiVersion)}`
-  return Buffer.from(`{${type},"metadata":{"resourceVersion":"${entry.revision}",`)
+  return `{${type},"metadata":{"resourceVersion":"${entry.revision}",${entry.value.slice(metadataStart.length)}`
 }
 
-/** The JSON of the object as an item of a list, in pieces: there Kubernetes leaves out apiVersion and kind. */
-export function pushItem(pieces: Buffer[], info: KindInfo, entry: Entry): void {
+/** The JSON of the object as an item of a list: there Kubernetes leaves out apiVersion and kind. */
+export function itemText(info: KindInfo, entry: Entry): string {
   if (info.name === 'EventsEvent') {
     const { apiVersion: _apiVersion, kind: _kind, ...rest } = decodeObject(info, entry)
-    pieces.push(Buffer.from(JSON.stringify(rest)))
-    return
+    return JSON.stringify(rest)
   }
-  pieces.push(Buffer.from(`{"metadata":{"resourceVersion":"${entry.revision}",`))
-  pieces.push(entry.value.subarray(metadataStart.length))
+  return `{"metadata":{"resourceVersion":"${entry.revision}",${entry.value.slice(metadataStart.length)}`
 }
 
 export function deepFreeze<T>(value: T): T {

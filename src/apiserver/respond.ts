@@ -5,7 +5,7 @@ import type { KubeObject } from '../api/meta.ts'
 import { internalError, StatusError } from '../api/status-error.ts'
 import type { Entry } from '../store/store.ts'
 import type { Form } from './negotiate.ts'
-import { decodeObject, objectBytes, pushItem } from './objects.ts'
+import { decodeObject, itemText, objectText } from './objects.ts'
 import type { IncludeObject } from './table.ts'
 import { toPartialObjectMetadata, toTable } from './table.ts'
 import type { EntryList } from './verbs/list.ts'
@@ -56,7 +56,7 @@ export function objectResponse(
 ): ApiResponse {
   const { entry } = shown
   if (form.as === 'object' && form.media === 'json' && entry !== undefined) {
-    return { status, headers: jsonHeaders, body: objectBytes(info, entry) }
+    return { status, headers: jsonHeaders, body: Buffer.from(objectText(info, entry)) }
   }
   const object = shown.object ?? (entry === undefined ? undefined : decodeObject(info, entry))
   if (object === undefined) throw internalError('nothing to show')
@@ -101,15 +101,20 @@ export function tableOf(
   })
 }
 
-const comma = Buffer.from(',')
+/** Text becomes bytes in pieces of about this size: a long list is never whole in memory twice. */
+const pieceLength = 65_536
 
 function splicedList(info: KindInfo, list: EntryList, metadata: object): ApiResponse {
-  const head = `{"kind":"${info.kind}List","apiVersion":"${info.apiVersion}","metadata":${JSON.stringify(metadata)},"items":[`
-  const pieces: Buffer[] = [Buffer.from(head)]
-  list.entries.forEach((entry, index) => {
-    if (index > 0) pieces.push(comma)
-    pushItem(pieces, info, entry)
-  })
-  pieces.push(Buffer.from(']}\n'))
+  const pieces: Buffer[] = []
+  let text = `{"kind":"${info.kind}List","apiVersion":"${info.apiVersion}","metadata":${JSON.stringify(metadata)},"items":[`
+  let comma = ''
+  for (const entry of list.entries) {
+    text += comma + itemText(info, entry)
+    comma = ','
+    if (text.length < pieceLength) continue
+    pieces.push(Buffer.from(text))
+    text = ''
+  }
+  pieces.push(Buffer.from(`${text}]}\n`))
   return { status: 200, headers: jsonHeaders, body: Buffer.concat(pieces) }
 }

@@ -3,7 +3,7 @@ import type { KindInfo } from '../api/kinds.ts'
 import { internalError, StatusError } from '../api/status-error.ts'
 import type { Entry } from '../store/store.ts'
 import type { Form } from './negotiate.ts'
-import { decodeObject, objectBytes } from './objects.ts'
+import { decodeObject, objectText } from './objects.ts'
 import type { TableRequest } from './respond.ts'
 import { tableOf } from './respond.ts'
 import { toPartialObjectMetadata } from './table.ts'
@@ -25,7 +25,7 @@ export function createWatchLines(): WatchLines {
       const name = `${info.name} ${event.type} ${event.entry.revision} ${event.entry.key}`
       const known = lines.get(name)
       if (known?.entry === event.entry) return known.line
-      const line = Buffer.concat([head(event.type), objectBytes(info, event.entry), tail])
+      const line = Buffer.from(`{"type":"${event.type}","object":${objectText(info, event.entry)}}\n`)
       lines.set(name, { entry: event.entry, line })
       if (lines.size > sharedLines) {
         const [oldest] = lines.keys()
@@ -76,12 +76,6 @@ function tableLine(
   const empty = tableOf(info, [], form, table)
   const rows = [{ cells: [], object: bookmark(info, event) }]
   return jsonLine('BOOKMARK', { ...empty, metadata: { resourceVersion: String(event.revision) }, rows })
-}
-
-const tail = Buffer.from('}\n')
-
-function head(type: string): Buffer {
-  return Buffer.from(`{"type":"${type}","object":`)
 }
 
 function jsonLine(type: string, object: unknown): Buffer {

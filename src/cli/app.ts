@@ -1,62 +1,50 @@
 // Which commands are there? The table of all of them; each is loaded only when it is called.
 import { buildApplication, text_en } from '@stricli/core'
-import type { Application } from '@stricli/core'
+import type { Application, Command, RouteMap } from '@stricli/core'
 import { StatusError } from '../api/status-error.ts'
 import { UsageError } from '../main/config.ts'
-import { agent } from './commands/agent.ts'
-import { apply } from './commands/apply.ts'
-import { backup, restore } from './commands/backup.ts'
-import { bench } from './commands/bench.ts'
-import { completion, createComplete } from './commands/completion.ts'
-import { demo } from './commands/demo.ts'
-import { describe } from './commands/describe.ts'
-import { detach } from './commands/detach.ts'
-import { doctor } from './commands/doctor.ts'
-import { driver } from './commands/driver/routes.ts'
-import { events } from './commands/events.ts'
-import { get } from './commands/get.ts'
-import { logs } from './commands/logs.ts'
-import { remove } from './commands/delete.ts'
-import { run } from './commands/run.ts'
-import { sim } from './commands/sim.ts'
-import { token } from './commands/token.ts'
-import { up } from './commands/up.ts'
-import { version as versionCommand } from './commands/version.ts'
-import { volume } from './commands/volume/routes.ts'
-import { why } from './commands/why.ts'
 import type { Context } from './context.ts'
 import { Missing, StillWaiting, Unreachable } from './errors.ts'
 import { exitCodes } from './exit-codes.ts'
 import { packageVersion } from '../main/version.ts'
 import { buildRoutes } from './routes.ts'
 
-export function createApplication(): Application<Context> {
+type Route = Command<Context> | RouteMap<Context>
+
+/** What a command needs is read from disk when the command is called: a server has no use for the parts of the others. */
+const commands: Readonly<Record<string, () => Promise<Route>>> = {
+  up: async () => (await import('./commands/up.ts')).up,
+  agent: async () => (await import('./commands/agent.ts')).agent,
+  demo: async () => (await import('./commands/demo.ts')).demo,
+  why: async () => (await import('./commands/why.ts')).why,
+  get: async () => (await import('./commands/get.ts')).get,
+  describe: async () => (await import('./commands/describe.ts')).describe,
+  apply: async () => (await import('./commands/apply.ts')).apply,
+  delete: async () => (await import('./commands/delete.ts')).remove,
+  logs: async () => (await import('./commands/logs.ts')).logs,
+  events: async () => (await import('./commands/events.ts')).events,
+  volume: async () => (await import('./commands/volume/routes.ts')).volume,
+  run: async () => (await import('./commands/run.ts')).run,
+  detach: async () => (await import('./commands/detach.ts')).detach,
+  driver: async () => (await import('./commands/driver/routes.ts')).driver,
+  doctor: async () => (await import('./commands/doctor.ts')).doctor,
+  backup: async () => (await import('./commands/backup.ts')).backup,
+  restore: async () => (await import('./commands/backup.ts')).restore,
+  sim: async () => (await import('./commands/sim.ts')).sim,
+  bench: async () => (await import('./commands/bench.ts')).bench,
+  token: async () => (await import('./commands/token.ts')).token,
+  completion: async () => (await import('./commands/completion.ts')).completion,
+  version: async () => (await import('./commands/version.ts')).version,
+  __complete: async () => (await import('./commands/completion.ts')).createComplete(() => createApplication()),
+}
+
+/** `first` is the first word of the command line. If it names a command, only that one is loaded; help needs them all. */
+export async function createApplication(first?: string): Promise<Application<Context>> {
+  const known = first !== undefined && Object.hasOwn(commands, first)
+  const wanted = Object.entries(commands).filter(([name]) => !known || name === first)
+  const routes = await Promise.all(wanted.map(async ([name, load]) => [name, await load()] as const))
   const root = buildRoutes({
-    routes: {
-      up,
-      agent,
-      demo,
-      why,
-      get,
-      describe,
-      apply,
-      delete: remove,
-      logs,
-      events,
-      volume,
-      run,
-      detach,
-      driver,
-      doctor,
-      backup,
-      restore,
-      sim,
-      bench,
-      token,
-      completion,
-      version: versionCommand,
-      __complete: createComplete(createApplication),
-    },
+    routes: Object.fromEntries(routes),
     docs: {
       hideRoute: { __complete: true },
       brief: 'Kubernetes volumes without the cluster',

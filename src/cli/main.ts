@@ -9,5 +9,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(exitCodes.ok)
   throw error
 })
-await run(createApplication(), process.argv.slice(2), createContext(process))
+const words = process.argv.slice(2)
+await run(await createApplication(words[0]), words, createContext(process))
 if (typeof process.exitCode === 'number') process.exitCode = ownExitCode(process.exitCode)

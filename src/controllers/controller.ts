@@ -5,7 +5,7 @@ import type { Recorder } from '../client/recorder.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { Transition, Waiting } from './binding/wait-reasons.ts'
+import type { Transition, Waiting } from './binding/waiting.ts'
 
 export interface Controller extends AsyncDisposable {
   readonly name: string

@@ -8,7 +8,7 @@ import type { OperationObserver } from '../volume/operation.ts'
 import type { ActualWorld } from './attachment/actual.ts'
 import type { DesiredWorld } from './attachment/desired.ts'
 import type { AttachmentWaiting } from './attachment/plan.ts'
-import type { Transition, Waiting } from './binding/wait-reasons.ts'
+import type { Transition, Waiting } from './binding/waiting.ts'
 
 export interface ControllerHistory {
   onTransition(transition: Transition): void

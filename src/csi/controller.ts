@@ -7,7 +7,8 @@ import { createCall, requireArgument, timeouts } from './deadline.ts'
 import { ControllerServiceCapability_RPC_Type } from './proto/csi_pb.ts'
 import type { Snapshot as SnapshotMessage, Volume as VolumeMessage } from './proto/csi_pb.ts'
 import type { DriverWire } from './service.ts'
-import { namesOf, wireCapability } from './values.ts'
+import { namesOf } from './values.ts'
+import { wireCapability } from './wire-capability.ts'
 import type { Capability, ContentSource, ControllerCapabilityName, Segments, Strings } from './values.ts'
 
 export interface CreateVolumeRequest {

@@ -6,7 +6,8 @@ import { createCall, requireArgument, timeouts } from './deadline.ts'
 import { NodeServiceCapability_RPC_Type, VolumeHealthErrorType, VolumeUsage_Unit } from './proto/csi_pb.ts'
 import type { NodeGetVolumeStatsResponse } from './proto/csi_pb.ts'
 import type { DriverWire } from './service.ts'
-import { namesOf, wireCapability } from './values.ts'
+import { namesOf } from './values.ts'
+import { wireCapability } from './wire-capability.ts'
 import type { Capability, NodeCapabilityName, Strings, Usage } from './values.ts'
 
 export interface NodeInfo {

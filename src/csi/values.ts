@@ -1,12 +1,10 @@
 // Which plain values travel in and out of CSI calls? Names instead of enum numbers, bigint sizes (WIRE-1), and the
 // two translations of Kubernetes access modes: one for node calls, one for controller calls.
-import type { MessageInitShape } from '@bufbuild/protobuf'
-import { VolumeCapability_AccessMode_Mode } from './proto/csi_pb.ts'
 import type {
   ControllerServiceCapability_RPC_Type,
   NodeServiceCapability_RPC_Type,
   PluginCapability_Service_Type,
-  VolumeCapabilitySchema,
+  VolumeCapability_AccessMode_Mode,
 } from './proto/csi_pb.ts'
 import { CsiError } from './codes.ts'
 
@@ -46,24 +44,6 @@ export interface Usage {
   readonly inodes?: bigint
   readonly inodesUsed?: bigint
   readonly condition?: { readonly abnormal: boolean; readonly message: string }
-}
-
-export function wireCapability(capability: Capability): MessageInitShape<typeof VolumeCapabilitySchema> {
-  const { access, mode } = capability
-  return {
-    accessMode: { mode: VolumeCapability_AccessMode_Mode[mode] },
-    accessType:
-      access.kind === 'block'
-        ? { case: 'block', value: {} }
-        : {
-            case: 'mount',
-            value: {
-              fsType: access.fsType,
-              mountFlags: [...access.mountFlags],
-              volumeMountGroup: access.mountGroup ?? '',
-            },
-          },
-  }
 }
 
 /** The known names of a list of enum numbers; numbers we do not know are skipped (WIRE-2). */

@@ -23,12 +23,14 @@ export interface Pending {
   start(key: PendingKey, operation: string, run: () => Promise<void>): Refusal | Started
   /** Drops what is remembered of failures under this whole, for example when the volume is gone. */
   forget(whole: string): void
-  /** Hears of every key that became free, with the time until which it backs off, if it failed. */
-  onRelease(listener: (key: PendingKey, retryAt: number | undefined) => void): Disposable
+  /** Hears of every key that became free; if its operation failed, with the time until which it backs off and the error. */
+  onRelease(listener: ReleaseListener): Disposable
   readonly size: number
   /** Resolves when nothing runs. */
   idle(): Promise<void>
 }
+
+export type ReleaseListener = (key: PendingKey, retryAt: number | undefined, error: string | undefined) => void
 
 export interface Started {
   readonly kind: 'started'
@@ -43,7 +45,7 @@ interface Slot {
 
 export function createPending(clock: Clock): Pending {
   const slots = new Map<string, Slot>()
-  const listeners = new Set<(key: PendingKey, retryAt: number | undefined) => void>()
+  const listeners = new Set<ReleaseListener>()
   const idleWaiters: (() => void)[] = []
   let running = 0
 
@@ -76,7 +78,8 @@ export function createPending(clock: Clock): Pending {
     }
     if (slot.running.size === 0 && slot.failures.size === 0) slots.delete(whole)
     running--
-    for (const listener of [...listeners]) listener(key, until)
+    const words = error === undefined ? undefined : textOf(error)
+    for (const listener of [...listeners]) listener(key, until, words)
     if (running === 0) for (const resolve of idleWaiters.splice(0)) resolve()
   }
   const start: Pending['start'] = (key, operation, run) => {

@@ -25,6 +25,8 @@ export interface PodWork {
   taken: boolean
   volumesReady: boolean
   volumeWait: AbortController | undefined
+  /** Containers are being started; volumes stay until that is over. */
+  starting: Promise<void> | undefined
   readonly containers: Map<string, ContainerView>
   readonly earlier: Map<string, ContainerRecord>
   stopping: { graceMs: number } | undefined

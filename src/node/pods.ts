@@ -115,9 +115,9 @@ export function createPods(deps: PodsDeps): Pods {
       work.ended = plan.ended
       status.wake(uid)
     }
-    for (const { container, attempt } of plan.start) await start(work, work.pod!, container.name, attempt, signal)
+    if (plan.start.length > 0) startAll(work, plan.start)
     if (plan.stop.length > 0) stop(work, plan.stop)
-    if (plan.released) await release(work, signal)
+    if (plan.released && !work.starting) await release(work, signal)
     return { again: nextLook(work, plan) }
   }
   const viewOf = (work: PodWork, terminating: boolean) => ({
@@ -182,8 +182,16 @@ export function createPods(deps: PodsDeps): Pods {
     status.wake(work.uid)
   }
 
-  const start = async (work: PodWork, pod: Pod, name: string, attempt: number, outer: AbortSignal) => {
-    const signal = AbortSignal.any([outer, work.starts.signal])
+  /** One after the other, beside the loop: a start that hangs on a dead volume is only its own pod's trouble. */
+  const startAll = (work: PodWork, wanted: PodPlan['start']) => {
+    work.starting ??= (async () => {
+      for (const { container, attempt } of wanted) await start(work, work.pod!, container.name, attempt)
+      work.starting = undefined
+      loop.wake(work.uid)
+    })()
+  }
+  const start = async (work: PodWork, pod: Pod, name: string, attempt: number) => {
+    const signal = AbortSignal.any([stopping.signal, work.starts.signal])
     const all = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])]
     const container = all.find((each) => each.name === name)!
     let stage: 'CreateContainerConfigError' | 'RunContainerError' = 'CreateContainerConfigError'
@@ -194,8 +202,7 @@ export function createPods(deps: PodsDeps): Pods {
       noteRecord(work, await runtime.start(request, signal))
       tellLater(work, 'Started', `Started container ${name}`)
     } catch (error) {
-      if (outer.aborted) throw error
-      if (signal.aborted) return void loop.wake(work.uid)
+      if (signal.aborted) return
       const view = work.containers.get(name)
       const failures = (view?.startError?.failures ?? 0) + 1
       const message = error instanceof Error ? error.message : String(error)
@@ -204,7 +211,6 @@ export function createPods(deps: PodsDeps): Pods {
       tell(work, 'Warning', 'Failed', `Error: ${message}`)
     }
     status.wake(work.uid)
-    loop.wake(work.uid)
   }
   /** Stops beside the loop, so that a shorter grace can overtake a longer one. */
   const stop = (work: PodWork, names: readonly string[]) => {
@@ -275,6 +281,7 @@ export function createPods(deps: PodsDeps): Pods {
       taken: false,
       volumesReady: false,
       volumeWait: undefined,
+      starting: undefined,
       containers,
       earlier: new Map(),
       stopping: undefined,
@@ -323,6 +330,8 @@ export function createPods(deps: PodsDeps): Pods {
     },
     async idle() {
       await loop.idle()
+      for (const { starting } of works.values()) await starting
+      await loop.idle()
       await status.idle()
     },
     async [Symbol.asyncDispose]() {
@@ -330,6 +339,7 @@ export function createPods(deps: PodsDeps): Pods {
       subscription[Symbol.dispose]()
       for (const resolve of takers.splice(0)) resolve()
       await loop[Symbol.asyncDispose]()
+      await Promise.all([...works.values()].map(({ starting }) => starting))
       await status[Symbol.asyncDispose]()
     },
   }

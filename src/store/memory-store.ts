@@ -5,7 +5,7 @@ import { defaultHistory } from './compaction.ts'
 import type { Entry, Store } from './store.ts'
 import { StoreError } from './store.ts'
 import type { Write } from './versioned-state.ts'
-import { changeOf, createVersionedState, ownBytes } from './versioned-state.ts'
+import { changeOf, createVersionedState } from './versioned-state.ts'
 
 export function createMemoryStore(options: { readonly history?: HistoryLimits } = {}): Store {
   const state = createVersionedState(
@@ -26,8 +26,8 @@ export function createMemoryStore(options: { readonly history?: HistoryLimits } 
     oldest: state.oldest,
     get: async (key) => state.get(key),
     list: async (prefix, page) => state.list(prefix, page),
-    create: (key, value) => write({ type: 'create', key, value: ownBytes(value) }),
-    update: (key, value, expected) => write({ type: 'update', key, value: ownBytes(value), expected }),
+    create: (key, value) => write({ type: 'create', key, value }),
+    update: (key, value, expected) => write({ type: 'update', key, value, expected }),
     remove: (key, expected) => write({ type: 'remove', key, expected }),
     watch: (prefix, after, signal) => state.hub.watch(prefix, after, signal),
     async compact(before) {

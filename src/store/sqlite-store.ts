@@ -1,27 +1,31 @@
-// How does state survive kill -9 and a loss of power? Every version is one row of an append-only table; one batch is one
-// transaction, and nothing is acknowledged or shown before the write-ahead log is on disk.
-import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
+// How does state survive kill -9? Every version is one row of an append-only table; whatever is queued in one turn
+// of the event loop becomes one transaction, and nothing is acknowledged or shown before it is on disk.
 import { DatabaseSync } from 'node:sqlite'
 import type { StatementSync } from 'node:sqlite'
 import type { HistoryLimits } from './compaction.ts'
-import { defaultHistory } from './compaction.ts'
-import type { Journal } from './group-commit.ts'
-import { createGroupCommit } from './group-commit.ts'
+import { defaultHistory, uselessVersions } from './compaction.ts'
 import type { Change, Entry, Revision, Store } from './store.ts'
 import { StoreError } from './store.ts'
-import type { InitialState } from './versioned-state.ts'
-import { createVersionedState, ownBytes } from './versioned-state.ts'
+import type { InitialState, VersionedState, Write } from './versioned-state.ts'
+import { changeOf, createVersionedState } from './versioned-state.ts'
 
 const schemaVersion = 1
 /** "HWSR": tells our files from any other SQLite database. */
 const applicationId = 0x48575352
 
-/** A flush that usually takes no longer than this is waited for on the spot. */
-const fastMs = 1
+/** The longest that a write waits for company, in turns of the event loop. */
+const mostTurns = 6
+const largeBatch = 128
 
 export interface SqliteStoreOptions {
   readonly path: string
   readonly history?: HistoryLimits
+}
+
+interface Queued {
+  readonly write: Write
+  readonly resolve: (entry: Entry) => void
+  readonly reject: (error: unknown) => void
 }
 
 /** Throws `unavailable` when the file is in use, belongs to a newer version or cannot be opened. */
@@ -29,63 +33,111 @@ export function openSqliteStore(options: SqliteStoreOptions): Store {
   const database = openDatabase(options.path)
   const initial = load(database)
   const state = createVersionedState(initial, options.history ?? defaultHistory)
-  const journal = createJournal(database, options.path)
-  const writer = createGroupCommit(journal, state, setImmediate)
+  const writer = createWriter(database, state)
 
   return {
     revision: state.revision,
     oldest: state.oldest,
     get: async (key) => state.get(key),
     list: async (prefix, page) => state.list(prefix, page),
-    create: (key, value) => writer.enqueue({ type: 'create', key, value: ownBytes(value) }),
-    update: (key, value, expected) => writer.enqueue({ type: 'update', key, value: ownBytes(value), expected }),
+    create: (key, value) => writer.enqueue({ type: 'create', key, value }),
+    update: (key, value, expected) => writer.enqueue({ type: 'update', key, value, expected }),
     remove: (key, expected) => writer.enqueue({ type: 'remove', key, expected }),
     watch: (prefix, after, signal) => state.hub.watch(prefix, after, signal),
-    compact: (before) => writer.forget(before),
+    async compact(before) {
+      writer.forget(before)
+    },
     async [Symbol.asyncDispose]() {
-      await writer.close()
+      writer.close()
       state.hub.close()
-      journal.close()
       database.close()
     },
   }
 }
 
-/**
- * SQLite itself flushes only before it moves the log into the table (synchronous = NORMAL). The flush that every
- * commit needs is ours, on the same file.
- */
-function createJournal(database: DatabaseSync, path: string): Journal & { close(): void } {
-  const statements = prepare(database)
-  const log = openSync(`${path}-wal`, 'r+')
-  return {
-    append: (changes, useless, oldest) => persist(statements, changes, useless, oldest),
-    flush: createFlush(log),
-    close: () => closeSync(log),
-  }
+interface Writer {
+  enqueue(write: Write): Promise<Entry>
+  forget(before: Revision): void
+  /** Writes what is queued, then refuses further writes. */
+  close(): void
 }
 
-/**
- * A slow disk must not stop the event loop: it is flushed in a thread of the pool. On a fast one the way there and
- * back costs more than the flush, so it is flushed at once. Which of them this is, the last flushes tell.
- */
-function createFlush(log: number): () => Promise<void> | undefined {
-  let usualMs = fastMs
-  const took = (since: number) => (usualMs += (performance.now() - since - usualMs) / 8)
-  return () => {
-    const since = performance.now()
-    if (usualMs <= fastMs) {
-      fdatasyncSync(log)
-      took(since)
-      return undefined
+function createWriter(database: DatabaseSync, state: VersionedState): Writer {
+  const statements = prepare(database)
+  let queue: Queued[] = []
+  /** Versions that nobody can ask for any more; deleted together with the next write. */
+  let useless: Revision[] = []
+  let closed = false
+  /** How many writes were queued, and how many turns had passed, when we last looked. */
+  let looked = { writes: 0, turns: 0 }
+  let failure: StoreError | undefined
+
+  function flush(): void {
+    const batch = queue
+    queue = []
+    if (batch.length === 0) return
+    const staged = new Map<string, Entry | undefined>()
+    const accepted: { readonly queued: Queued; readonly change: Change }[] = []
+    let revision = state.revision()
+    for (const queued of batch) {
+      const { key } = queued.write
+      try {
+        const current = staged.has(key) ? staged.get(key) : state.get(key)
+        const change = changeOf(queued.write, current, revision + 1)
+        revision++
+        staged.set(key, change.type === 'removed' ? undefined : change.entry)
+        accepted.push({ queued, change })
+      } catch (error) {
+        queued.reject(error)
+      }
     }
-    return new Promise((resolve, reject) =>
-      fdatasync(log, (error) => {
-        took(since)
-        if (error === null) resolve()
-        else reject(error)
-      }),
-    )
+    if (accepted.length === 0) return
+    const changes = accepted.map(({ change }) => change)
+    try {
+      persist(statements, changes, useless, state.oldest())
+    } catch (error) {
+      // A failed commit leaves the file as it was; the callers must not believe that their write happened.
+      const reason = new StoreError('unavailable', `the store could not be written: ${String(error)}`, { cause: error })
+      for (const { queued } of accepted) queued.reject(reason)
+      return
+    }
+    useless = state.commit(changes).flatMap(uselessVersions)
+    for (const { queued, change } of accepted) queued.resolve(change.entry)
+  }
+
+  /** A commit costs the same for one write as for a hundred: while more come in with every turn, they are let in. */
+  function flushSoon(): void {
+    const writes = queue.length
+    const isGrowing = writes > 1 && writes > looked.writes
+    if (isGrowing && looked.turns < mostTurns && writes < largeBatch) {
+      looked = { writes, turns: looked.turns + 1 }
+      setImmediate(flushSoon)
+      return
+    }
+    looked = { writes: 0, turns: 0 }
+    flush()
+  }
+
+  return {
+    enqueue(write) {
+      if (closed) return Promise.reject(failure ?? new StoreError('unavailable', 'the store is closed'))
+      return new Promise((resolve, reject) => {
+        if (queue.length === 0) setImmediate(flushSoon)
+        queue.push({ write, resolve, reject })
+      })
+    },
+    forget(before) {
+      flush()
+      useless.push(...state.forget(before).flatMap(uselessVersions))
+      persist(statements, [], useless, state.oldest())
+      useless = []
+    },
+    close() {
+      if (closed) return
+      flush()
+      closed = true
+      failure = new StoreError('unavailable', 'the store is closed')
+    },
   }
 }
 
@@ -123,7 +175,7 @@ function persist(
     for (const { entry, type } of changes) {
       const removed = type === 'removed'
       // A tombstone needs no value of its own: the version before it is still there.
-      const value = removed ? Buffer.alloc(0) : entry.value
+      const value = Buffer.from(removed ? '' : entry.value)
       statements.insert.run(entry.revision, entry.key, entry.createRevision, removed ? 1 : 0, value)
     }
     for (const revision of useless) statements.remove.run(revision)
@@ -151,7 +203,7 @@ function openDatabase(path: string): DatabaseSync {
     database.exec('PRAGMA locking_mode = EXCLUSIVE')
     database.exec('PRAGMA page_size = 8192')
     database.exec('PRAGMA journal_mode = WAL')
-    database.exec('PRAGMA synchronous = NORMAL')
+    database.exec('PRAGMA synchronous = FULL')
     migrate(database, path)
     return database
   } catch (error) {
@@ -203,7 +255,9 @@ function load(database: DatabaseSync): InitialState {
   const entries = new Map<string, Entry>()
   const history: Change[] = []
   let revision = oldest
-  const rows = database.prepare('SELECT revision, key, create_revision, removed, value FROM versions ORDER BY revision')
+  const rows = database.prepare(
+    'SELECT revision, key, create_revision, removed, CAST(value AS TEXT) FROM versions ORDER BY revision',
+  )
   // Arrays are read markedly faster than objects, and this runs over everything there is.
   rows.setReturnArrays(true)
   for (const row of rows.iterate() as Iterable<unknown>) {
@@ -219,19 +273,18 @@ function load(database: DatabaseSync): InitialState {
 
 function changeOfRow(row: readonly unknown[], entries: ReadonlyMap<string, Entry>): Change {
   const [rawRevision, key, rawCreateRevision, removed, value] = row
-  if (typeof key !== 'string' || !(value instanceof Uint8Array)) {
+  if (typeof key !== 'string' || typeof value !== 'string') {
     throw new StoreError('unavailable', 'the store holds a row that cannot be read')
   }
   const revision = Number(rawRevision)
   const createRevision = Number(rawCreateRevision)
   const previous = entries.get(key)
   if (removed === 1) {
-    const last = previous?.value ?? Buffer.alloc(0)
+    const last = previous?.value ?? ''
     return { type: 'removed', revision, entry: { key, value: last, revision, createRevision }, previous }
   }
-  const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
   const type = previous === undefined ? 'created' : 'updated'
-  return { type, revision, entry: { key, value: bytes, revision, createRevision }, previous }
+  return { type, revision, entry: { key, value, revision, createRevision }, previous }
 }
 
 function messageOf(error: unknown): string {

@@ -1,12 +1,12 @@
 // What does every store promise? Revisions, compare-and-swap, ordered lists, watches, compaction.
-// Values are opaque bytes; one number counts every change of the whole store.
+// Values are opaque texts; one number counts every change of the whole store.
 
 /** A count of changes since the store was made; also the version of the entry that the change wrote. */
 export type Revision = number
 
 export interface Entry {
   readonly key: string
-  readonly value: Buffer
+  readonly value: string
   readonly revision: Revision
   readonly createRevision: Revision
 }
@@ -56,8 +56,8 @@ export interface Store extends AsyncDisposable {
   oldest(): Revision
   get(key: string): Promise<Entry | undefined>
   list(prefix: string, page: PageRequest): Promise<Page>
-  create(key: string, value: string | Buffer): Promise<Entry>
-  update(key: string, value: string | Buffer, expected: Revision): Promise<Entry>
+  create(key: string, value: string): Promise<Entry>
+  update(key: string, value: string, expected: Revision): Promise<Entry>
   /** Answers the removed value under the revision of its removal. */
   remove(key: string, expected: Revision | undefined): Promise<Entry>
   /** Subscribes at once, so that nothing after `after` is missed; throws `tooOld` when it cannot. */

@@ -12,8 +12,8 @@ import type { WatchHub } from './watch-hub.ts'
 import { createWatchHub } from './watch-hub.ts'
 
 export type Write =
-  | { readonly type: 'create'; readonly key: string; readonly value: Buffer }
-  | { readonly type: 'update'; readonly key: string; readonly value: Buffer; readonly expected: Revision }
+  | { readonly type: 'create'; readonly key: string; readonly value: string }
+  | { readonly type: 'update'; readonly key: string; readonly value: string; readonly expected: Revision }
   | { readonly type: 'remove'; readonly key: string; readonly expected: Revision | undefined }
 
 export interface VersionedState {
@@ -94,14 +94,6 @@ export function changeOf(write: Write, current: Entry | undefined, revision: Rev
     return { type: 'removed', revision, entry, previous: current }
   }
   return { type: 'updated', revision, entry: { key, value: write.value, revision, createRevision }, previous: current }
-}
-
-/** Bytes in memory of their own: a slice of Node's shared pool would keep its whole slab alive. */
-export function ownBytes(value: string | Buffer): Buffer {
-  if (typeof value !== 'string') return value
-  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(value))
-  bytes.write(value)
-  return bytes
 }
 
 function currentPage(

@@ -1,5 +1,10 @@
 // What do operators measure? One registry per process part (never a global), with Kubernetes' names where meanings match.
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { Counter, Gauge, Histogram, Registry } from 'prom-client'
+// Only the parts in use: the package's entry also loads its process metrics, with OpenTelemetry and a cluster mode.
+import CounterMetric from 'prom-client/lib/counter.js'
+import GaugeMetric from 'prom-client/lib/gauge.js'
+import HistogramMetric from 'prom-client/lib/histogram.js'
+import MetricRegistry from 'prom-client/lib/registry.js'
 
 /** C-14: the buckets of all volume operation histograms, in seconds. */
 export const operationBuckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600]
@@ -19,18 +24,18 @@ export interface Metrics {
 }
 
 export function createMetrics(): Metrics {
-  const registry = new Registry()
+  const registry = new MetricRegistry()
   // Asking for the same name twice gives the same metric, so that two parts may share one.
   const once = <M>(name: string, make: () => M): M => (registry.getSingleMetric(name) as M | undefined) ?? make()
   return {
     registry,
     counter: (name, help, labels = []) =>
-      once(name, () => new Counter({ name, help, labelNames: [...labels], registers: [registry] })),
+      once(name, () => new CounterMetric({ name, help, labelNames: [...labels], registers: [registry] })),
     gauge: (name, help, labels = [], collect) =>
       once(
         name,
         () =>
-          new Gauge({
+          new GaugeMetric({
             name,
             help,
             labelNames: [...labels],
@@ -45,7 +50,7 @@ export function createMetrics(): Metrics {
           }),
       ),
     histogram: (name, help, labels = [], buckets = operationBuckets) =>
-      once(name, () => new Histogram({ name, help, labelNames: [...labels], buckets, registers: [registry] })),
+      once(name, () => new HistogramMetric({ name, help, labelNames: [...labels], buckets, registers: [registry] })),
     text: () => registry.metrics(),
   }
 }

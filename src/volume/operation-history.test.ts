@@ -19,6 +19,16 @@ const rows: readonly (readonly [string, unknown, string])[] = [
     new VolumeError('Unexpected', 'x', { effect: 'unknown', cause: new HostError('full') }),
     'ENOSPC',
   ],
+  [
+    'the cause of one that only says where',
+    new VolumeError('UnknownMountError', 'x', { effect: 'none', cause: new HostError('full') }),
+    'ENOSPC',
+  ],
+  [
+    'one that only says where, around a program’s own words',
+    new VolumeError('FormatFailed', 'x', { effect: 'none', cause: Object.assign(new Error('y'), { code: 'CHILD' }) }),
+    'FormatFailed',
+  ],
   ['a deadline', new DeadlineExceeded(5), 'DEADLINE_EXCEEDED'],
   ['the API’s', new StatusError(404, 'NotFound', 'secrets "x" not found'), 'ApiNotFound'],
   ['none at all', new Error('what'), 'Unexpected'],

@@ -43,13 +43,24 @@ export function storyOf(progress: OperationProgress): OperationStory {
 /** The most telling code of an error and its causes; the words stay those of the outermost. */
 export function tellingError(thrown: unknown): TellingError {
   const outer = asVolumeError(thrown)
+  const codes: string[] = []
   for (let current: unknown = thrown, depth = 0; current instanceof Error && depth < 20; current = current.cause) {
     depth++
     const code = codeOf(current)
-    if (code !== undefined) return { code, message: outer.message, effect: outer.effect }
+    if (code !== undefined) codes.push(code)
   }
-  return { code: outer.code, message: outer.message, effect: outer.effect }
+  const code = codes.find((each) => !wrappingCodes.has(each)) ?? codes[0] ?? outer.code
+  return { code, message: outer.message, effect: outer.effect }
 }
+
+/** These only say which call failed; the error inside says why. `CHILD` is a program that failed with words of its own. */
+const wrappingCodes: ReadonlySet<string> = new Set([
+  'CHILD',
+  'FormatFailed',
+  'GetDiskFormatFailed',
+  'ProjectedSources',
+  'UnknownMountError',
+])
 
 /** Our own codes, those of the host (`ENOSPC`, `TIMEOUT`, …) and the reasons of the API (`NotFound`, `Conflict`, …). */
 function codeOf(error: Error): string | undefined {

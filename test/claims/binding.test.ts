@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { createBindingController } from '../../src/controllers/binding/controller.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
 import { createBench } from './harness.ts'
+import { assertWhy } from '../support/assert-why.ts'
 import { claim, pod, storageClass, volume } from './make.ts'
 
 const binding = (deps: Parameters<Parameters<ReturnType<typeof createBench>['run']>[0]>[0]) => [
@@ -59,6 +60,7 @@ test('W-2 CTL-8: a claim that waited is bound as soon as a volume becomes availa
   )
   assert.deepEqual(phases, ['Bound', 'Bound', 'Pending'])
   assert.deepEqual(run.waiting().get('PersistentVolumeClaim/ns/c3')?.[0]?.reason, 'noVolumeFits')
+  await assertWhy(await bench.asked(), 'pvc/ns/c3', 'noVolumeFits')
   await run.stop()
 })
 
@@ -94,6 +96,8 @@ test('T-31 CTL-5 CTL-6: a deleted claim releases its volume at once, a deleted v
   await run.settle()
   assert.equal(bench.server.peek('PersistentVolume', 'v1')?.status?.phase, 'Released')
   assert.equal(bench.server.peek('PersistentVolumeClaim', 'ns/c2')?.status?.phase, 'Lost')
+  await assertWhy(await bench.asked(), 'pvc/ns/c2', 'volumeLost')
+  await assertWhy(await bench.asked(), 'pv/v1', 'retained')
   assert.deepEqual(bench.events(), [
     'Warning ClaimLost PersistentVolumeClaim/c2: Bound claim has lost its PersistentVolume. Data on the volume is lost!',
   ])
@@ -111,6 +115,7 @@ test('T-39 PRV-4 PRV-5: an external class gets both annotations and one event; t
     'volume.kubernetes.io/storage-provisioner': 'example.com/csi',
     'volume.beta.kubernetes.io/storage-provisioner': 'example.com/csi',
   })
+  await assertWhy(await bench.asked(), 'pvc/ns/c', 'provisionerAbsent')
   bench.server.writes.length = 0
   const provisioned = volume({ name: 'pvc-x', className: 'fast', claimRef: { name: 'c', uid: made.metadata.uid! } })
   await bench.server.create('PersistentVolume', provisioned)
@@ -131,8 +136,10 @@ test('CLM-10 W-2: a delayed claim says whom it waits for, and hears of pods', as
   await bench.server.create('StorageClass', storageClass('late', { volumeBindingMode: 'WaitForFirstConsumer' }))
   await bench.server.create('PersistentVolumeClaim', claim({ className: 'late' }))
   await run.settle()
+  await assertWhy(await bench.asked(), 'pvc/ns/c', 'firstConsumer')
   await bench.server.create('Pod', pod('p', { claims: ['c'] }))
   await run.settle()
+  await assertWhy(await bench.asked(), 'pvc/ns/c', 'noNodes')
   assert.deepEqual(bench.events(), [
     'Normal WaitForFirstConsumer PersistentVolumeClaim/c: waiting for first consumer to be created before binding',
     'Normal WaitForPodScheduled PersistentVolumeClaim/c: waiting for pod p to be scheduled',
@@ -146,6 +153,7 @@ test('CLM-9 T-43: a class that becomes the default is given to claims that made 
   await bench.server.create('PersistentVolumeClaim', claim({ name: 'silent', className: null }))
   await bench.server.create('PersistentVolumeClaim', claim({ name: 'decided', className: '' }))
   await run.settle()
+  await assertWhy(await bench.asked(), 'pvc/ns/silent', 'noDefaultClass')
   await bench.server.create('StorageClass', storageClass('std', { isDefault: true }))
   await run.settle()
   const classes = ['silent', 'decided'].map(
@@ -240,6 +248,7 @@ test('CTL-7 CLM-1 VOL-1: a repair that fails stops the look with its error; the 
   await bench.server.create('PersistentVolumeClaim', claim({ className: 'x', annotations }))
   await run.settle()
   assert.equal(run.waiting().get('PersistentVolumeClaim/ns/c')?.[0]?.reason, 'retrying')
+  await assertWhy(await bench.asked(), 'pvc/ns/c', 'retrying')
   assert.deepEqual(bench.events(), [])
   await bench.clock.advance(50)
   assert.equal(

@@ -11,6 +11,7 @@ import { createProtectionController } from '../../src/controllers/protection/con
 import type { ClusterPlugin } from '../../src/volume/plugin.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
 import { createBench } from './harness.ts'
+import { assertWhy } from '../support/assert-why.ts'
 import { claim, pod, volume } from './make.ts'
 
 const guard = 'kubernetes.io/pvc-protection'
@@ -53,7 +54,7 @@ const users: readonly [string, Pod, boolean][] = [
 ]
 for (const [name, user, keeps] of users) {
   test(`PCP-2 I-8 T-55: ${name} ${keeps ? 'keeps' : 'does not keep'} the claim`, async () => {
-    const { server, run, claimNow } = protection()
+    const { server, run, claimNow, asked } = protection()
     await server.create('Pod', user)
     await server.create('PersistentVolumeClaim', claim())
     await run.settle()
@@ -62,6 +63,7 @@ for (const [name, user, keeps] of users) {
     assert.equal(claimNow() !== undefined, keeps)
     if (keeps) {
       assert.equal(run.waiting().get('PersistentVolumeClaim/ns/c')?.[0]?.reason, 'protectedByPods')
+      await assertWhy(await asked(), 'pvc/ns/c', 'claimProtected')
       await server.remove('Pod', { namespace: 'ns', name: user.metadata.name })
       await run.settle()
       assert.equal(claimNow(), undefined)
@@ -71,7 +73,7 @@ for (const [name, user, keeps] of users) {
 }
 
 test('PCP-3 T-55 W-30: a pod that only the server knows keeps the claim', async () => {
-  const { server, run, claimNow } = protection({
+  const { server, run, claimNow, asked } = protection({
     before({ verb, kind }) {
       if (verb === 'watch' && kind === 'Pod') throw serviceUnavailable('cut off')
     },
@@ -82,12 +84,13 @@ test('PCP-3 T-55 W-30: a pod that only the server knows keeps the claim', async 
   await server.remove('PersistentVolumeClaim', { namespace: 'ns', name: 'c' })
   await run.settle()
   assert.deepEqual(claimNow()?.metadata.finalizers, [guard])
+  await assertWhy(await asked(), 'pvc/ns/c', 'claimProtected')
   await run.stop()
 })
 
 test('PCP-3 T-55: a failed list keeps the claim, and is tried again', async () => {
   let refusals = 0
-  const { server, run, claimNow, clock } = protection({
+  const { server, run, claimNow, clock, asked } = protection({
     before({ verb, kind }) {
       if (verb === 'list' && kind === 'Pod' && refusals-- > 0) throw serviceUnavailable('not now')
     },
@@ -98,6 +101,7 @@ test('PCP-3 T-55: a failed list keeps the claim, and is tried again', async () =
   await server.remove('PersistentVolumeClaim', { namespace: 'ns', name: 'c' })
   await run.settle()
   assert.notEqual(claimNow(), undefined)
+  await assertWhy(await asked(), 'pvc/ns/c', 'retrying')
   await clock.advance(50)
   assert.equal(claimNow(), undefined)
   await run.stop()
@@ -118,13 +122,14 @@ test('PCP-4 T-55 W-15: a pod deleted and created anew releases what only the old
 })
 
 test('PVP-2 PVP-3 I-8 REC-10: a terminating volume stays while it is bound, and goes when it is not', async () => {
-  const { server, run } = protection()
+  const { server, run, asked } = protection()
   const made = await server.create('PersistentVolume', volume())
   await server.update('PersistentVolume', { ...made, status: { phase: 'Bound' } }, { subresource: 'status' })
   await server.remove('PersistentVolume', { name: 'v' })
   await run.settle()
   const kept = server.peek('PersistentVolume', 'v')!
   assert.equal(run.waiting().get('PersistentVolume/v')?.[0]?.rule, 'PVP-2')
+  await assertWhy(await asked(), 'pv/v', 'volumeProtected')
   await server.update('PersistentVolume', { ...kept, status: { phase: 'Released' } }, { subresource: 'status' })
   await run.settle()
   assert.equal(server.peek('PersistentVolume', 'v'), undefined)
@@ -132,7 +137,7 @@ test('PVP-2 PVP-3 I-8 REC-10: a terminating volume stays while it is bound, and 
 })
 
 test('VCP-1 VCP-2 T-59: an attributes class stays while spec, status or a running change names it', async () => {
-  const { server, run } = protection()
+  const { server, run, asked } = protection()
   await server.create('VolumeAttributesClass', { metadata: { name: 'fast' }, driverName: 'd' })
   await run.settle()
   assert.deepEqual(server.peek('VolumeAttributesClass', 'fast')?.metadata.finalizers, ['kubernetes.io/vac-protection'])
@@ -144,10 +149,13 @@ test('VCP-1 VCP-2 T-59: an attributes class stays while spec, status or a runnin
   )
   await server.remove('VolumeAttributesClass', { name: 'fast' })
   await run.settle()
+  const { blocked } = await assertWhy(await asked(), 'vac/fast', 'classProtected')
+  assert.match(blocked?.sentence ?? '', /still named by pvc\/c$/)
   const changing = { modifyVolumeStatus: { targetVolumeAttributesClassName: 'fast', status: 'InProgress' as const } }
   const last = await server.update('PersistentVolumeClaim', { ...named, status: changing }, { subresource: 'status' })
   await run.settle()
   assert.notEqual(server.peek('VolumeAttributesClass', 'fast'), undefined)
+  await assertWhy(await asked(), 'vac/fast', 'classProtected')
   await server.update('PersistentVolumeClaim', { ...last, status: {} }, { subresource: 'status' })
   await run.settle()
   assert.equal(server.peek('VolumeAttributesClass', 'fast'), undefined)
@@ -213,7 +221,7 @@ test('EPH-1 EPH-2 T-57 MET-6: each ephemeral volume gets its claim, owned by the
 })
 
 test('EPH-3 T-57: a foreign claim stops the pod’s later volumes, with an event on the pod, until it is gone', async () => {
-  const { server, run, events, clock } = ephemeral()
+  const { server, run, events, clock, asked } = ephemeral()
   await server.create('PersistentVolumeClaim', claim({ name: 'p-x' }))
   await server.create('Pod', withScratch('p', 'x', 'y'))
   await run.settle()
@@ -221,6 +229,7 @@ test('EPH-3 T-57: a foreign claim stops the pod’s later volumes, with an event
   assert.deepEqual(events(), [
     'Warning FailedBinding Pod/p: ephemeral volume x: PVC ns/p-x was not created for pod ns/p (pod is not owner)',
   ])
+  await assertWhy(await asked(), 'pod/ns/p', 'foreignClaim')
   const foreign = server.peek('PersistentVolumeClaim', 'ns/p-x')!
   await server.update('PersistentVolumeClaim', { ...foreign, metadata: { ...foreign.metadata, finalizers: [] } })
   await server.remove('PersistentVolumeClaim', { namespace: 'ns', name: 'p-x' })
@@ -230,7 +239,7 @@ test('EPH-3 T-57: a foreign claim stops the pod’s later volumes, with an event
 })
 
 test('EPH-4 EPH-1 MET-6 T-57: a refused claim is told and counted; a terminating pod gets nothing', async () => {
-  const { server, run, events } = ephemeral({
+  const { server, run, events, asked } = ephemeral({
     before({ verb, kind }) {
       if (verb === 'create' && kind === 'PersistentVolumeClaim') throw serviceUnavailable('quota')
     },
@@ -243,6 +252,7 @@ test('EPH-4 EPH-1 MET-6 T-57: a refused claim is told and counted; a terminating
   await run.settle()
   assert.deepEqual([...new Set(events())], ['Warning FailedBinding Pod/p: ephemeral volume x: create PVC p-x: quota'])
   assert.match(await run.metrics.text(), /ephemeral_volume_controller_create_failures_total [1-9]/)
+  await assertWhy(await asked(), 'pod/ns/p', 'claimNotMade')
   await run.stop()
 })
 
@@ -268,12 +278,13 @@ function expansion(plugin?: ClusterPlugin) {
 }
 
 test('EXP-1 EXP-4: a larger request on a CSI volume is announced once and left to the external resizer', async () => {
-  const { pair, run, events } = expansion()
+  const { pair, run, events, asked } = expansion()
   await pair({ spec: { csi: { driver: 'd', volumeHandle: 'h' } } })
   assert.deepEqual(events(), [
     'Normal ExternalExpanding PersistentVolumeClaim/c: waiting for an external controller to expand this PVC',
   ])
   assert.equal(run.waiting().get('PersistentVolumeClaim/ns/c')?.[0]?.reason, 'externalResizer')
+  await assertWhy(await asked(), 'pvc/ns/c', 'askedResizer')
   await run.stop()
 })
 
@@ -344,9 +355,10 @@ test('EXP-5 EXP-7 EXC-1: without a node step the claim is finished at once; a fa
     if (failures-- > 0) throw new Error('no space')
     return newBytes
   }
-  const { pair, run, claimNow, events, clock } = expansion({ expand, requiresResize: () => false })
+  const { pair, run, claimNow, events, clock, asked } = expansion({ expand, requiresResize: () => false })
   await pair({ spec: { flexVolume: { driver: 'x' } } })
   assert.equal(claimNow()?.status?.allocatedResourceStatuses?.['storage'], 'ControllerResizeInProgress')
+  await assertWhy(await asked(), 'pvc/ns/c', 'expansionFailed')
   await clock.advance(10)
   const { status } = claimNow()!
   assert.deepEqual(

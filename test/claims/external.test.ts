@@ -13,6 +13,7 @@ import { createBench } from './harness.ts'
 import { claim, node, storageClass, volume } from './make.ts'
 import { createCsiWorld, furnish, modelClaim } from '../csi/world.ts'
 import type { WorldOptions } from '../csi/world.ts'
+import { assertWhy } from '../support/assert-why.ts'
 
 const ref = { namespace: 'default', name: 'c' }
 const selectedKey = 'volume.kubernetes.io/selected-node'
@@ -120,10 +121,12 @@ test('XPR-4: a selector is refused; a foreign data source is left to its populat
   await picky.make({ selector: { matchLabels: { a: 'b' } } })
   assert.match((await picky.events()).join('\n'), /Warning ProvisioningFailed: .*claim Selector is not supported/)
   assert.equal(picky.count('CreateVolume'), 0)
+  await assertWhy(picky, 'pvc/c', 'selectorUnsupported')
   await picky.stop()
   const foreign = await open()
   await foreign.make({ dataSource: { apiGroup: 'example.com', kind: 'Recipe', name: 'x' } })
   assert.equal(foreign.count('CreateVolume'), 0)
+  await assertWhy(foreign, 'pvc/c', 'askedProvisioner')
   await foreign.stop()
 })
 
@@ -131,6 +134,7 @@ test('XPR-7 XPR-9: an answer that may be under way is asked for again, from one 
   const world = await open({ faults: failing('CreateVolume', 'UNAVAILABLE', 2) })
   await world.make()
   assert.equal(world.count('CreateVolume'), 2)
+  await assertWhy(world, 'pvc/c', 'driverUnavailable')
   await world.clock.advance(3_000)
   assert.equal((await world.claimNow()).status?.phase, 'Bound')
   await world.stop()
@@ -138,6 +142,7 @@ test('XPR-7 XPR-9: an answer that may be under way is asked for again, from one 
   await hopeless.make()
   await hopeless.clock.advance(120_000)
   assert.equal(hopeless.count('CreateVolume'), 1)
+  await assertWhy(hopeless, 'pvc/c', 'badParameters')
   assert.match(
     (await hopeless.events()).join('\n'),
     /Volume provisioning failed with infeasible error. Retries will be delayed./,
@@ -157,6 +162,8 @@ test('XPR-10 REC-10: deleted only when released, with policy Delete and no attac
   await world.clock.advance(10_000)
   assert.equal(world.count('DeleteVolume'), 0)
   assert.match((await world.events()).join('\n'), /Warning VolumeFailedDelete: .*still attached to node n1/)
+  await world.clock.advance(1_000) // the history writes behind the work
+  await assertWhy(world, `pv/${made!.metadata.name}`, 'stillAttached')
   await world.client.remove('VolumeAttachment', { name: 'va' })
   await world.clock.advance(300_000)
   assert.equal(world.count('DeleteVolume'), 1)
@@ -196,6 +203,7 @@ test('XPR-12: the source of a clone is protected while the copy is made', async 
   await world.clock.advance(2_000)
   const guard = 'provisioner.storage.kubernetes.io/cloning-protection'
   assert.ok((await world.claimNow()).metadata.finalizers?.includes(guard))
+  await assertWhy(world, 'pvc/copy', 'driverUnavailable')
   blocked = false
   await world.clock.advance(60_000)
   assert.equal(
@@ -232,6 +240,7 @@ test('XRS-6 EXP-7: an infeasible size is told, kept slow, and a smaller wish is 
   await world.grow('9Gi')
   const { status } = await world.claimNow()
   assert.equal(status?.allocatedResourceStatuses?.['storage'], 'ControllerResizeInfeasible')
+  await assertWhy(world, 'pvc/c', 'outOfRange')
   assert.match(
     status?.conditions?.find(({ type }) => type === 'ControllerResizeError')?.message ?? '',
     /^failed to expand pvc with /,
@@ -256,6 +265,7 @@ test('XRS-6: a driver that grows only unused volumes is asked again when the pod
   await world.grow('2Gi')
   await world.clock.advance(60_000)
   assert.equal(world.count('ControllerExpandVolume'), 1)
+  await assertWhy(world, 'pvc/c', 'growsOnlyUnused')
   await world.client.remove('Pod', { namespace: 'default', name: 'p' }, { gracePeriodSeconds: 0 })
   await world.clock.advance(60_000)
   assert.equal(world.count('ControllerExpandVolume'), 2)

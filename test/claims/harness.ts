@@ -1,6 +1,8 @@
 // How do the claim tests run the real controllers? On the tiny server, with virtual time, until nothing moves.
 import type { KubeObject } from '../../src/api/meta.ts'
 import type { Event } from '../../src/api/types.ts'
+import type { Client } from '../../src/client/client.ts'
+import { createHistory } from '../../src/client/history.ts'
 import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import { createInProcessClient } from '../../src/client/in-process.ts'
@@ -9,7 +11,9 @@ import { createInformers } from '../../src/client/informer.ts'
 import { createRecorder } from '../../src/client/recorder.ts'
 import type { Recorder } from '../../src/client/recorder.ts'
 import type { Controller, ControllerDeps } from '../../src/controllers/controller.ts'
-import type { Transition } from '../../src/controllers/binding/wait-reasons.ts'
+import type { Transition } from '../../src/controllers/binding/waiting.ts'
+import { createControllerHistory } from '../../src/controllers/history.ts'
+import type { ControllerHistory } from '../../src/controllers/history.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { createTinyServer } from './tiny-server.ts'
@@ -20,8 +24,11 @@ export function createBench(seed: number | string = 1) {
   const clock = createVirtualClock()
   const random = createRandom(seed)
   const server = createTinyServer({ clock, random })
+  const told: Telling[] = []
   return {
     clock,
+    /** For assertWhy: the objects of the server, and what the history would say of them by now. */
+    asked: async () => ({ client: withStory(server, await storyOf(told)), clock }),
     random,
     server,
     /** Controllers with their own caches, as one process would have them. */
@@ -37,7 +44,11 @@ export function createBench(seed: number | string = 1) {
         clock,
         metrics,
         log: silentLog,
-        onTransition: (transition) => void transitions.push(transition),
+        onWaiting: (...words) => void told.push({ at: clock.now(), tell: (history) => history.onWaiting(...words) }),
+        onTransition(transition) {
+          transitions.push(transition)
+          told.push({ at: clock.now(), tell: (history) => history.onTransition(transition) })
+        },
         recorder(component) {
           const recorder = createRecorder({ client: server, clock, log: silentLog, component })
           recorders.push(recorder)
@@ -72,3 +83,31 @@ export function createBench(seed: number | string = 1) {
 }
 
 export type Bench = ReturnType<typeof createBench>
+
+interface Telling {
+  readonly at: number
+  tell(history: ControllerHistory): void
+}
+
+/**
+ * What the controllers told, told again to a history of its own, at its own time. The history writes behind the work, by
+ * timers; on the controllers' server and clock its writes and timers would count among theirs.
+ */
+async function storyOf(told: readonly Telling[]): Promise<Client> {
+  const clock = createVirtualClock()
+  const ledger = createTinyServer({ clock, random: createRandom(1) })
+  const history = createHistory({ client: ledger, clock, log: silentLog, owns: () => true })
+  const controllers = createControllerHistory(history, clock)
+  for (const { at, tell } of told) {
+    if (at > clock.now()) await clock.advance(at - clock.now())
+    tell(controllers)
+  }
+  await clock.advance(10_000)
+  await history[Symbol.asyncDispose]()
+  return ledger
+}
+
+function withStory(server: Client, story: Client): Client {
+  const list: Client['list'] = (kind, ...rest) => (kind === 'Operation' ? story : server).list(kind, ...rest)
+  return { ...server, list }
+}

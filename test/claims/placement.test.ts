@@ -6,6 +6,8 @@ import { createBindingController } from '../../src/controllers/binding/controlle
 import { createPlacementController } from '../../src/controllers/placement/controller.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
 import { createBench } from './harness.ts'
+import type { Cause } from '../../src/cli/why/causes.ts'
+import { assertWhy, why } from '../support/assert-why.ts'
 import { claim, node, pod, storageClass, volume } from './make.ts'
 
 const done = { 'pv.kubernetes.io/bind-completed': 'yes' }
@@ -43,6 +45,7 @@ async function outcome(
   nodes: readonly Node[],
   wanted: Pod,
   prepare?: (bench: ReturnType<typeof placement>) => Promise<void>,
+  cause?: Cause,
 ) {
   const bench = placement()
   for (const each of nodes) await bench.server.create('Node', each)
@@ -51,6 +54,12 @@ async function outcome(
   await bench.server.create('Pod', wanted)
   await bench.run.settle()
   const result = bench.placed() ?? bench.why()
+  // Whatever it is that holds up the pod, itself or a claim, it is named, and a command helps.
+  if (bench.placed() === undefined && bench.why() !== undefined) {
+    const { blocked } = await why(await bench.asked(), `pod/ns/${wanted.metadata.name}`)
+    assert.ok(blocked !== undefined && blocked.hints.length > 0, 'why names a cause and a next command')
+    if (cause !== undefined) assert.equal(blocked.cause, cause)
+  }
   await bench.run.stop()
   return result
 }
@@ -115,45 +124,51 @@ test('placement: pods already there count, and so does the number of pods', asyn
   assert.equal(full, '0/2 nodes are available: 1 Insufficient cpu, 1 Too many pods.')
 })
 
-const refusals: readonly [string, Pod, PersistentVolumeClaim[], string][] = [
-  ['SCH-2: a missing claim', pod('p', { claims: ['c'] }), [], 'persistentvolumeclaim "c" not found'],
+const refusals: readonly [string, Pod, PersistentVolumeClaim[], string, Cause][] = [
+  ['SCH-2: a missing claim', pod('p', { claims: ['c'] }), [], 'persistentvolumeclaim "c" not found', 'claimMissing'],
   [
     'SCH-2 EPH-6: an ephemeral claim that is not made yet',
     pod('p', { spec: { volumes: [{ name: 'x', ephemeral: {} }] } }),
     [],
     'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-x"',
+    'claimNotMade',
   ],
   [
     'SCH-2 EPH-5: an ephemeral claim of somebody else',
     pod('p', { spec: { volumes: [{ name: 'x', ephemeral: {} }] } }),
     [claim({ name: 'p-x' })],
     'PVC ns/p-x was not created for pod ns/p (pod is not owner)',
+    'foreignClaim',
   ],
   [
     'SCH-3: an immediate claim that is not bound',
     pod('p', { claims: ['c'] }),
     [claim()],
     'pod has unbound immediate PersistentVolumeClaims',
+    'noVolumeFits',
   ],
   [
     'SCH-3: a named claim whose bind is not complete is immediate',
     pod('p', { claims: ['c'] }),
     [claim({ className: 'late', volumeName: 'v' })],
     'pod has unbound immediate PersistentVolumeClaims',
+    'namedVolumeMissing',
   ],
   [
     'SCH-4: bound to a volume that is gone',
     pod('p', { claims: ['c'] }),
     [bound('c', 'v')],
     '1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)',
+    'namedVolumeMissing',
   ],
 ]
-for (const [name, wanted, claims, expected] of refusals) {
+for (const [name, wanted, claims, expected, cause] of refusals) {
   test(name, async () => {
-    const result = await outcome([n1], wanted, async ({ server }) => {
+    const prepare = async ({ server }: ReturnType<typeof placement>) => {
       await server.create('StorageClass', late)
       for (const each of claims) await server.create('PersistentVolumeClaim', each)
-    })
+    }
+    const result = await outcome([n1], wanted, prepare, cause)
     assert.equal(result, `0/1 nodes are available: ${expected}.`)
   })
 }
@@ -356,6 +371,7 @@ test('SCH-6 T-58: what no volume fits is provisioned for the node; static and dy
     [undefined, 'n1', 'example.com/csi'],
   )
   assert.equal(bench.run.waiting().get('Pod/ns/p')?.[0]?.reason, 'bindingVolumes')
+  await assertWhy(await bench.asked(), 'pod/ns/p', 'provisionerAbsent')
   await bench.server.create(
     'PersistentVolume',
     volume({ name: 'made', size: '9Gi', className: 'late', claimRef: { name: 'c2', uid: dynamic.metadata.uid! } }),

@@ -12,6 +12,7 @@ import { recyclerPod } from '../../src/controllers/binding/recycle.ts'
 import type { ClusterPlugin } from '../../src/volume/plugin.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
 import { createBench } from './harness.ts'
+import { assertWhy } from '../support/assert-why.ts'
 import { claim, pod, storageClass, volume } from './make.ts'
 
 const disk = pluginName('kubernetes.io/disk')
@@ -133,6 +134,7 @@ test('T-38 PRV-13 PRV-3 CTL-9: the first save fails, the second works, ten secon
   await bench.server.create('PersistentVolumeClaim', claim({ className: 'disk' }))
   await bench.run.settle()
   assert.equal(bench.server.all('PersistentVolume').length, 0)
+  await assertWhy(await bench.asked(), 'pvc/ns/c', 'provisioning')
   await bench.clock.advance(10_001)
   assert.equal(bench.server.peek('PersistentVolumeClaim', 'ns/c')?.status?.phase, 'Bound')
   assert.deepEqual(storage.calls, ['provision -'])
@@ -154,11 +156,13 @@ test('T-38 PRV-14: five failed saves delete the storage again; what cannot be de
     const bench = start(createStorage({ remove }).plugins, refuse)
     await bench.server.create('StorageClass', onDisk())
     await bench.server.create('PersistentVolumeClaim', claim({ className: 'disk' }))
-    for (let round = 0; round < 9; round++) await bench.clock.advance(10_000)
+    for (let round = 0; round < (broken ? 8 : 4); round++) await bench.clock.advance(10_000)
+    await bench.clock.advance(100) // it backs off now
     assert.equal(deletions >= (broken ? 5 : 1), true)
     const reasons = bench.events().map((line) => line.split(' ').slice(0, 2).join(' '))
     assert.ok(reasons.includes('Warning ProvisioningFailed'))
     assert.equal(reasons.includes('Warning ProvisioningCleanupFailed'), broken)
+    await assertWhy(await bench.asked(), 'pvc/ns/c', 'provisioningFailed')
     await bench.run.stop()
   }
 })
@@ -183,6 +187,7 @@ test('T-40 PRV-8 PRV-10: data sources and mount options that the plugin cannot s
     await bench.server.create('PersistentVolumeClaim', claim({ className: 'disk', spec }))
     await bench.run.settle()
     assert.match(bench.events().join(), text)
+    await assertWhy(await bench.asked(), 'pvc/ns/c', 'provisioningFailed')
     assert.deepEqual(storage.calls, [])
     await bench.run.stop()
   }
@@ -251,6 +256,7 @@ test('T-44 REC-6 CTL-9: a failing delete shows Failed, is tried again after 500 
   await bench.run.settle()
   const failed = bench.server.all('PersistentVolume')[0]
   assert.deepEqual([failed?.status?.phase, failed?.status?.message], ['Failed', 'device busy'])
+  await assertWhy(await bench.asked(), `pv/${failed?.metadata.name}`, 'reclaimFailed')
   await bench.clock.advance(502)
   await bench.clock.advance(1_002)
   assert.notEqual(bench.server.all('PersistentVolume')[0]?.metadata.deletionTimestamp, undefined)
@@ -272,6 +278,7 @@ test('REC-6: "in use" is told without changing the phase', async () => {
   await bench.run.settle()
   assert.equal(bench.server.all('PersistentVolume')[0]?.status?.phase, 'Released')
   assert.match(bench.events().join('\n'), /Normal VolumeDelete .*still mapped/)
+  await assertWhy(await bench.asked(), `pv/${bench.server.all('PersistentVolume')[0]?.metadata.name}`, 'reclaimFailed')
   await bench.run.stop()
 })
 
@@ -370,6 +377,7 @@ test('T-49 REC-8 BND-7: a failed scrubber shows Failed; a user’s reservation s
   await setPodPhase(bench, 'Failed')
   await bench.run.settle()
   assert.equal(bench.server.peek('PersistentVolume', 'v')?.status?.phase, 'Failed')
+  await assertWhy(await bench.asked(), 'pv/v', 'reclaimFailed')
   await bench.clock.advance(600)
   await setPodPhase(bench, 'Succeeded')
   await bench.run.settle()
@@ -386,6 +394,7 @@ test('T-49 REC-7: pods that still name the claim block it; when they are gone it
   await bench.run.settle()
   assert.deepEqual(bench.events(), ['Normal VolumeFailedRecycle PersistentVolume/v: Volume is used by pods: ns/p'])
   assert.equal(bench.server.peek('PersistentVolume', 'v')?.status?.phase, 'Released')
+  await assertWhy(await bench.asked(), 'pv/v', 'usedByPods')
   await bench.server.remove('Pod', { namespace: 'ns', name: 'p' })
   await bench.run.settle()
   assert.deepEqual(
@@ -403,6 +412,7 @@ test('T-49 REC-8: no recycler for the type', async () => {
     bench.events().join(),
     /Warning VolumeFailedRecycle PersistentVolume\/v: No recycler plugin found for the volume!/,
   )
+  await assertWhy(await bench.asked(), 'pv/v', 'volumeFailed')
   await bench.run.stop()
 })
 

@@ -90,7 +90,9 @@ export function createTinyServer({ clock, random }: { clock: Clock; random: Rand
       const given = object.metadata.resourceVersion
       if (given !== undefined && given !== old.metadata.resourceVersion) throw conflict(kinds[kind], old.metadata.name)
       writes.push(`update ${kind}/${keyOf(object)}${options.subresource ? `/${options.subresource}` : ''}`)
-      const part = options.subresource === 'status' ? { spec: old.spec } : { status: old.status }
+      // An Operation is written as a whole, by the one who tells it.
+      const otherPart = options.subresource === 'status' ? { spec: old.spec } : { status: old.status }
+      const part = kind === 'Operation' ? {} : otherPart
       const metadata = { ...object.metadata, resourceVersion: old.metadata.resourceVersion! }
       const next = { ...object, ...part, metadata } as Stored
       if (kind === 'PersistentVolumeClaim') mustKeepPointer(old as PersistentVolumeClaim, next as PersistentVolumeClaim)

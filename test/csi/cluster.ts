@@ -46,7 +46,7 @@ export interface ClusterOptions {
   readonly nodeNames?: readonly string[]
   readonly runtime?: 'none' | 'process'
   readonly jobs?: CsiJobsOptions
-  /** Starts further drivers for the first node; told the cluster's directory. */
+  /** Starts further drivers, registered on every node; told the cluster's directory. */
   readonly others?: (directory: string) => readonly (Disposable & { readonly name: string; readonly socket: string })[]
 }
 
@@ -105,7 +105,7 @@ export async function startCsiCluster(options: ClusterOptions): Promise<CsiClust
       await spawnLocalDriver({ clock, log }, { socket, dataDirectory, nodeId: node.name, mode: options.mode }),
     )
     const client = plane.clientFor(`system:node:${node.name}`)
-    const csiDrivers = [{ name: localDriverName, socket }, ...(nodes.length === 0 ? others : [])]
+    const csiDrivers = [{ name: localDriverName, socket }, ...others]
     const nodeDeps = { config, node, client, clock, random, log, metrics, host, version: 'test', csiDrivers }
     const started = stack.use(await startNode(nodeDeps))
     nodes.push(started)

@@ -4,19 +4,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isNotFound } from '../../src/api/status-error.ts'
 import { microTimestamp } from '../../src/clock/clock.ts'
-import { createCsiWorld, furnish, modelClaim } from './world.ts'
+import { createCsiWorld, eventually, furnish, modelClaim } from './world.ts'
 import type { CsiWorld } from './world.ts'
 
 const claimRef = { namespace: 'default', name: 'c' }
 const phase = async ({ client }: CsiWorld) => (await client.get('PersistentVolumeClaim', claimRef)).status?.phase
-
-async function eventually(world: CsiWorld, what: string, holds: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 200; tries++) {
-    if (await holds()) return
-    await world.clock.advance(1_000)
-  }
-  assert.fail(`${what} did not happen; events: ${(await world.events()).join(' | ')}`)
-}
 
 const absent = (get: Promise<unknown>) =>
   get.then(

@@ -1,5 +1,6 @@
 // A cluster without sockets on virtual time: the real API server in memory, the real controllers and CSI jobs, and the
 // model driver behind injected faults. For fault tests: everything that can go wrong, in milliseconds.
+import assert from 'node:assert/strict'
 import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import { createInProcessClient } from '../../src/client/in-process.ts'
@@ -9,11 +10,15 @@ import { createRecorder } from '../../src/client/recorder.ts'
 import { createControllers } from '../../src/controllers/index.ts'
 import { createDrivers, openDriver } from '../../src/csi/drivers.ts'
 import { createModelStorage, modelConnection, modelDriverName } from '../../src/csi/model/driver.ts'
+import type { ModelOptions } from '../../src/csi/model/driver.ts'
 import { withFaults } from '../../src/csi/model/faults.ts'
 import type { ChooseFault } from '../../src/csi/model/faults.ts'
+import { ControllerServiceCapability_RPC_Type as ControllerRpc } from '../../src/csi/proto/csi_pb.ts'
 import { directTransport } from '../../src/csi/service.ts'
+import type { DriverHandlers } from '../../src/csi/service.ts'
 import { createCsiJobs } from '../../src/csi/sidecars/jobs.ts'
 import type { CsiJobsOptions } from '../../src/csi/sidecars/jobs.ts'
+import type { ControllerCapabilityName } from '../../src/csi/values.ts'
 import { createModelHost } from '../../src/host/model/model-host.ts'
 import { clusterPlugins } from '../../src/plugins/index.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
@@ -28,6 +33,9 @@ export interface WorldOptions {
   readonly attach?: boolean
   readonly seed?: number
   readonly jobs?: CsiJobsOptions
+  readonly model?: Pick<ModelOptions, 'modifies' | 'tellsConditions'>
+  /** A driver of another make: some of its capabilities, left out. */
+  readonly without?: readonly ControllerCapabilityName[]
 }
 
 export async function createCsiWorld(options: WorldOptions = {}) {
@@ -49,9 +57,10 @@ export async function createCsiWorld(options: WorldOptions = {}) {
   const storage = createModelStorage({
     clock,
     attach: options.attach ?? true,
+    ...options.model,
     ...(options.topologyKey !== undefined && { topologyKey: options.topologyKey }),
   })
-  const handlers = storage.onNode({ nodeId: 'node-id', host })
+  const handlers = withoutCapabilities(storage.onNode({ nodeId: 'node-id', host }), options.without ?? [])
   const transport = withFaults(directTransport(handlers), clock, (rpc, earlier) => {
     calls.push(rpc)
     return choose(rpc, earlier)
@@ -110,6 +119,19 @@ export async function createCsiWorld(options: WorldOptions = {}) {
   }
 }
 
+function withoutCapabilities(handlers: DriverHandlers, names: readonly ControllerCapabilityName[]): DriverHandlers {
+  const ask = handlers.controller?.controllerGetCapabilities
+  if (!ask || names.length === 0) return handlers
+  const hidden = new Set<number>(names.map((name) => ControllerRpc[name]))
+  const controllerGetCapabilities: typeof ask = async (request, signal) => {
+    const { capabilities = [] } = await ask(request, signal)
+    return {
+      capabilities: capabilities.filter(({ type }) => type?.case !== 'rpc' || !hidden.has(type.value.type ?? 0)),
+    }
+  }
+  return { ...handlers, controller: { ...handlers.controller, controllerGetCapabilities } }
+}
+
 export type CsiWorld = Awaited<ReturnType<typeof createCsiWorld>>
 
 /** The objects every scenario starts from: a node with the driver, its CSIDriver, a class. */
@@ -159,4 +181,13 @@ export function modelClaim(name: string, annotations: Record<string, string> = {
       resources: { requests: { storage: '1Gi' } },
     },
   }
+}
+
+/** Moves the clock, a second at a time, until this holds. */
+export async function eventually(world: CsiWorld, what: string, holds: () => Promise<boolean>): Promise<void> {
+  for (let tries = 0; tries < 200; tries++) {
+    if (await holds()) return
+    await world.clock.advance(1_000)
+  }
+  assert.fail(`${what} did not happen; events: ${(await world.events()).join(' | ')}`)
 }

@@ -1,64 +1,27 @@
 // Does the whole agent keep its promises on a real machine? Real mounts, real processes, kill -9 at random moments.
 // Root only; everything lies below one directory under /tmp and is gone at the end.
 import assert from 'node:assert/strict'
-import childProcess, { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import childProcess from 'node:child_process'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pod } from '../../src/api/types.ts'
-import { createHttpClient } from '../../src/client/http.ts'
-import type { HttpClient } from '../../src/client/http.ts'
-import { startServer } from '../support/server-process.ts'
-import type { ServerProcess } from '../support/server-process.ts'
+import type { AgentBench } from './agent-bench.ts'
+import { needsRoot as skip, openAgentBench, podOn, until } from './agent-bench.ts'
 
-const skip = process.getuid?.() === 0 ? false : 'needs root'
-const base = skip ? '' : realpathSync(mkdtempSync('/tmp/hawser-agent-'))
-const root = join(base, 'node')
-let server: ServerProcess
-let client: HttpClient
-let agent: ChildProcess
-
-async function startAgent(): Promise<void> {
-  const file = join(import.meta.dirname, 'agent-process.ts')
-  agent = spawn(process.execPath, [file, server.url, server.token, base, root, 'n1'], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  for await (const chunk of agent.stdout!) if (String(chunk).includes('agent ready')) break
-  agent.stdout!.resume()
-}
-async function endAgent(signal: NodeJS.Signals): Promise<void> {
-  if (agent.exitCode !== null || agent.signalCode !== null) return
-  const ended = once(agent, 'exit')
-  agent.kill(signal)
-  await ended
-}
+let bench: AgentBench
 
 before(async () => {
   if (skip) return
-  server = await startServer(['--bare', '--store', 'memory'])
-  client = createHttpClient({ url: server.url, token: server.token, insecureSkipTlsVerify: true })
-  await startAgent()
+  bench = await openAgentBench()
+  await bench.startAgent()
 })
 after(async () => {
   if (skip) return
-  await endAgent('SIGTERM')
-  client[Symbol.dispose]()
-  await server[Symbol.asyncDispose]()
-  for (const at of mountsBelow(base).reverse()) spawn('umount', ['-l', at])
-  await sleep(200)
-  rmSync(base, { recursive: true, force: true })
+  await bench.endAgent('SIGTERM')
+  await bench[Symbol.asyncDispose]()
 })
-
-const mountsBelow = (path: string) =>
-  readFileSync('/proc/self/mountinfo', 'utf8')
-    .split('\n')
-    .map((line) => line.split(' ')[4] ?? '')
-    .filter((at) => at.startsWith(`${path}/`))
-const podMounts = () => mountsBelow(join(root, 'pods'))
-const podDirectories = () => readdirSync(join(root, 'pods'))
 
 function pod(name: string, more: Partial<NonNullable<Pod['spec']>> = {}): Pod {
   const volumes = [
@@ -69,59 +32,33 @@ function pod(name: string, more: Partial<NonNullable<Pod['spec']>> = {}): Pod {
     { name: 'e', hostPath: { path: '/etc' } },
   ]
   const volumeMounts = volumes.map((volume) => ({ name: volume.name, mountPath: `/volumes/${volume.name}` }))
-  return {
-    metadata: { name, namespace: 'default' },
-    spec: {
-      nodeName: 'n1',
-      restartPolicy: 'Never',
-      terminationGracePeriodSeconds: 1,
-      automountServiceAccountToken: false,
-      containers: [{ name: 'c', image: 'i', command: ['sleep', '3600'], volumeMounts }],
-      volumes,
-      ...more,
-    },
-  }
+  return podOn(name, {
+    containers: [{ name: 'c', image: 'i', command: ['sleep', '3600'], volumeMounts }],
+    volumes,
+    ...more,
+  })
 }
-async function until<T>(
-  what: string,
-  ask: () => T | undefined | false | Promise<T | undefined | false>,
-  seconds = 60,
-): Promise<T> {
-  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(50)) {
-    const answer = await ask()
-    if (answer !== undefined && answer !== false) return answer
-  }
-  throw new Error(`not within ${seconds} s: ${what}`)
-}
-const phaseOf = async (name: string) => (await client.get('Pod', { namespace: 'default', name })).status?.phase
-const remove = (name: string) => client.remove('Pod', { namespace: 'default', name }).catch(() => undefined)
-const allGone = () =>
-  until(
-    'every pod, mount and directory gone',
-    async () =>
-      (await client.list('Pod', {})).items.length === 0 && podMounts().length === 0 && podDirectories().length === 0,
-  )
 
 test('kill -9 and restart: the container runs on, its volumes and their contents stay', { skip }, async () => {
-  const made = await client.create('Pod', pod('p'))
+  const made = await bench.client.create('Pod', pod('p'))
   const uid = made.metadata.uid!
-  await until('pod runs', async () => (await phaseOf('p')) === 'Running')
-  const directory = join(base, 'containers/n1', uid, 'c/0')
+  await until('pod runs', async () => (await bench.phaseOf('p')) === 'Running')
+  const directory = join(bench.base, 'containers/n1', uid, 'c/0')
   const pid = readFileSync(join(directory, 'pid'), 'utf8')
-  writeFileSync(join(root, `pods/${uid}/volumes/kubernetes.io~empty-dir/a/data`), 'precious')
-  const mounts = podMounts()
+  writeFileSync(join(bench.root, `pods/${uid}/volumes/kubernetes.io~empty-dir/a/data`), 'precious')
+  const mounts = bench.podMounts()
   assert.equal(mounts.length, 3)
 
-  await endAgent('SIGKILL')
-  await startAgent()
+  await bench.endAgent('SIGKILL')
+  await bench.startAgent()
   await sleep(1_000)
-  assert.deepEqual(podMounts(), mounts)
+  assert.deepEqual(bench.podMounts(), mounts)
   assert.equal(readFileSync(join(directory, 'pid'), 'utf8'), pid)
   assert.ok(existsSync(`/proc/${pid.split(' ')[0]}`))
   assert.equal(readFileSync(`/proc/${pid.split(' ')[0]}/root/volumes/a/data`, 'utf8'), 'precious')
-  assert.equal(await phaseOf('p'), 'Running')
-  await remove('p')
-  await allGone()
+  assert.equal(await bench.phaseOf('p'), 'Running')
+  await bench.remove('p')
+  await bench.allGone()
   assert.equal(existsSync(`/proc/${pid.split(' ')[0]}`), false)
 })
 
@@ -132,55 +69,55 @@ test(
     const seed = Date.now() % 1_000
     for (let round = 0; round < 4; round++) {
       const names = Array.from({ length: 4 }, (_, index) => `r${round}-${index}`)
-      await Promise.all(names.map((name) => client.create('Pod', pod(name))))
+      await Promise.all(names.map((name) => bench.client.create('Pod', pod(name))))
       await sleep((seed + round * 37) % 150)
-      await endAgent('SIGKILL')
-      await startAgent()
+      await bench.endAgent('SIGKILL')
+      await bench.startAgent()
       await until(`pods of round ${round} run (seed ${seed})`, async () =>
-        (await Promise.all(names.map(phaseOf))).every((phase) => phase === 'Running'),
+        (await Promise.all(names.map(bench.phaseOf))).every((phase) => phase === 'Running'),
       )
-      assert.equal(podMounts().length, 12)
-      await Promise.all(names.map(remove))
+      assert.equal(bench.podMounts().length, 12)
+      await Promise.all(names.map(bench.remove))
       await sleep((seed + round * 53) % 150)
-      await endAgent('SIGKILL')
-      await startAgent()
-      await allGone()
+      await bench.endAgent('SIGKILL')
+      await bench.startAgent()
+      await bench.allGone()
     }
   },
 )
 
 test('an exit code given while the agent was away is not lost', { skip }, async () => {
-  const made = await client.create(
+  const made = await bench.client.create(
     'Pod',
     pod('short', { containers: [{ name: 'c', image: 'i', command: ['sh', '-c', 'sleep 1; exit 7'] }], volumes: [] }),
   )
-  await until('container started', () => existsSync(join(base, 'containers/n1', made.metadata.uid!, 'c/0/pid')))
-  await endAgent('SIGKILL')
+  await until('container started', () => existsSync(join(bench.base, 'containers/n1', made.metadata.uid!, 'c/0/pid')))
+  await bench.endAgent('SIGKILL')
   await sleep(1_500)
-  await startAgent()
-  await until('pod failed', async () => (await phaseOf('short')) === 'Failed')
-  const status = (await client.get('Pod', { namespace: 'default', name: 'short' })).status?.containerStatuses?.[0]
+  await bench.startAgent()
+  await until('pod failed', async () => (await bench.phaseOf('short')) === 'Failed')
+  const status = (await bench.client.get('Pod', { namespace: 'default', name: 'short' })).status?.containerStatuses?.[0]
   assert.equal(status?.state?.terminated?.exitCode, 7)
-  await remove('short')
-  await allGone()
+  await bench.remove('short')
+  await bench.allGone()
 })
 
 test(
   'planted mounts survive: an emptyDir with somebody else’s mount in it is not deleted through it',
   { skip },
   async () => {
-    const made = await client.create('Pod', pod('planted'))
-    await until('pod runs', async () => (await phaseOf('planted')) === 'Running')
-    const outside = join(base, 'outside')
-    const inside = join(root, `pods/${made.metadata.uid}/volumes/kubernetes.io~empty-dir/c/inner`)
+    const made = await bench.client.create('Pod', pod('planted'))
+    await until('pod runs', async () => (await bench.phaseOf('planted')) === 'Running')
+    const outside = join(bench.base, 'outside')
+    const inside = join(bench.root, `pods/${made.metadata.uid}/volumes/kubernetes.io~empty-dir/c/inner`)
     spawnSync('mkdir', '-p', outside, inside)
     writeFileSync(join(outside, 'keep'), 'me')
     spawnSync('mount', '--bind', outside, inside)
-    await remove('planted')
+    await bench.remove('planted')
     await sleep(3_000)
     assert.equal(readFileSync(join(outside, 'keep'), 'utf8'), 'me')
     spawnSync('umount', inside)
-    await allGone()
+    await bench.allGone()
     assert.equal(readFileSync(join(outside, 'keep'), 'utf8'), 'me')
   },
 )

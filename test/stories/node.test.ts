@@ -154,6 +154,22 @@ test('a changed ConfigMap reaches a running pod without a restart; a deleted one
   await agent.stop()
 })
 
+test("CONF-2: a pod's new labels reach its downwardAPI volume at once, not with the next refresh", async () => {
+  const world = await createNodeWorld()
+  const { agent } = await world.start()
+  const items = [{ path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } }]
+  const object = pod('p', [{ name: 'v', downwardAPI: { items } }])
+  const uid = await world.create({ ...object, metadata: { ...object.metadata, labels: { a: '1' } } })
+  await world.clock.advance(1_000)
+  const file = `${root}/pods/${uid}/volumes/kubernetes.io~downward-api/v/labels`
+  assert.equal(await world.host.quiet.files.readText(file, world.signal), 'a="1"')
+  const body = { metadata: { labels: { b: '2' } } }
+  await world.client.patch('Pod', { namespace: 'default', name: 'p' }, { type: 'merge', body })
+  await world.clock.advance(2_000)
+  assert.equal(await world.host.quiet.files.readText(file, world.signal), 'a="1"\nb="2"')
+  await agent.stop()
+})
+
 test('VM-4: a wait that fails names the volumes and the cause, also when it is only time that ran out (W-22)', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()

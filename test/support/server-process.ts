@@ -27,7 +27,7 @@ export interface ServerProcess extends AsyncDisposable {
 
 export async function startServer(
   args: readonly string[] = ['--bare'],
-  options: { dataDirectory?: string } = {},
+  options: { dataDirectory?: string; env?: NodeJS.ProcessEnv } = {},
 ): Promise<ServerProcess> {
   const dataDirectory = options.dataDirectory ?? mkdtempSync(join(tmpdir(), 'hawser-test-'))
   const port = await freePort()
@@ -36,6 +36,7 @@ export async function startServer(
   const start = async () => {
     child = spawn(launcher, ['up', '--data-dir', dataDirectory, '--listen', `127.0.0.1:${port}`, ...args], {
       stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...options.env },
     })
     const ready = Promise.withResolvers<void>()
     const hear = (chunk: Buffer) => {

@@ -11,6 +11,7 @@ import type {
   Pod,
   StorageClass,
   VolumeAttachment,
+  VolumeAttributesClass,
 } from '../../src/api/types.ts'
 import type { Facts, WhySubject } from '../../src/cli/why/facts.ts'
 
@@ -26,6 +27,7 @@ export function facts(subject: WhySubject, more: Partial<Facts>): Facts {
     claims: [],
     volumes: [],
     classes: [],
+    attributesClasses: [],
     attachments: [],
     nodes: [],
     leases: [],
@@ -102,6 +104,15 @@ export function volume(options: VolumeOptions): PersistentVolume {
       ...(options.claimed === false ? {} : { claimRef: { name: 'data', namespace: 'default', uid: 'uid-data' } }),
     },
     status: { phase: options.phase },
+  }
+}
+
+/** One that is being deleted. */
+export function attributesClass(): VolumeAttributesClass {
+  const finalizers = ['kubernetes.io/vac-protection']
+  return {
+    metadata: { name: 'gold', creationTimestamp: made, deletionTimestamp: since, finalizers },
+    driverName: 'd',
   }
 }
 

@@ -168,8 +168,8 @@ function collectSecretRefs(value: unknown, namespace: string, into: Set<string>,
 async function podsOf(context: ServerContext, node: string, namespace: string | undefined): Promise<readonly Pod[]> {
   const info: KindInfo = kinds.Pod
   const { entries } = await context.store.list(prefixOf(info, namespace), {})
-  // The bytes are searched before they are parsed: most pods run elsewhere.
-  const mark = Buffer.from(`"nodeName":${JSON.stringify(node)}`)
+  // The texts are searched before they are parsed: most pods run elsewhere.
+  const mark = `"nodeName":${JSON.stringify(node)}`
   return entries
     .filter((entry) => entry.value.includes(mark))
     .map((entry) => decodeObject(info, entry) as Pod)

@@ -46,9 +46,9 @@ export async function collectGarbage(deps: LifecycleDeps, signal: AbortSignal): 
   }
 }
 
-/** Most objects have neither owners nor dependents: their bytes are searched before they are parsed. */
-const ownerMark = Buffer.from('"ownerReferences":')
-const deletionMark = Buffer.from('"deletionTimestamp":')
+/** Most objects have neither owners nor dependents: their texts are searched before they are parsed. */
+const ownerMark = '"ownerReferences":'
+const deletionMark = '"deletionTimestamp":'
 
 function mayMatter(entry: Entry): boolean {
   return mayHaveOwners(entry) || mayBeDeleting(entry)

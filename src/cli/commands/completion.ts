@@ -40,12 +40,12 @@ export const completion = buildCommand<NonNullable<unknown>, ['bash' | 'zsh' | '
 })
 
 /** Hidden: proposals for the words typed so far, one per line. */
-export function createComplete(application: () => Application<Context>): Command<Context> {
+export function createComplete(application: () => Promise<Application<Context>>): Command<Context> {
   return buildCommand<NonNullable<unknown>, string[], Context>({
     docs: { brief: 'Propose completions (used by shells)' },
     parameters: { positional: { kind: 'array', parameter: { parse: String, brief: 'Words so far' } } },
     async func(_flags, ...words) {
-      const proposals = await proposeCompletions(application(), words.length === 0 ? [''] : words, this)
+      const proposals = await proposeCompletions(await application(), words.length === 0 ? [''] : words, this)
       for (const { completion: text } of proposals) this.print(text)
     },
   })

@@ -23,6 +23,7 @@ const explained: ReadonlySet<string> = new Set<SubjectKind>([
   'PersistentVolumeClaim',
   'PersistentVolume',
   'VolumeAttachment',
+  'VolumeAttributesClass',
   'Node',
 ])
 
@@ -49,7 +50,11 @@ export const why = buildCommand<Flags, string[], Context>({
     aliases: { n: 'namespace', o: 'output' },
     positional: {
       kind: 'array',
-      parameter: { parse: String, placeholder: 'TYPE/NAME', brief: 'A pod, pvc, pv, volumeattachment or node' },
+      parameter: {
+        parse: String,
+        placeholder: 'TYPE/NAME',
+        brief: 'A pod, pvc, pv, volumeattachment, volumeattributesclass or node',
+      },
       minimum: 1,
     },
   },
@@ -58,7 +63,7 @@ export const why = buildCommand<Flags, string[], Context>({
     const subjects = resourcesFrom(words).names.map(({ kind, name }): WhySubject => {
       if (!explained.has(kind))
         throw new UsageError(
-          `why explains pods, claims, volumes, attachments and nodes, not ${kind}`,
+          `why explains pods, claims, volumes, attachments, attributes classes and nodes, not ${kind}`,
           'hawser why pod/NAME',
         )
       const namespace = kinds[kind].namespaced ? { namespace: connection.namespace } : {}

@@ -4,9 +4,17 @@ import type { CauseText } from './causes/cause.ts'
 import { claimCauses } from './causes/claims.ts'
 import { driverCauses } from './causes/driver.ts'
 import { nodeCauses } from './causes/node.ts'
+import { pluginCauses } from './causes/plugins.ts'
 import { volumeCauses } from './causes/volumes.ts'
 
-export const causes = { ...claimCauses, ...volumeCauses, ...attachmentCauses, ...nodeCauses, ...driverCauses } as const
+export const causes = {
+  ...claimCauses,
+  ...volumeCauses,
+  ...attachmentCauses,
+  ...nodeCauses,
+  ...pluginCauses,
+  ...driverCauses,
+} as const
 
 export type Cause = keyof typeof causes
 

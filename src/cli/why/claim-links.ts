@@ -4,24 +4,30 @@ import { bytesOfQuantity } from '../../api/quantity.ts'
 import type { PersistentVolumeClaim } from '../../api/types.ts'
 import type { Cause, CauseNames } from './causes.ts'
 import type { Facts, Waited } from './facts.ts'
-import { classNameOf, classOf, doneOf, failureOf, isRegistered, parse, podsOfClaim, runningOf } from './facts.ts'
+import {
+  classNameOf,
+  classOf,
+  doneOf,
+  failureOf,
+  isRegistered,
+  parse,
+  podsNaming,
+  podsOfClaim,
+  runningOf,
+} from './facts.ts'
 import { volumeOf, waitsOf } from './facts.ts'
 import type { Link } from './link.ts'
-import { blocked, done, failureFacts, later, sinceFacts, waitFacts } from './link.ts'
-import type { ControllerReason } from './reasons.ts'
-import { causeOfCode, controllerReasons } from './reasons.ts'
+import { blocked, done, failureFacts, later, sinceFacts, waitFacts, wordsOf } from './link.ts'
+import { causeOfCode, causeOfController } from './reasons.ts'
 
 export function claimLinks(facts: Facts, claim: PersistentVolumeClaim): readonly Link[] {
   const name = claim.metadata.name ?? ''
   const made = done(`claim ${name} is made`, 'you', undefined, parse(claim.metadata.creationTimestamp))
   const bound = boundLink(facts, claim)
-  return [
-    made,
-    ...madeLink(facts, claim, bound),
-    bound,
-    ...(bound.state === 'done' ? growthLinks(facts, claim) : []),
-    ...(claim.metadata.deletionTimestamp ? [deletionLink(facts, claim)] : []),
-  ]
+  // Whoever deletes a claim that has no volume wants it gone, not bound.
+  if (claim.metadata.deletionTimestamp)
+    return [made, ...(bound.state === 'done' ? [bound] : []), deletionLink(facts, claim)]
+  return [made, ...madeLink(facts, claim, bound), bound, ...(bound.state === 'done' ? growthLinks(facts, claim) : [])]
 }
 
 const targetOf = ({ metadata }: PersistentVolumeClaim) => ({
@@ -79,7 +85,7 @@ function boundLink(facts: Facts, claim: PersistentVolumeClaim): Link {
   const byHand = placedByHand(facts, claim, wait)
   if (byHand) return blocked(title, 'you', 'placedByHand', { ...names, pod: byHand }, { ...age, ...waitFacts(wait) })
   const cause = wait === undefined ? derived(facts, claim) : fromReason(facts, claim, wait)
-  const error = wait?.message === undefined ? {} : { error: { message: wait.message } }
+  const error = wordsOf(wait)
   const actor = cause === 'askedProvisioner' || cause === 'provisionerAbsent' ? `csi ${names.driver}` : 'binding'
   const transient = transientCauses.has(cause)
   return blocked(title, actor, cause, names, { ...age, ...waitFacts(wait), ...error, transient })
@@ -98,7 +104,7 @@ const askedReasons: ReadonlySet<string> = new Set(['externalProvisioner', 'provi
 const transientCauses: ReadonlySet<Cause> = new Set(['volumeBusy', 'provisioning'])
 
 function fromReason(facts: Facts, claim: PersistentVolumeClaim, { reason }: Waited): Cause {
-  const cause = controllerReasons[reason as ControllerReason] ?? 'retrying'
+  const cause = causeOfController(reason) ?? 'retrying'
   if (cause === 'askedProvisioner') return asked(facts, claim)
   if (cause === 'noVolumeFits') return classNameOf(claim) === undefined ? 'noDefaultClass' : 'noVolumeFits'
   return cause
@@ -148,6 +154,8 @@ function growthLinks(facts: Facts, claim: PersistentVolumeClaim): readonly Link[
   }
   const storageClass = classOf(facts, classNameOf(claim))
   const [wait] = waitsOf(facts, targetOf(claim), (actor) => actor === 'expansion')
+  if (wait?.reason === 'retrying')
+    return [blocked(title, 'expansion', 'expansionFailed', names, { ...waitFacts(wait), ...wordsOf(wait) })]
   if (!wait && storageClass && storageClass.allowVolumeExpansion !== true)
     return [blocked(title, 'you', 'classForbidsExpansion', names)]
   return [blocked(title, `csi ${names.driver ?? ''}`, 'askedResizer', names, waitFacts(wait))]
@@ -158,10 +166,22 @@ const sizeOf = (quantity: string | undefined) => (quantity === undefined ? 0n : 
 function deletionLink(facts: Facts, claim: PersistentVolumeClaim): Link {
   const title = 'it is deleted'
   const since = sinceFacts(parse(claim.metadata.deletionTimestamp))
-  const users = podsOfClaim(facts, claim).map(({ metadata }) => metadata.name ?? '')
+  // A pod that has ended counts until its object is gone.
+  const users = podsNaming(facts, claim).map(({ metadata }) => metadata.name ?? '')
   const names = namesOf(facts, claim)
   if (users.length > 0)
     return blocked(title, 'protection', 'claimProtected', { ...names, detail: users.slice(0, 5).join(', ') }, since)
+  // A volume that may be half made is waited for: its claim is the only record of it.
+  const failure = failureOf(facts, targetOf(claim), ['provision'])
+  if (failure) {
+    const cause = causeOfCode(failure.status?.error?.code, 'provisioningFailed')
+    return blocked(title, failure.spec.actor, cause, names, { ...since, ...failureFacts(failure) })
+  }
+  const running = runningOf(facts, targetOf(claim), ['provision'])
+  if (running) return blocked(title, running.spec.actor, 'provisioning', names, { ...since, transient: true })
+  const [wait] = waitsOf(facts, targetOf(claim), (actor) => actor === 'protection')
+  if (wait?.reason === 'retrying')
+    return blocked(title, 'protection', 'retrying', names, { ...since, ...waitFacts(wait), ...wordsOf(wait) })
   const detail = (claim.metadata.finalizers ?? []).join(', ')
   return blocked(title, 'the owner of the finalizer', 'finalizersHold', { ...names, detail }, since)
 }

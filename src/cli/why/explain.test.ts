@@ -10,6 +10,7 @@ import { explain } from './explain.ts'
 import type { Facts } from './facts.ts'
 import {
   attachment,
+  attributesClass,
   claim,
   csiNode,
   facts,
@@ -30,6 +31,7 @@ const onPod = { kind: 'Pod', namespace: 'default', name: 'web', uid: 'uid-web' }
 const ofClaim = { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'data' } as const
 const ofPod = { kind: 'Pod', namespace: 'default', name: 'web' } as const
 const ofVolume = { kind: 'PersistentVolume', name: 'pv' } as const
+const ofClass = { kind: 'VolumeAttributesClass', name: 'gold' } as const
 const ofAttachment = { kind: 'VolumeAttachment', name: 'va' } as const
 
 const pending = (reason: string, more: Partial<Facts> = {}) =>
@@ -132,6 +134,7 @@ const claimRows: readonly Row[] = [
   ['classForbidsExpansion', growing({ classes: [storageClass()] })],
   ['askedResizer', growing({ operations: [waits('expansion', onClaim, 'externalResizer')] })],
   ['expansionFailed', growing({ operations: [failed('csi d', 'expand', [onClaim], 'SomethingNew')] })],
+  ['growsOnlyUnused', growing({ operations: [failed('csi d', 'expand', [onClaim], 'GrowsOnlyUnused')] })],
   ['nodeMustExpand', growing({}, 'FileSystemResizePending')],
   [
     'claimProtected',
@@ -174,7 +177,14 @@ const volumeRows: readonly Row[] = [
   ['usedByPods', released({ operations: [waits('binding', onVolume, 'usedByPods')] })],
   ['volumeProtected', facts(ofVolume, { volumes: [volume({ phase: 'Bound', deleting: true })] })],
   ['volumeFailed', facts(ofVolume, { volumes: [volume({ phase: 'Failed' })] })],
-  ['classProtected', released({ operations: [waits('binding', onVolume, 'protectedByReferences')] })],
+  [
+    'classProtected',
+    facts(ofClass, {
+      attributesClasses: [attributesClass()],
+      operations: [waits('protection', { ...ofClass }, 'protectedByReferences')],
+    }),
+  ],
+  ['finalizersHold', facts(ofClass, { attributesClasses: [attributesClass()] })],
 ]
 
 const attachmentRows: readonly Row[] = [
@@ -202,6 +212,10 @@ const attachmentRows: readonly Row[] = [
   ['notReportedInUse', nodeWaits('notReportedInUse')],
 ]
 
+const scratch = { name: 'v', ephemeral: {} }
+const ephemeral = (more: Partial<Facts>) =>
+  unplaced({ claims: [], pods: [{ ...pod(), spec: { containers: [], volumes: [scratch] } }], ...more })
+
 const nodeRows: readonly Row[] = [
   ['noNodes', unplaced({ nodes: [] })],
   ['noNodeFits', unplaced({ operations: [waits('placement', onPod, 'noNodeFits', { message: '0/1 nodes' })] })],
@@ -217,7 +231,12 @@ const nodeRows: readonly Row[] = [
   ],
   ['claimMissing', placed({ claims: [] })],
   ['claimDeleting', placed({ claims: [claim({ phase: 'Bound', deleting: true })] })],
-  ['foreignClaim', placed({ operations: [waits('ephemeral', onPod, 'foreignClaim')] })],
+  [
+    'foreignClaim',
+    ephemeral({ claims: [{ ...claim({ phase: 'Bound' }), metadata: { name: 'web-v', namespace: 'default' } }] }),
+  ],
+  ['foreignClaim', ephemeral({ operations: [waits('ephemeral', onPod, 'foreignClaim')] })],
+  ['claimNotMade', ephemeral({ operations: [waits('ephemeral', onPod, 'retrying')] })],
   ['modeMismatch', placed({ ...attached, volumes: [volume({ phase: 'Bound', mode: 'Block' })] })],
   ['configMissing', placed({ pods: [pod({ node: 'a', configMap: 'settings' })], missing: ['ConfigMap settings'] })],
   ['volumesUnresolved', placed({ ...attached, operations: [waits('node a', onPod, 'volumesUnresolved')] })],
@@ -250,7 +269,15 @@ const nodeRows: readonly Row[] = [
   ['permissionDenied', mountFailed('EPERM')],
   ['readOnlyStorage', mountFailed('EROFS')],
   ['programMissing', mountFailed('NOPROGRAM')],
-  ['wrongFilesystem', mountFailed('WrongFilesystem')],
+  ['wrongFilesystem', mountFailed('FilesystemMismatch')],
+  ['wrongFilesystem', mountFailed('HasFilesystemErrors')],
+  ['unformattedReadOnly', mountFailed('UnformattedReadOnly')],
+  ['pathUnfit', mountFailed('WrongType')],
+  ['storageUnreachable', mountFailed('LoginFailed')],
+  ['keyMissing', mountFailed('KeyMissing')],
+  ['tokenUnavailable', mountFailed('TokenUnavailable')],
+  ['imageMissing', mountFailed('ImageMissing')],
+  ['volumeSpecInvalid', mountFailed('HugePagesNotRequested')],
   ['ownershipFailed', mountFailed('OwnershipFailed')],
   ['pluginMissing', mountFailed('NoPluginMatched')],
   ['savedStateBroken', mountFailed('SavedDataBroken')],

@@ -6,6 +6,7 @@
 import type { OperationRecord, Pod } from '../../api/types.ts'
 import type { Cause, SpokenCause } from './causes.ts'
 import { speak } from './causes.ts'
+import { classLinks } from './class-links.ts'
 import { claimLinks } from './claim-links.ts'
 import type { Facts } from './facts.ts'
 import { claimOf, nodeOf, parse, podsOfClaim, recordsOf, volumeOf } from './facts.ts'
@@ -96,6 +97,10 @@ function linksOf(facts: Facts): readonly Link[] | undefined {
     case 'VolumeAttachment': {
       const attachment = facts.attachments.find(({ metadata }) => metadata.name === name)
       return attachment && attachmentLinks(facts, attachment)
+    }
+    case 'VolumeAttributesClass': {
+      const found = facts.attributesClasses.find(({ metadata }) => metadata.name === name)
+      return found && classLinks(facts, found)
     }
     case 'Node': {
       const node = nodeOf(facts, name)

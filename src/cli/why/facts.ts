@@ -12,9 +12,16 @@ import type {
   Pod,
   StorageClass,
   VolumeAttachment,
+  VolumeAttributesClass,
 } from '../../api/types.ts'
 
-export type SubjectKind = 'Pod' | 'PersistentVolumeClaim' | 'PersistentVolume' | 'VolumeAttachment' | 'Node'
+export type SubjectKind =
+  | 'Pod'
+  | 'PersistentVolumeClaim'
+  | 'PersistentVolume'
+  | 'VolumeAttachment'
+  | 'VolumeAttributesClass'
+  | 'Node'
 
 export interface WhySubject {
   readonly kind: SubjectKind
@@ -29,6 +36,7 @@ export interface Facts {
   readonly claims: readonly PersistentVolumeClaim[]
   readonly volumes: readonly PersistentVolume[]
   readonly classes: readonly StorageClass[]
+  readonly attributesClasses: readonly VolumeAttributesClass[]
   readonly attachments: readonly VolumeAttachment[]
   readonly nodes: readonly Node[]
   /** Heartbeats: a node whose lease is old does not answer, whatever its last status says. */
@@ -104,11 +112,13 @@ export function claimNamesOf(pod: Pod): readonly { readonly volume: string; read
 }
 
 export function podsOfClaim(facts: Facts, claim: PersistentVolumeClaim): readonly Pod[] {
+  return podsNaming(facts, claim).filter((pod) => !isOver(pod))
+}
+
+export function podsNaming(facts: Facts, { metadata }: PersistentVolumeClaim): readonly Pod[] {
   return facts.pods.filter(
     (pod) =>
-      pod.metadata.namespace === claim.metadata.namespace &&
-      !isOver(pod) &&
-      claimNamesOf(pod).some((each) => each.claim === claim.metadata.name),
+      pod.metadata.namespace === metadata.namespace && claimNamesOf(pod).some(({ claim }) => claim === metadata.name),
   )
 }
 

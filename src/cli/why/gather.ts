@@ -16,19 +16,31 @@ export async function gatherFacts(client: Client, subject: WhySubject, now: numb
       throw error
     }
   }
-  const [pods, claims, volumes, classes, attachments, nodes, leases, csiNodes, csiDrivers, operations] =
-    await Promise.all([
-      all('Pod'),
-      all('PersistentVolumeClaim'),
-      all('PersistentVolume'),
-      all('StorageClass'),
-      all('VolumeAttachment'),
-      all('Node'),
-      all('Lease'),
-      all('CSINode'),
-      all('CSIDriver'),
-      all('Operation'),
-    ])
+  const [
+    pods,
+    claims,
+    volumes,
+    classes,
+    attributesClasses,
+    attachments,
+    nodes,
+    leases,
+    csiNodes,
+    csiDrivers,
+    operations,
+  ] = await Promise.all([
+    all('Pod'),
+    all('PersistentVolumeClaim'),
+    all('PersistentVolume'),
+    all('StorageClass'),
+    all('VolumeAttributesClass'),
+    all('VolumeAttachment'),
+    all('Node'),
+    all('Lease'),
+    all('CSINode'),
+    all('CSIDriver'),
+    all('Operation'),
+  ])
   const pod =
     subject.kind === 'Pod'
       ? pods.find(({ metadata }) => metadata.name === subject.name && metadata.namespace === subject.namespace)
@@ -42,6 +54,7 @@ export async function gatherFacts(client: Client, subject: WhySubject, now: numb
     claims,
     volumes,
     classes,
+    attributesClasses,
     attachments,
     nodes,
     leases: heartbeats,

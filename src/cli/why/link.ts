@@ -75,6 +75,11 @@ export function waitFacts(wait: Waited | undefined): BlockFacts {
   }
 }
 
+/** What the one who waits said about it. */
+export function wordsOf(wait: Waited | undefined): BlockFacts {
+  return wait?.message === undefined ? {} : { error: { message: wait.message } }
+}
+
 export function sinceFacts(at: number | undefined): BlockFacts {
   return at === undefined ? {} : { since: at }
 }

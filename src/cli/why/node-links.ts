@@ -6,8 +6,7 @@ import { isRegistered, parse, readinessOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, sinceFacts, waitFacts } from './link.ts'
 import { mountOperations } from './operation-names.ts'
-import type { AttachmentReason, NodeReason } from './reasons.ts'
-import { attachmentReasons, causeOfCode, nodeReasons } from './reasons.ts'
+import { causeOfAttachment, causeOfCode, causeOnNode } from './reasons.ts'
 
 export function nodeLinks(facts: Facts, node: Node): readonly Link[] {
   const { name = '', creationTimestamp } = node.metadata
@@ -58,10 +57,7 @@ function waitingLinks(facts: Facts, node: string): readonly Link[] {
       (status?.waiting ?? [])
         .filter((wait) => wait.node === node && wait.reason !== 'busy' && wait.reason !== 'backingOff')
         .map((wait) => {
-          const cause =
-            spec.actor === 'attachment'
-              ? attachmentReasons[wait.reason as AttachmentReason]
-              : nodeReasons[wait.reason as NodeReason]
+          const cause = spec.actor === 'attachment' ? causeOfAttachment(wait.reason) : causeOnNode(wait.reason)
           const names: CauseNames = { node, ...objectNames(spec.objects), ...volumeName(spec.volume, spec.objects) }
           const told = wait.message === undefined ? {} : { holder: wait.message, detail: wait.message }
           return blocked(

@@ -1,16 +1,15 @@
 // How far is a pod, and what holds it up? Claims, place, attach, mount, start; or, when it goes, stop and unmount.
-import type { PersistentVolume, Pod } from '../../api/types.ts'
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../api/types.ts'
 import type { Cause, CauseNames } from './causes.ts'
 import { claimLinks } from './claim-links.ts'
 import type { Facts, Waited } from './facts.ts'
 import { claimNamesOf, claimOf, doneOf, failureOf, isOver, isRegistered, nodeOf, parse } from './facts.ts'
 import { readinessOf, recordsOf, runningOf, volumeOf, waitsOf } from './facts.ts'
 import type { Link } from './link.ts'
-import { blocked, done, failureFacts, later, sinceFacts, waitFacts } from './link.ts'
+import { blocked, done, failureFacts, later, sinceFacts, waitFacts, wordsOf } from './link.ts'
 import { mountOperations } from './operation-names.ts'
 import { podNames, podTarget } from './pod-names.ts'
-import type { ControllerReason, NodeReason } from './reasons.ts'
-import { causeOfCode, controllerReasons, nodeReasons } from './reasons.ts'
+import { causeOfCode, causeOfController, causeOnNode } from './reasons.ts'
 import { attachLink, volumeNames } from './volume-links.ts'
 import { startLink, stopLinks } from './container-links.ts'
 
@@ -41,8 +40,11 @@ function claimOfPodLink(facts: Facts, pod: Pod, name: string): Link {
   const names = { ...podNames(pod), claim: name }
   const claim = claimOf(facts, pod.metadata.namespace, name)
   const since = sinceFacts(parse(pod.metadata.creationTimestamp))
-  const foreign = waitsOf(facts, podTarget(pod), (actor) => actor === 'ephemeral')[0]
-  if (foreign?.reason === 'foreignClaim') return blocked(title, 'ephemeral', 'foreignClaim', names, waitFacts(foreign))
+  if (isEphemeral(pod, name) && !(claim && isOwned(claim, pod))) {
+    const [wait] = waitsOf(facts, podTarget(pod), (actor) => actor === 'ephemeral')
+    const cause = claim || wait?.reason === 'foreignClaim' ? 'foreignClaim' : 'claimNotMade'
+    return blocked(title, 'ephemeral', cause, names, { ...since, ...waitFacts(wait), ...wordsOf(wait) })
+  }
   if (!claim) return blocked(title, 'you', 'claimMissing', names, since)
   if (claim.metadata.deletionTimestamp && !hasStarted(pod))
     return blocked(title, 'protection', 'claimDeleting', names, sinceFacts(parse(claim.metadata.deletionTimestamp)))
@@ -51,6 +53,13 @@ function claimOfPodLink(facts: Facts, pod: Pod, name: string): Link {
   const waitsForUs = bound.block && (bound.block.cause === 'podUnscheduled' || bound.block.cause === 'firstConsumer')
   return waitsForUs ? later(title, 'binding') : { ...bound, name: title }
 }
+
+const isEphemeral = (pod: Pod, claim: string) =>
+  (pod.spec?.volumes ?? []).some(({ name, ephemeral }) => ephemeral && `${pod.metadata.name}-${name}` === claim)
+
+/** A claim made for a pod names it as its owner; a claim of the same name that does not is somebody else's. */
+const isOwned = ({ metadata }: PersistentVolumeClaim, pod: Pod) =>
+  (metadata.ownerReferences ?? []).some(({ uid }) => uid === pod.metadata.uid)
 
 function placeLinks(facts: Facts, pod: Pod): readonly Link[] {
   const title = 'it is placed'
@@ -79,8 +88,7 @@ function unplaced(facts: Facts, pod: Pod, title: string): Link {
   const unschedulable = (pod.status?.conditions ?? []).find(
     ({ type, status }) => type === 'PodScheduled' && status === 'False',
   )
-  const cause: Cause | undefined =
-    (wait && controllerReasons[wait.reason as ControllerReason]) ?? (unschedulable ? 'noNodeFits' : undefined)
+  const cause: Cause | undefined = causeOfController(wait?.reason) ?? (unschedulable ? 'noNodeFits' : undefined)
   if (cause === undefined) return blocked(title, 'placement', 'noScheduler', names, since)
   const detail = wait?.message ?? unschedulable?.message
   const told = detail === undefined ? names : { ...names, detail }
@@ -138,9 +146,8 @@ const withDetail = (names: CauseNames, detail: string | undefined) =>
   detail === undefined ? names : { ...names, detail }
 
 function fromNode(title: string, actor: string, names: CauseNames, wait: Waited): Link {
-  const cause = nodeReasons[wait.reason as NodeReason] ?? 'retrying'
-  const error = wait.message === undefined ? {} : { error: { message: wait.message } }
-  return blocked(title, actor, cause, names, { ...waitFacts(wait), ...error, transient: cause === 'busy' })
+  const cause = causeOnNode(wait.reason) ?? 'retrying'
+  return blocked(title, actor, cause, names, { ...waitFacts(wait), ...wordsOf(wait), transient: cause === 'busy' })
 }
 
 /** Volumes that need no claim: ConfigMaps, Secrets, scratch space, paths of the node, inline CSI. */

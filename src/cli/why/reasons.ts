@@ -1,58 +1,13 @@
 // Which cause is behind a reason to wait or an error's code? Tables over closed unions; no text is ever read.
-// The unions repeat those of the plans (the CLI may not import them); reasons.test.ts proves that they are the same.
+import type {
+  AttachmentWaitReason,
+  ControllerWaitReason,
+  NodeWaitReason,
+  PodWaitReason,
+} from '../../volume/wait-reasons.ts'
 import type { Cause } from './causes.ts'
 
-export type ControllerReason =
-  | 'noVolumeFits'
-  | 'classMissing'
-  | 'firstConsumer'
-  | 'podUnscheduled'
-  | 'externalProvisioner'
-  | 'provisioning'
-  | 'noProvisioner'
-  | 'provisioningFailed'
-  | 'provisioningDisabled'
-  | 'namedVolumeMissing'
-  | 'namedVolumeUnfit'
-  | 'namedVolumeTaken'
-  | 'volumeLost'
-  | 'misbound'
-  | 'volumeBusy'
-  | 'reserved'
-  | 'retained'
-  | 'externalDeleter'
-  | 'reclaiming'
-  | 'reclaimFailed'
-  | 'usedByPods'
-  | 'retrying'
-  | 'externalResizer'
-  | 'protectedByPods'
-  | 'protectedByClaim'
-  | 'protectedByReferences'
-  | 'foreignClaim'
-  | 'noNodeFits'
-  | 'bindingVolumes'
-
-export type AttachmentReason =
-  | 'inUse'
-  | 'inUseOnUnhealthyNode'
-  | 'forceDetachDisabled'
-  | 'attachedElsewhere'
-  | 'maybeAttachedElsewhere'
-  | 'anotherNodeFirst'
-  | 'busy'
-  | 'backingOff'
-
-export type NodeReason =
-  | 'notReportedInUse'
-  | 'notAttached'
-  | 'podListIncomplete'
-  | 'devicePathUnread'
-  | 'claimsUnresolved'
-  | 'busy'
-  | 'backingOff'
-
-export const controllerReasons: Readonly<Record<ControllerReason, Cause>> = {
+export const controllerReasons: Readonly<Record<ControllerWaitReason, Cause>> = {
   noVolumeFits: 'noVolumeFits',
   classMissing: 'classMissing',
   firstConsumer: 'firstConsumer',
@@ -84,7 +39,7 @@ export const controllerReasons: Readonly<Record<ControllerReason, Cause>> = {
   bindingVolumes: 'volumesBeingBound',
 }
 
-export const attachmentReasons: Readonly<Record<AttachmentReason, Cause>> = {
+export const attachmentReasons: Readonly<Record<AttachmentWaitReason, Cause>> = {
   inUse: 'inUse',
   inUseOnUnhealthyNode: 'inUseOnUnhealthyNode',
   forceDetachDisabled: 'forceDetachDisabled',
@@ -95,7 +50,7 @@ export const attachmentReasons: Readonly<Record<AttachmentReason, Cause>> = {
   backingOff: 'attachFailed',
 }
 
-export const nodeReasons: Readonly<Record<NodeReason | 'volumesUnresolved', Cause>> = {
+export const nodeReasons: Readonly<Record<NodeWaitReason | PodWaitReason, Cause>> = {
   notReportedInUse: 'notReportedInUse',
   notAttached: 'notAttached',
   podListIncomplete: 'podListIncomplete',
@@ -138,44 +93,106 @@ export const codeCauses: Readonly<Record<string, Cause>> = {
   EROFS: 'readOnlyStorage',
   NOPROGRAM: 'programMissing',
   AnswerRefused: 'answerRefused',
+  AttachFailed: 'attachFailed',
   AttacherSilent: 'attacherSilent',
+  AttachmentUnread: 'notAttached',
+  ChapFailed: 'storageUnreachable',
   ClaimUnresolved: 'volumesUnresolved',
+  ClassForeign: 'sourceUnusable',
   ClassMissing: 'classMissing',
+  ContainerMissing: 'volumeSpecInvalid',
+  DetachFailed: 'detachFailed',
   DeviceInUse: 'deviceBusy',
+  DeviceMissing: 'storageUnreachable',
   DeviceReferenced: 'deviceBusy',
+  DiscoveryFailed: 'storageUnreachable',
+  DiskMissing: 'storageUnreachable',
+  DownwardAPI: 'volumeSpecInvalid',
+  DriverBug: 'driverError',
+  DriverFailed: 'driverError',
+  DriverInit: 'driverError',
   DriverMissing: 'driverNotOnNode',
+  DriverOutput: 'driverError',
+  DriverTimeout: 'driverTimeout',
+  FilesystemMismatch: 'wrongFilesystem',
   GroupNotApplied: 'ownershipFailed',
-  OwnershipFailed: 'ownershipFailed',
+  GrowsOnlyUnused: 'growsOnlyUnused',
+  HasFilesystemErrors: 'wrongFilesystem',
+  HugePagesAmbiguous: 'volumeSpecInvalid',
+  HugePagesMismatch: 'volumeSpecInvalid',
+  HugePagesNotRequested: 'volumeSpecInvalid',
+  ImageBroken: 'imageMissing',
+  ImageMissing: 'imageMissing',
+  InterfaceFailed: 'storageUnreachable',
+  InterfaceMissing: 'storageUnreachable',
+  InvalidMountPath: 'volumeSpecInvalid',
+  InvalidPath: 'pathUnfit',
+  InvalidSize: 'volumeSpecInvalid',
+  InvalidSource: 'volumeSpecInvalid',
+  InvalidType: 'pathUnfit',
+  KeyMissing: 'keyMissing',
+  LifecycleRefused: 'notSupported',
+  LoginFailed: 'storageUnreachable',
+  LogoutFailed: 'unmountFailed',
+  MetadataBroken: 'savedStateBroken',
+  MetadataMissing: 'savedStateBroken',
   MountOptions: 'mountOptionsRefused',
   NoBlockMapper: 'notSupported',
   NoDeviceMounter: 'notSupported',
-  NotSupported: 'notSupported',
   NoPluginMatched: 'pluginMissing',
-  PluginAmbiguous: 'pluginMissing',
   NodeAffinity: 'nodeAffinityConflict',
   NodeUnknown: 'nodeUnknownToDriver',
+  NotADirectory: 'pathUnfit',
   NotAttached: 'notAttached',
   NotReported: 'notReportedInUse',
+  NotRestorable: 'savedStateBroken',
+  NotSupported: 'notSupported',
+  ObjectMissing: 'configMissing',
+  OwnershipFailed: 'ownershipFailed',
+  ParentMissing: 'pathUnfit',
+  PathMissing: 'pathUnfit',
+  PluginAmbiguous: 'pluginMissing',
+  RefusedPath: 'reclaimFailed',
   SavedDataBroken: 'savedStateBroken',
   SavedDataMissing: 'savedStateBroken',
-  SecretUnread: 'secretMissing',
+  SecretMissing: 'secretMissing',
   SecretNameInvalid: 'secretMissing',
+  SecretType: 'secretMissing',
+  SecretUnread: 'secretMissing',
   SelectorUnsupported: 'selectorUnsupported',
+  SessionMissing: 'storageUnreachable',
   SinglePodWriter: 'singlePodWriter',
+  SnapshotForeign: 'sourceUnusable',
+  SnapshotMisbound: 'sourceUnusable',
   SnapshotMissing: 'sourceNotReady',
   SnapshotNotReady: 'sourceNotReady',
-  SourceUnbound: 'sourceNotReady',
   SourceDeleting: 'sourceNotReady',
-  SnapshotMisbound: 'sourceUnusable',
   SourceForeign: 'sourceUnusable',
   SourceModeDiffers: 'sourceUnusable',
+  SourceTooLarge: 'sourceUnusable',
+  SourceUnbound: 'sourceNotReady',
   SourceWithoutClass: 'sourceUnusable',
+  StillMounted: 'unmountFailed',
   StillAttached: 'stillAttached',
+  TokenUnavailable: 'tokenUnavailable',
   TopologyMissing: 'topologyMissing',
   TopologyRefused: 'topologyMissing',
+  UnformattedReadOnly: 'unformattedReadOnly',
+  UnknownField: 'volumeSpecInvalid',
+  UnknownMedium: 'volumeSpecInvalid',
+  UnknownResource: 'volumeSpecInvalid',
   VolumeInUse: 'inUse',
   VolumeMissing: 'namedVolumeMissing',
-  WrongFilesystem: 'wrongFilesystem',
+  WrongType: 'pathUnfit',
+}
+
+/** Undefined for a reason that this version does not know: records may come from a newer one. */
+export const causeOfController = (reason: string | undefined) => lookUp(controllerReasons, reason)
+export const causeOfAttachment = (reason: string | undefined) => lookUp(attachmentReasons, reason)
+export const causeOnNode = (reason: string | undefined) => lookUp(nodeReasons, reason)
+
+function lookUp(table: Readonly<Record<string, Cause>>, reason: string | undefined): Cause | undefined {
+  return reason === undefined ? undefined : table[reason]
 }
 
 export function causeOfCode(code: string | undefined, otherwise: Cause): Cause {

@@ -4,9 +4,8 @@ import type { Cause, CauseNames } from './causes.ts'
 import type { Facts, Waited } from './facts.ts'
 import { doneOf, failureOf, parse, recordsOf, runningOf, volumeOf, waitsOf } from './facts.ts'
 import type { Link } from './link.ts'
-import { blocked, done, failureFacts, later, sinceFacts, waitFacts } from './link.ts'
-import type { AttachmentReason, ControllerReason } from './reasons.ts'
-import { attachmentReasons, causeOfCode, controllerReasons } from './reasons.ts'
+import { blocked, done, failureFacts, later, sinceFacts, waitFacts, wordsOf } from './link.ts'
+import { causeOfAttachment, causeOfCode, causeOfController } from './reasons.ts'
 
 const targetOf = (name: string | undefined) => ({ kind: 'PersistentVolume', namespace: undefined, name })
 
@@ -43,7 +42,8 @@ function phaseLink(facts: Facts, volume: PersistentVolume): Link {
     const at = parse(volume.status?.lastPhaseTransitionTime)
     return { ...done('a claim has it', 'binding', undefined, at), detail: `${names.namespace}/${names.claim}` }
   }
-  if (phase === 'Released') return reclaimLink(facts, volume, wait)
+  // A failure that is tried again, or whose words are known, is told like any other; `Failed` alone says only that much.
+  if (phase === 'Released' || (phase === 'Failed' && wait !== undefined)) return reclaimLink(facts, volume, wait)
   if (phase === 'Failed') return blocked('it is reclaimed', 'binding', 'volumeFailed', names, since)
   const cause = volume.spec?.claimRef ? 'reserved' : 'volumeUnclaimed'
   return blocked('a claim has it', 'binding', cause, names, { ...since, transient: cause === 'volumeUnclaimed' })
@@ -60,10 +60,11 @@ function reclaimLink(facts: Facts, volume: PersistentVolume, wait: Waited | unde
     return blocked(title, failure.spec.actor, cause, names, { ...since, ...failureFacts(failure, wait) })
   }
   const policy = volume.spec?.persistentVolumeReclaimPolicy
-  const known = wait && controllerReasons[wait.reason as ControllerReason]
+  const known = causeOfController(wait?.reason)
   const cause = known ?? (policy === 'Retain' ? 'retained' : 'askedDeleter')
   const actor = cause === 'askedDeleter' ? `csi ${names.driver ?? ''}` : 'binding'
-  return blocked(title, actor, cause, names, { ...since, ...waitFacts(wait), transient: cause === 'reclaiming' })
+  const transient = cause === 'reclaiming'
+  return blocked(title, actor, cause, names, { ...since, ...waitFacts(wait), ...wordsOf(wait), transient })
 }
 
 /** Nodes that want the volume and have no VolumeAttachment yet. */
@@ -99,7 +100,7 @@ export function attachLink(facts: Facts, volume: PersistentVolume, node: string)
   if (isAttached) return done(title, 'attachment', doneOf(facts, targetOf(name), ['volume_attach']))
   const [wait] = waitsOf(facts, targetOf(name), (actor) => actor === 'attachment').filter((each) => each.node === node)
   const failure = attachFailure(facts, name, attachment)
-  const cause = wait && attachmentReasons[wait.reason as AttachmentReason]
+  const cause = causeOfAttachment(wait?.reason)
   if (wait && cause !== undefined && cause !== 'busy' && cause !== 'attachFailed')
     return blocked(title, 'attachment', cause, withHolder(names, wait), waitFacts(wait))
   if (failure) {
@@ -171,17 +172,18 @@ function inlineLink(title: string, { spec, status }: VolumeAttachment): Link {
   return blocked(title, `csi ${spec.attacher}`, 'attachFailed', { driver: spec.attacher, node: spec.nodeName }, error)
 }
 
+const leaving: ReadonlySet<Cause> = new Set(['inUse', 'inUseOnUnhealthyNode', 'forceDetachDisabled'])
+
 /** Nobody wants it there any more, and it cannot go yet. */
 function leavingLinks(facts: Facts, volume: PersistentVolume | undefined, node: string): readonly Link[] {
   const name = volume?.metadata.name
   const names = { ...volumeNames(volume, name), node }
-  const leaving: ReadonlySet<Cause> = new Set(['inUse', 'inUseOnUnhealthyNode', 'forceDetachDisabled'])
-  const wait = waitsOf(facts, targetOf(name), (actor) => actor === 'attachment').find(
-    (each) => each.node === node && leaving.has(attachmentReasons[each.reason as AttachmentReason]),
-  )
   const title = `volume leaves ${node}`
-  if (wait)
-    return [blocked(title, 'attachment', attachmentReasons[wait.reason as AttachmentReason], names, waitFacts(wait))]
+  for (const wait of waitsOf(facts, targetOf(name), (actor) => actor === 'attachment')) {
+    const cause = causeOfAttachment(wait.reason)
+    if (wait.node === node && cause !== undefined && leaving.has(cause))
+      return [blocked(title, 'attachment', cause, names, waitFacts(wait))]
+  }
   const failure = failureOf(facts, targetOf(name), ['volume_detach'])
   return failure ? [detachFailed(title, failure, names)] : []
 }

@@ -1,6 +1,7 @@
 // What should happen to this volume now, and what is it waiting for? Every decision of the attach/detach
 // reconciler in one pure, total function over one volume's records (rules ADR-2 … ADR-5, MA-1 … MA-4, FD-1 … FD-6).
 import type { NodeName } from '../../api/names.ts'
+import type { AttachmentWaitReason } from '../../volume/wait-reasons.ts'
 import type { ActualVolume, OnNode } from './actual.ts'
 import type { DesiredVolume } from './desired.ts'
 
@@ -13,24 +14,6 @@ export type AttachmentAction =
   | { readonly kind: 'detach'; readonly node: NodeName; readonly force: Force | undefined }
   | { readonly kind: 'startDetachTimer' | 'cancelDetachTimer'; readonly node: NodeName }
   | { readonly kind: 'reportMultiAttach'; readonly node: NodeName; readonly holders: readonly NodeName[] }
-
-export type AttachmentWaitReason =
-  /** The node is healthy and still uses the volume: it is never forced (FD-1, FD-3). */
-  | 'inUse'
-  /** The node is unhealthy or gone and was using the volume: taken by force at `until` (FD-2, FD-6). */
-  | 'inUseOnUnhealthyNode'
-  /** As before, but forced detach on timeout is switched off (FD-5). */
-  | 'forceDetachDisabled'
-  /** An exclusive volume sits on another node (MA-1). */
-  | 'attachedElsewhere'
-  /** An exclusive volume may sit on another node; two writers are worse than a wait (against W-36). */
-  | 'maybeAttachedElsewhere'
-  /** Two nodes want an exclusive volume that sits nowhere; the first to ask is served first (T-19). */
-  | 'anotherNodeFirst'
-  /** Another operation on this volume runs. */
-  | 'busy'
-  /** The operation failed lately and is tried again at `until`. */
-  | 'backingOff'
 
 export interface AttachmentWaiting {
   readonly reason: AttachmentWaitReason

@@ -4,7 +4,7 @@ import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts
 import { keyOf } from '../../api/meta.ts'
 import type { Client } from '../../client/client.ts'
 import type { FreshCache } from '../../client/fresh-cache.ts'
-import type { Transition } from './wait-reasons.ts'
+import type { Transition } from './waiting.ts'
 import { claimBound, claimPointed, volumeInPhase, volumeTaken, volumeUnbound } from './writes.ts'
 import type { VolumePhase } from './writes.ts'
 

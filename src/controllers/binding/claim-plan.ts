@@ -7,7 +7,7 @@ import { classOf, hasNoClassDecision } from './default-class.ts'
 import { belongsTo, unfitReason } from './match.ts'
 import type { Match } from './match.ts'
 import { migratedTo } from './migration.ts'
-import type { Waiting } from './wait-reasons.ts'
+import type { Waiting } from './waiting.ts'
 
 export interface PlannedEvent {
   readonly type: 'Normal' | 'Warning'

@@ -23,7 +23,8 @@ import { createTeller } from './teller.ts'
 import { createVolumeHolds } from './volume-holds.ts'
 import { claimKeyOf, createVolumeIndex, isFree } from './volume-index.ts'
 import { createWaitingClaims } from './waiting-claims.ts'
-import { createWaitingList } from './wait-reasons.ts'
+import type { Waiting } from './waiting.ts'
+import { createWaitingList } from './waiting.ts'
 
 export interface BindingOptions {
   /** CTL-10 */
@@ -57,6 +58,8 @@ export function createBindingController(deps: BindingDeps): Controller {
   const unbound = createWaitingClaims()
   const waiting = createWaitingList((key, list) => deps.onWaiting?.('binding', key, list))
   const pending = createPending(clock)
+  /** Keys that are being looked at, and what is to be said of them if their operation ended meanwhile. */
+  const looking = new Map<string, readonly Waiting[] | undefined>()
   const teller = createTeller(deps.recorder('persistentvolume-controller'), clock)
   const metrics = createBindingMetrics(deps.metrics, clock, {
     claims,
@@ -117,14 +120,17 @@ export function createBindingController(deps: BindingDeps): Controller {
       const isClaim = key.startsWith('PersistentVolumeClaim/')
       const name = key.slice(key.indexOf('/') + 1)
       try {
+        looking.set(key, undefined)
         const answer = await (isClaim ? looks.claim(name, signal) : looks.volume(name, signal))
         const isGone = (isClaim ? claims : volumes).get(name) === undefined
-        const reasons = isGone ? [] : answer // W-24: what left meanwhile waits for nothing
+        // W-24: what left meanwhile waits for nothing. An operation that is over before its look knows better.
+        const reasons = isGone ? [] : (looking.get(key) ?? answer)
         waiting.set(key, reasons)
         // An operation that backs off named its time; a look in between must not make us forget it.
         const times = reasons.flatMap(({ until }) => until ?? [])
         return times.length === 0 ? {} : { again: Math.min(...times) }
       } finally {
+        looking.delete(key)
         if (isClaim) settleOffers(name)
       }
     },
@@ -216,12 +222,20 @@ export function createBindingController(deps: BindingDeps): Controller {
     }),
   )
   stack.use(
-    pending.onRelease(([whole], retryAt) => {
+    pending.onRelease(([whole], retryAt, message) => {
       const over = looks.operationOver(whole)
       if (over === undefined) return
       // A claim's new volume is our own write, so nobody else calls the claim; a reclaimed volume speaks for itself.
+      const isClaim = over.key.startsWith('PersistentVolumeClaim/')
+      const isGone = (isClaim ? claims : volumes).get(over.key.slice(over.key.indexOf('/') + 1)) === undefined
+      const reason = isClaim ? 'provisioningFailed' : 'reclaimFailed'
+      const said = message === undefined ? {} : { message }
+      const answer: readonly Waiting[] =
+        retryAt === undefined || isGone ? [] : [{ reason, rule: 'CTL-9', ...said, until: retryAt }]
+      if (looking.has(over.key)) looking.set(over.key, answer)
+      waiting.set(over.key, answer)
       if (retryAt !== undefined) loop.wakeAt(over.key, retryAt)
-      else if (over.askedAgain || over.key.startsWith('PersistentVolumeClaim/')) loop.wake(over.key)
+      else if (over.askedAgain || isClaim) loop.wake(over.key)
     }),
   )
   const everything = () => {

@@ -23,7 +23,7 @@ import type { VolumeHolds } from './volume-holds.ts'
 import { claimKeyOf } from './volume-index.ts'
 import type { VolumeIndex } from './volume-index.ts'
 import { isLetGo, planVolume } from './volume-plan.ts'
-import type { Waiting } from './wait-reasons.ts'
+import type { Waiting } from './waiting.ts'
 import { claimLost, claimPending } from './writes.ts'
 
 export interface LooksDeps {

@@ -150,6 +150,7 @@ async function save(
   const { client, clock, teller, volumes } = deps
   const key = keyOf(claim)
   const { name } = volume.metadata
+  let failure: Error
   try {
     await several(clock, signal, async () => {
       try {
@@ -164,6 +165,7 @@ async function save(
   } catch (error) {
     if (signal.aborted) throw error
     const message = `Error creating provisioned PV object for claim ${key}: ${textOf(error)}. Deleting the volume.`
+    failure = new Error(message, { cause: error })
     teller.tell('PersistentVolumeClaim', claim, provisioningFailed(message))
   }
   try {
@@ -175,6 +177,7 @@ async function save(
     const message = `Error cleaning provisioned volume for claim ${key}: ${textOf(error)}. Please delete manually.`
     teller.tell('PersistentVolumeClaim', claim, { type: 'Warning', reason: 'ProvisioningCleanupFailed', message })
   }
+  throw failure // the claim has no volume: tried again with back-off, and `why` can say so
 }
 
 async function several(clock: Clock, signal: AbortSignal, attempt: () => Promise<void>): Promise<void> {

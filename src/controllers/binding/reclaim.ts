@@ -19,7 +19,7 @@ import { isRecyclable, recycle, textOf } from './recycle.ts'
 import type { Teller } from './teller.ts'
 import { claimKeyOf } from './volume-index.ts'
 import { planReclaim } from './volume-plan.ts'
-import type { Waiting } from './wait-reasons.ts'
+import type { Waiting } from './waiting.ts'
 
 export interface ReclaimDeps {
   readonly client: Client

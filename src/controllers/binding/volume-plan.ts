@@ -5,7 +5,7 @@ import { annotation, hasFinalizer, isDeleting } from '../../api/meta.ts'
 import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
 import type { PlannedEvent } from './claim-plan.ts'
 import { claimKeyOf } from './volume-index.ts'
-import type { Waiting } from './wait-reasons.ts'
+import type { Waiting } from './waiting.ts'
 
 export type VolumeAction =
   | { readonly kind: 'markAvailable' | 'markBound' | 'leave' }

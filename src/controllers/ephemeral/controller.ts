@@ -4,7 +4,7 @@ import { keyOf } from '../../api/meta.ts'
 import type { Pod } from '../../api/types.ts'
 import { createFreshCache } from '../../client/fresh-cache.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
-import { createWaitingList } from '../binding/wait-reasons.ts'
+import { createWaitingList } from '../binding/waiting.ts'
 import type { Controller, ControllerDeps } from '../controller.ts'
 import { claimsOf } from '../pod-claims.ts'
 import { planEphemeral } from './plan.ts'
@@ -12,6 +12,13 @@ import { planEphemeral } from './plan.ts'
 export interface EphemeralDeps extends ControllerDeps {
   readonly options?: { readonly workers?: number }
 }
+
+type WaitReason = 'foreignClaim' | 'retrying'
+
+/** Only a claim that belongs to somebody else needs a person; whatever else went wrong is tried again. */
+const reasonOf = (error: unknown): WaitReason =>
+  error instanceof Error && 'reason' in error && error.reason === 'foreignClaim' ? 'foreignClaim' : 'retrying'
+const textOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 export function createEphemeralController(deps: EphemeralDeps): Controller {
   const { client, informers, clock } = deps
@@ -30,9 +37,9 @@ export function createEphemeralController(deps: EphemeralDeps): Controller {
     'ephemeral_volume_controller_create_failures_total',
     'Number of PersistentVolumeClaim creation requests that failed',
   )
-  const fail = (pod: Pod, volume: string, message: string): never => {
+  const fail = (pod: Pod, volume: string, message: string, reason: WaitReason = 'retrying'): never => {
     recorder.event({ kind: 'Pod', object: pod }, 'Warning', 'FailedBinding', `ephemeral volume ${volume}: ${message}`)
-    throw new Error(message)
+    throw Object.assign(new Error(message), { reason })
   }
   const create = async (pod: Pod, claim: Parameters<typeof keyOf>[0] & { spec: object }, signal: AbortSignal) => {
     const name = claim.metadata.name
@@ -46,7 +53,7 @@ export function createEphemeralController(deps: EphemeralDeps): Controller {
       // Somebody was faster, or our cache is old: whose claim it is will be seen at the next look.
       if (isAlreadyExists(error)) throw error
       const volume = name.slice(pod.metadata.name.length + 1)
-      fail(pod, volume, `create PVC ${name}: ${error instanceof Error ? error.message : String(error)}`)
+      fail(pod, volume, `create PVC ${name}: ${textOf(error)}`)
     }
   }
   let ready = false
@@ -64,7 +71,7 @@ export function createEphemeralController(deps: EphemeralDeps): Controller {
             await create(pod, action.claim, signal)
             break
           case 'foreign':
-            fail(pod, action.volume, action.message)
+            fail(pod, action.volume, action.message, 'foreignClaim')
             break
           default:
             action satisfies never
@@ -72,7 +79,7 @@ export function createEphemeralController(deps: EphemeralDeps): Controller {
       }
     },
     onError: (key, error, until) =>
-      waiting.set(`Pod/${key}`, [{ reason: 'foreignClaim', rule: 'EPH-3', message: String(error), until }]),
+      waiting.set(`Pod/${key}`, [{ reason: reasonOf(error), rule: 'EPH-3', message: textOf(error), until }]),
   })
   const wakePod = (pod: Pod) => {
     if (ready && ephemeralKeys(pod).length > 0) loop.wake(keyOf(pod))

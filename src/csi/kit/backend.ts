@@ -49,6 +49,13 @@ export interface StorageBackend {
   snapshot(snapshot: SnapshotRecord, source: VolumeRecord, signal: AbortSignal): Promise<void>
   removeSnapshot(snapshot: SnapshotRecord, signal: AbortSignal): Promise<void>
   availableBytes(signal: AbortSignal): Promise<bigint>
+  /** Changes attributes of a volume in use; throws INVALID_ARGUMENT for those it does not know. Absent: not offered. */
+  modify?(record: VolumeRecord, parameters: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void>
+  /** How the volume is, as the storage sees it. Absent: not offered. */
+  condition?(
+    record: VolumeRecord,
+    signal: AbortSignal,
+  ): Promise<{ readonly abnormal: boolean; readonly message: string }>
 }
 
 export interface StageInput {

@@ -27,10 +27,11 @@ type Handlers = UnaryHandlers<typeof Controller>
 export function controllerHandlers(deps: KitDeps): Handlers {
   const { settings, storage } = deps
   return {
-    controllerGetCapabilities: async () => controllerCapabilities(settings),
+    controllerGetCapabilities: async () => controllerCapabilities(deps),
     ...lifeHandlers(deps),
     ...(settings.attach ? attachHandlers(deps) : {}),
     ...listHandlers(deps),
+    ...(storage.modify ? modifyHandlers(deps, storage.modify) : {}),
     async validateVolumeCapabilities(request, signal) {
       requireText(request.volumeId, 'volume id')
       if (request.volumeCapabilities.length === 0)
@@ -73,7 +74,7 @@ function lifeHandlers(deps: KitDeps): Pick<Handlers, 'createVolume' | 'deleteVol
         else await checkRoom(deps, wanted.capacityBytes, signal)
         const record = present ?? wanted
         if (!present) await records.putVolume(record, signal)
-        await storage.create(record, signal).catch(async (error: unknown) => {
+        await createStorage(deps, record, request, signal).catch(async (error: unknown) => {
           // The storage refused: nothing may stay behind under this name. If undoing fails too, the record keeps the trace.
           if (!present)
             await storage.remove(record, signal).then(
@@ -157,22 +158,54 @@ function attachHandlers(deps: KitDeps): Pick<Handlers, 'controllerPublishVolume'
   }
 }
 
+function modifyHandlers(
+  deps: KitDeps,
+  modify: NonNullable<KitDeps['storage']['modify']>,
+): Pick<Handlers, 'controllerModifyVolume'> {
+  return {
+    controllerModifyVolume(request, signal) {
+      requireText(request.volumeId, 'volume id')
+      return deps.exclusive(request.volumeId, async () => {
+        await modify(await requireVolume(deps, request.volumeId, signal), request.mutableParameters, signal)
+        return {}
+      })
+    },
+  }
+}
+
 function listHandlers(deps: KitDeps): Pick<Handlers, 'listVolumes' | 'controllerGetVolume'> {
-  const entry = (record: VolumeRecord) => ({
-    volume: volumeMessage(deps, record),
-    status: { publishedNodeIds: Object.keys(record.attachments).toSorted() },
-  })
+  const entry = async (record: VolumeRecord, signal: AbortSignal) => {
+    const volumeCondition = await deps.storage.condition?.(record, signal)
+    return {
+      volume: volumeMessage(deps, record),
+      status: {
+        publishedNodeIds: Object.keys(record.attachments).toSorted(),
+        ...(volumeCondition && { volumeCondition }),
+      },
+    }
+  }
   return {
     async listVolumes(request, signal) {
       const records = (await deps.records.volumes(signal)).filter(({ ephemeral }) => !ephemeral)
       const { page, nextToken } = pageOf(records, request.maxEntries, request.startingToken)
-      return { entries: page.map(entry), nextToken }
+      return { entries: await Promise.all(page.map((record) => entry(record, signal))), nextToken }
     },
     async controllerGetVolume(request, signal) {
       requireText(request.volumeId, 'volume id')
-      return entry(await requireVolume(deps, request.volumeId, signal))
+      return entry(await requireVolume(deps, request.volumeId, signal), signal)
     },
   }
+}
+
+/** The storage, with the attributes that a class of its own gave it. */
+async function createStorage(
+  { storage }: KitDeps,
+  record: VolumeRecord,
+  { mutableParameters }: CreateVolumeRequest,
+  signal: AbortSignal,
+): Promise<void> {
+  await storage.create(record, signal)
+  if (Object.keys(mutableParameters).length > 0) await storage.modify?.(record, mutableParameters, signal)
 }
 
 export async function requireVolume(deps: KitDeps, id: string, signal: AbortSignal): Promise<VolumeRecord> {

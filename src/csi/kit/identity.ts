@@ -7,7 +7,7 @@ import {
 } from '../proto/csi_pb.ts'
 import type { Identity } from '../proto/csi_pb.ts'
 import type { UnaryHandlers } from '../service.ts'
-import type { DriverSettings, KitDeps } from './driver.ts'
+import type { KitDeps } from './driver.ts'
 
 export function identityHandlers({ settings }: KitDeps): UnaryHandlers<typeof Identity> {
   const services = settings.topologyKey
@@ -25,7 +25,7 @@ export function identityHandlers({ settings }: KitDeps): UnaryHandlers<typeof Id
   }
 }
 
-export function controllerCapabilities(settings: DriverSettings) {
+export function controllerCapabilities({ settings, storage }: Pick<KitDeps, 'settings' | 'storage'>) {
   const types = [
     ControllerRpc.CREATE_DELETE_VOLUME,
     ControllerRpc.LIST_VOLUMES,
@@ -44,6 +44,8 @@ export function controllerCapabilities(settings: DriverSettings) {
           ControllerRpc.LIST_VOLUMES_PUBLISHED_NODES,
         ]
       : []),
+    ...(storage.modify ? [ControllerRpc.MODIFY_VOLUME] : []),
+    ...(storage.condition ? [ControllerRpc.VOLUME_CONDITION] : []),
   ]
   return { capabilities: types.map((type) => ({ type: { case: 'rpc' as const, value: { type } } })) }
 }

@@ -15,6 +15,10 @@ export interface ModelStorage {
   readonly records: MemoryRecords
   /** What the storage holds beyond its records: to be compared with them by leak checks. */
   readonly allocated: ReadonlySet<string>
+  /** Volume id → attributes last changed; filled only with `modifies`. */
+  readonly attributes: ReadonlyMap<string, Readonly<Record<string, string>>>
+  /** Volume id → what is wrong with it; told only with `tellsConditions`. */
+  readonly ill: Map<string, string>
   /** The driver's services as one node runs them. */
   onNode(node: { readonly nodeId: string; readonly host: ModelNodeHost }): DriverHandlers
 }
@@ -26,6 +30,10 @@ export interface ModelOptions extends Partial<Omit<DriverSettings, 'nodeId' | 'n
   readonly clock: Clock
   /** Directory on each node's host where the model keeps what it "mounts". */
   readonly dataDirectory?: string
+  /** Names of attributes that may be changed; absent: none, and the capability is not offered. */
+  readonly modifies?: readonly string[]
+  /** Offer VOLUME_CONDITION. */
+  readonly tellsConditions?: boolean
 }
 
 export const modelDriverName = 'model.hawser.dev'
@@ -34,6 +42,9 @@ export function createModelStorage(options: ModelOptions): ModelStorage {
   const records = createMemoryRecords()
   const dataDirectory = options.dataDirectory ?? '/var/lib/model-driver'
   const allocated = new Set<string>()
+  const attributes = new Map<string, Readonly<Record<string, string>>>()
+  const ill = new Map<string, string>()
+  const { modifies } = options
   const storage: StorageBackend = {
     create: async (record) => void allocated.add(record.id),
     remove: async (record) => void allocated.delete(record.id),
@@ -41,10 +52,22 @@ export function createModelStorage(options: ModelOptions): ModelStorage {
     snapshot: async (snapshot) => void allocated.add(snapshot.id),
     removeSnapshot: async (snapshot) => void allocated.delete(snapshot.id),
     availableBytes: async () => options.maximumVolumeBytes ?? 1n << 50n,
+    ...(modifies && {
+      modify: async ({ id }: VolumeRecord, parameters: Readonly<Record<string, string>>) => {
+        const unknown = Object.keys(parameters).filter((name) => !modifies.includes(name))
+        if (unknown.length > 0) throw fail('INVALID_ARGUMENT', `unknown attributes ${unknown.join(', ')}`)
+        attributes.set(id, { ...attributes.get(id), ...parameters })
+      },
+    }),
+    ...(options.tellsConditions && {
+      condition: async ({ id }: VolumeRecord) => ({ abnormal: ill.has(id), message: ill.get(id) ?? 'well' }),
+    }),
   }
   return {
     records,
     allocated,
+    attributes,
+    ill,
     onNode({ nodeId, host }) {
       records.nodeIds.add(nodeId)
       const settings: DriverSettings = {

@@ -1,17 +1,49 @@
-// Is a volume ill? Drivers of the older protocol say so in their lists; the claim's user hears of it as an event, and
-// again when it is well (SIDE-51).
+// Is a volume ill? Drivers of the older protocol say so in their lists, or of each volume alone; the claim's user hears of
+// it as an event, and again when it is well (SIDE-51).
+import type { PersistentVolume } from '../../api/types.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
+import type { ListedVolume } from '../controller.ts'
 import { timeouts } from '../deadline.ts'
 import { jobBackoff } from './job.ts'
 import type { JobDeps } from './job.ts'
 
-const pollMs = 300_000
+const listMs = 300_000
+const eachMs = 60_000
+
+type Condition = ListedVolume['condition']
 
 export function createHealthMonitor(deps: JobDeps): AsyncDisposable {
-  const { clock, log, driver, informers, recorder } = deps
+  const { clock, log, driver, informers } = deps
   const volumes = informers.of('PersistentVolume')
-  const claims = informers.of('PersistentVolumeClaim')
   const abnormal = new Set<string>()
+  const controller = driver.controller(timeouts.health)
+  const lists = deps.controller.has('LIST_VOLUMES')
+  const pollMs = lists ? listMs : eachMs
+
+  const compare = async (signal: AbortSignal) => {
+    const listed = lists ? await listedConditions(signal) : undefined
+    const ours = [...volumes.items.values()].filter(
+      ({ spec, status }) => spec?.csi?.driver === driver.name && status?.phase === 'Bound',
+    )
+    for (const volume of ours) {
+      const handle = volume.spec?.csi?.volumeHandle ?? ''
+      const condition = listed ? listed.get(handle) : await conditionOf(handle, signal)
+      if (condition) tell(deps, volume, condition, abnormal)
+    }
+    for (const name of abnormal) if (!volumes.get(name)) abnormal.delete(name)
+  }
+  const listedConditions = async (signal: AbortSignal): Promise<ReadonlyMap<string, Condition>> =>
+    new Map((await controller.listVolumes(signal)).map((each) => [each.volume.volumeId, each.condition]))
+  /** One volume that cannot be asked for does not keep the others from being told of. */
+  const conditionOf = async (handle: string, signal: AbortSignal): Promise<Condition> => {
+    try {
+      return (await controller.getVolume(handle, signal)).condition
+    } catch (error) {
+      signal.throwIfAborted()
+      log.warn('volume health unknown', { driver: driver.name, volume: handle, error })
+      return undefined
+    }
+  }
   const loop = createKeyLoop<'poll'>({
     name: `health ${driver.name}`,
     clock,
@@ -23,34 +55,25 @@ export function createHealthMonitor(deps: JobDeps): AsyncDisposable {
     },
     onError: (_key, error) => log.warn('volume health unknown', { driver: driver.name, error }),
   })
-  const compare = async (signal: AbortSignal) => {
-    const listed = await driver.controller(timeouts.health).listVolumes(signal)
-    const byHandle = new Map(listed.map((each) => [each.volume.volumeId, each.condition]))
-    for (const volume of volumes.items.values()) {
-      const { csi, claimRef } = volume.spec ?? {}
-      if (csi?.driver !== driver.name || volume.status?.phase !== 'Bound' || !claimRef?.name) continue
-      const condition = byHandle.get(csi.volumeHandle)
-      const claim = claims.get(`${claimRef.namespace ?? ''}/${claimRef.name}`)
-      if (!condition || !claim) continue
-      const name = volume.metadata.name
-      if (condition.abnormal) {
-        abnormal.add(name)
-        recorder.event(
-          { kind: 'PersistentVolumeClaim', object: claim },
-          'Warning',
-          'VolumeConditionAbnormal',
-          condition.message,
-        )
-      } else if (abnormal.delete(name)) {
-        recorder.event(
-          { kind: 'PersistentVolumeClaim', object: claim },
-          'Normal',
-          'VolumeConditionNormal',
-          'The Volume returns to the healthy state',
-        )
-      }
-    }
-  }
   loop.wakeAt('poll', clock.now() + pollMs)
   return loop
+}
+
+function tell(
+  { informers, recorder }: JobDeps,
+  volume: PersistentVolume,
+  condition: NonNullable<Condition>,
+  abnormal: Set<string>,
+): void {
+  const { name } = volume.metadata
+  const ref = volume.spec?.claimRef
+  const object = informers.of('PersistentVolumeClaim').get(`${ref?.namespace ?? ''}/${ref?.name ?? ''}`)
+  if (!object) return
+  if (condition.abnormal) {
+    abnormal.add(name)
+    recorder.event({ kind: 'PersistentVolumeClaim', object }, 'Warning', 'VolumeConditionAbnormal', condition.message)
+  } else if (abnormal.delete(name)) {
+    const text = 'The Volume returns to the healthy state'
+    recorder.event({ kind: 'PersistentVolumeClaim', object }, 'Normal', 'VolumeConditionNormal', text)
+  }
 }

@@ -165,8 +165,8 @@ async function start(
   if (resizer && controller.has('MODIFY_VOLUME')) stack.use(createModifier(resizer))
   const snapshotter = base('snapshotter', `csi-snapshotter ${driver.name}`)
   if (snapshotter && controller.has('CREATE_DELETE_SNAPSHOT')) stack.use(createSnapshotter(snapshotter))
-  if (provisioner && controller.has('VOLUME_CONDITION') && controller.has('LIST_VOLUMES'))
-    stack.use(createHealthMonitor(provisioner))
+  const asked = controller.has('LIST_VOLUMES') || controller.has('GET_VOLUME')
+  if (provisioner && controller.has('VOLUME_CONDITION') && asked) stack.use(createHealthMonitor(provisioner))
   return stack.move()
 }
 

@@ -1,5 +1,8 @@
 // Who changes a volume's attributes while it lives? ControllerModifyVolume follows the claim's VolumeAttributesClass
-// (SIDE-39, MOD-1 … MOD-4). An uncertain change is finished before another one is begun.
+// (SIDE-39, MOD-1 … MOD-4).
+//
+// What is in progress is finished before another change is begun, unless the driver's last word on it was final: the claim's
+// status says what is in progress, so a restart changes nothing (MOD-3).
 import { annotations } from '../../api/annotations.ts'
 import { annotation, withCondition, withoutCondition } from '../../api/meta.ts'
 import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
@@ -21,7 +24,7 @@ export function createModifier(deps: JobDeps): AsyncDisposable {
   const volumes = informers.of('PersistentVolume')
   const classes = informers.of('VolumeAttributesClass')
   const controller = driver.controller(timeouts.resizer)
-  const uncertain = new Set<string>()
+  const settled = new Set<string>() // claims whose last change was refused for good: nothing is under way
   const say = (claim: PersistentVolumeClaim, type: 'Normal' | 'Warning', reason: string, text: string) =>
     recorder.event({ kind: 'PersistentVolumeClaim', object: claim }, type, reason, text)
   const writeStatus = (claim: PersistentVolumeClaim, apply: (status: Status) => Status, signal: AbortSignal) =>
@@ -46,21 +49,20 @@ export function createModifier(deps: JobDeps): AsyncDisposable {
     const under = claim.status.modifyVolumeStatus
     if (under === undefined && wanted === current) return
     if (wanted === '' && under?.status !== 'InProgress') return cancel(claim, signal)
-    // What may still be running is finished first, whatever the claim wants by now (MOD-3).
     const unfinished =
-      under?.status === 'InProgress' && uncertain.has(key) ? under.targetVolumeAttributesClassName : undefined
+      under?.status === 'InProgress' && !settled.has(key) ? under.targetVolumeAttributesClassName : undefined
     const target = unfinished ?? (wanted === '' ? (under?.targetVolumeAttributesClassName ?? '') : wanted)
     const attributes = classes.get(target)
-    if (!attributes) {
-      await writeStatus(
-        claim,
-        (status) => ({ ...status, modifyVolumeStatus: { targetVolumeAttributesClassName: target, status: 'Pending' } }),
-        signal,
-      )
-      say(claim, 'Warning', 'VolumeModifyFailed', `VAC "${target}" does not exist.`)
-      return
-    }
+    if (!attributes) return postpone(claim, target, `VAC "${target}" does not exist.`, signal)
+    if (attributes.driverName !== driver.name)
+      return postpone(claim, target, `VAC "${target}" is for driver ${attributes.driverName}.`, signal)
     return modify(key, claim, volume, target, attributes.parameters ?? {}, signal)
+  }
+  /** MOD-1: the class's own change wakes the claim again. */
+  const postpone = async (claim: PersistentVolumeClaim, target: string, text: string, signal: AbortSignal) => {
+    const modifyVolumeStatus = { targetVolumeAttributesClassName: target, status: 'Pending' as const }
+    await writeStatus(claim, (status) => ({ ...status, modifyVolumeStatus }), signal)
+    say(claim, 'Warning', 'VolumeModifyFailed', text)
   }
   const cancel = async (claim: PersistentVolumeClaim, signal: AbortSignal) => {
     if (!claim.status?.conditions?.some(({ type }) => type === 'ModifyingVolume')) return
@@ -104,7 +106,7 @@ export function createModifier(deps: JobDeps): AsyncDisposable {
     } catch (error) {
       return failed(key, begun, target, error, signal)
     }
-    uncertain.delete(key)
+    settled.delete(key)
     await change(
       client,
       'PersistentVolume',
@@ -120,6 +122,9 @@ export function createModifier(deps: JobDeps): AsyncDisposable {
       'VolumeModifySuccessful',
       `external resizer modified volume ${claim.metadata.name} with vac ${target} successfully`,
     )
+    // What was finished first may not be what the claim wants by now.
+    const wanted = claims.get(key)?.spec?.volumeAttributesClassName ?? target
+    if (wanted !== target) return { again: clock.now() }
   }
   const failed = async (
     key: string,
@@ -131,10 +136,10 @@ export function createModifier(deps: JobDeps): AsyncDisposable {
     const { message, effect } = asVolumeError(error)
     say(claim, 'Warning', 'VolumeModifyFailed', message)
     if (effect === 'unknown') {
-      uncertain.add(key)
+      settled.delete(key)
       throw error
     }
-    uncertain.delete(key)
+    settled.add(key)
     const infeasible = error instanceof CsiError && error.status === 'INVALID_ARGUMENT'
     const condition = {
       type: 'ModifyVolumeError',
@@ -171,8 +176,8 @@ export function createModifier(deps: JobDeps): AsyncDisposable {
     claims.subscribe(({ object, previous, key }) => {
       const wanted = (claim: PersistentVolumeClaim | undefined) => claim?.spec?.volumeAttributesClassName
       const phase = (claim: PersistentVolumeClaim | undefined) => claim?.status?.phase
-      if (object && (!previous || wanted(object) !== wanted(previous) || phase(object) !== phase(previous)))
-        loop.wake(key)
+      if (!object) settled.delete(key)
+      else if (!previous || wanted(object) !== wanted(previous) || phase(object) !== phase(previous)) loop.wake(key)
     }),
   )
   stack.use(

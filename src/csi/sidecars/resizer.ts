@@ -11,7 +11,7 @@ import { expandVerdict } from '../codes.ts'
 import { timeouts } from '../deadline.ts'
 import { capabilityOf } from './attacher.ts'
 import { createJobStory, createToldLoop, reference } from './job-history.ts'
-import { change, jobBackoff, readSecret, slowRetryMs, workers } from './job.ts'
+import { change, jobBackoff, readSecret, slowRetryMs, workers, refused } from './job.ts'
 import type { JobDeps } from './job.ts'
 import {
   failedFinally,
@@ -66,6 +66,7 @@ export function createResizer(deps: JobDeps): AsyncDisposable {
     if (known?.inUse && isUsed(podsOf.get(key))) {
       const text = `Unable to expand ${key} because CSI driver ${driver.name} only supports offline expansion and volume is currently in-use`
       say(claim, 'Warning', 'VolumeResizeFailed', text)
+      story.failed(objectsOf(key), key, refused('GrowsOnlyUnused', text))
       return // a pod that ends wakes the claim
     }
     return expand(claim, volume, target, signal)

@@ -6,10 +6,10 @@ import { closeSync, openSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import type { LaunchRequest } from '../processes.ts'
 
-export interface LaunchOrder {
-  readonly id: number
-  readonly request: LaunchRequest
-}
+export type LaunchOrder =
+  | { readonly id: number; readonly kind: 'launch'; readonly request: LaunchRequest }
+  /** The answer took too long: whoever was started for it must not go on. */
+  | { readonly id: number; readonly kind: 'kill' }
 
 export type LaunchNews =
   | { readonly id: number; readonly kind: 'launched'; readonly pid: number; readonly message: string }
@@ -17,12 +17,15 @@ export type LaunchNews =
   | { readonly id: number; readonly kind: 'exited' }
 
 const messageLimit = 16_384
+/** Children that have not spoken yet. */
+const silent = new Map<number, number>()
 
 function tell(news: LaunchNews): void {
-  if (process.connected) process.send?.(news)
+  // With a callback a failure is no crash: the agent may have died this very moment.
+  if (process.connected) process.send?.(news, () => {})
 }
 
-function launch({ id, request }: LaunchOrder): void {
+function launch(id: number, request: LaunchRequest): void {
   const [program, ...args] = request.argv
   const output = openSync(request.outputFile, 'a', 0o640)
   try {
@@ -33,13 +36,18 @@ function launch({ id, request }: LaunchOrder): void {
       stdio: ['ignore', output, output, 'pipe'],
     })
     child.once('error', (error) => tell({ id, kind: 'failed', message: error.message }))
-    child.once('exit', () => tell({ id, kind: 'exited' }))
+    child.once('exit', () => {
+      silent.delete(id)
+      tell({ id, kind: 'exited' })
+    })
+    if (child.pid !== undefined) silent.set(id, child.pid)
     const pipe = child.stdio[3] as Readable // a pipe, as asked for
     let text = ''
     const end = () => {
       pipe.removeAllListeners()
       pipe.on('error', () => {})
       pipe.destroy()
+      silent.delete(id)
       if (child.pid !== undefined) tell({ id, kind: 'launched', pid: child.pid, message: text.slice(0, messageLimit) })
     }
     pipe.on('data', (chunk: Buffer) => {
@@ -53,9 +61,15 @@ function launch({ id, request }: LaunchOrder): void {
   }
 }
 
+function killSilent(id: number): void {
+  const pid = silent.get(id)
+  if (pid !== undefined) process.kill(-pid, 'SIGKILL')
+}
+
 process.on('message', (order: LaunchOrder) => {
   try {
-    launch(order)
+    if (order.kind === 'kill') killSilent(order.id)
+    else launch(order.id, order.request)
   } catch (error) {
     tell({ id: order.id, kind: 'failed', message: error instanceof Error ? error.message : String(error) })
   }

@@ -1,4 +1,4 @@
-// Which system calls do we make ourselves, and how? Thin bindings through koffi, used only inside worker threads.
+// Which system calls do we make ourselves, and how? Thin bindings through koffi, used inside worker threads (and once at the very end).
 // Numbers below 424 differ between architectures and go through libc's functions; newer ones are the same everywhere.
 
 import koffi from 'koffi'
@@ -44,12 +44,18 @@ const natives = {
   statx: libc.func('statx', 'int', ['int', 'const void*', 'int', 'unsigned int', 'void*']),
   ioctlNumber: libc.func('ioctl', 'int', ['int', 'unsigned long', 'long']),
   ioctlBuffer: libc.func('ioctl', 'int', ['int', 'unsigned long', 'void*']),
+  exit: libc.func('_exit', 'void', ['int']),
   syscall3: libc.func('syscall', 'long', ['long', 'int', 'const void*', 'unsigned int']),
   syscallOpenat2: libc.func('syscall', 'long', ['long', 'int', 'const void*', 'void*', 'size_t']),
   syscallMoveMount: libc.func('syscall', 'long', ['long', 'int', 'const void*', 'int', 'const void*', 'unsigned int']),
   syscallSetAttributes: libc.func('syscall', 'long', ['long', 'int', 'const void*', 'unsigned int', 'void*', 'size_t']),
   syscallStatmount: libc.func('syscall', 'long', ['long', 'void*', 'void*', 'size_t', 'unsigned int']),
   syscallFchmodat2: libc.func('syscall', 'long', ['long', 'int', 'const void*', 'unsigned int', 'unsigned int']),
+}
+
+/** Ends the process without waiting for its threads. */
+export function exitNow(code: number): void {
+  natives.exit(code)
 }
 
 /** A path or name as the kernel takes it. Buffers keep names that are not UTF-8 intact. */

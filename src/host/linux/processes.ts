@@ -117,13 +117,16 @@ function createLauncher(clock: Clock, gone: (identity: ProcessIdentity) => Promi
     const opened = open()
     opened.channel?.ref()
     try {
-      opened.send({ id, request } satisfies LaunchOrder)
+      opened.send({ id, kind: 'launch', request } satisfies LaunchOrder)
       const news = await answer.promise
       if (news.kind !== 'launched')
         throw new HostError('NOPROGRAM', news.kind === 'failed' ? news.message : 'it has ended')
       const stat = await readStat(news.pid)
       entry.identity = { pid: news.pid, startTime: stat?.startTime ?? '' }
       return { identity: entry.identity, message: news.message, exited: ended.promise }
+    } catch (error) {
+      if (opened.connected) opened.send({ id, kind: 'kill' } satisfies LaunchOrder)
+      throw error
     } finally {
       waiting.delete(id)
       if (waiting.size === 0) opened.channel?.unref()

@@ -49,7 +49,9 @@ function runCommand(command: Command, searchPath: string, signal: AbortSignal): 
     }
     const giveUp = (code: string, text: string): void => {
       killGroup(child.pid)
-      // Killed is not yet gone: a child in an uninterruptible call stays behind, and we do not wait for it.
+      // Killed is not yet gone: a child in an uninterruptible call stays behind, and neither we nor our end wait for it.
+      child.unref()
+      for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy()
       settle(() => reject(new HostError(code, `${shown}: ${text}`, { certain: false })))
     }
     const onAbort = (): void => giveUp('ABORTED', 'given up while it was running')

@@ -225,10 +225,19 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
       closed = true
       for (const job of queue.splice(0))
         job.settle?.(new HostError('CLOSED', 'the host is closed', { path: job.options.path }))
-      // A thread inside the kernel cannot be ended; waiting for it would hang us too.
+      // A thread inside the kernel cannot be ended; waiting for it would hang us too, now or when the process ends.
+      const stuck = [...threads].filter((thread) => thread.job !== undefined)
+      for (const { worker } of stuck) worker.unref()
+      if (stuck.length > 0) await leaveThreadsBehind(() => stuck.some((thread) => threads.has(thread)))
       await Promise.all([...threads].filter((thread) => thread.job === undefined).map(end))
     },
   }
+}
+
+/** Node waits for all its threads before the process ends; those in the kernel may never come. */
+async function leaveThreadsBehind(stillThere: () => boolean): Promise<void> {
+  const { exitNow } = await import('./libc.ts')
+  process.once('exit', (code) => stillThere() && exitNow(code))
 }
 
 function shortly(): Promise<void> {

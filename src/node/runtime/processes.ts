@@ -13,6 +13,7 @@ import type { Processes, ProcessIdentity } from '../../host/processes.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { enterScript, setupScript, superviseScript } from './launcher.ts'
 import type { ContainerExit, ContainerMount, ContainerRecord, ContainerRequest, Runtime } from './port.ts'
+import { createTurns, delayedAbort } from './turns.ts'
 
 export interface ProcessRuntimeDeps {
   readonly host: Host
@@ -38,6 +39,11 @@ interface Live {
 
 const startTimeoutMs = 60_000
 const parallelStarts = 2
+/** A start that takes longer waits for something (a dead server, most likely) and no longer counts as work. */
+const slowStartMs = 1_000
+/** How long a start that nobody wants any more may take to come to its end by itself. */
+const unwantedStartMs = 2_000
+const killMs = 2_000
 
 export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncDisposable {
   const { host, processes, clock, log } = deps
@@ -45,7 +51,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
   const live = new Map<string, Live>()
   const listeners = new Set<(record: ContainerRecord) => void>()
   const stopping = new AbortController()
-  const turn = createTurns(parallelStarts)
+  const turn = createTurns({ clock, limit: parallelStarts, slowMs: slowStartMs })
   let prepared: Promise<void> | undefined
   const keyFor = (pod: PodUid, name: string) => `${pod}/${name}`
   const tell = (record: ContainerRecord) => {
@@ -129,10 +135,11 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     },
     start: (request, signal) =>
       turn(async () => {
-        // While it waited for its turn the pod may have gone. Once begun, a start is finished: half a container is worse.
+        // While it waited for its turn the pod may have gone.
         signal.throwIfAborted()
         await prepare(stopping.signal)
-        const record = await launchContainer(request, stopping.signal)
+        using patience = delayedAbort(clock, signal, unwantedStartMs)
+        const record = await launchContainer(request, AbortSignal.any([stopping.signal, patience.signal]))
         tell(record)
         return record
       }),
@@ -182,9 +189,11 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
 
     const logs = join(deps.logDirectory, `${request.namespace}_${request.podName}_${pod}`, name)
     await files.mkdirAll(logs, 0o755, signal)
-    const { argv, env } = await commandOf(request, directory, signal)
     const outputFile = join(logs, `${attempt}.log`)
-    const launched = await processes.launch({ argv, env, outputFile, timeoutMs: startTimeoutMs }, signal)
+    const launched = await launch(request, directory, outputFile, signal).catch(async (error: unknown) => {
+      await endHalfStarted(directory)
+      throw error
+    })
     if (!launched.message.startsWith('started\n')) {
       await launched.exited
       await files.removeTree(directory, signal)
@@ -193,6 +202,24 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     const process = await identityIn(directory, signal)
     const namespace = process && (await processes.mountNamespace(process.pid))
     return keep(record, directory, process ?? launched.identity, namespace, launched.exited).record
+  }
+
+  async function launch(request: ContainerRequest, directory: string, outputFile: string, signal: AbortSignal) {
+    const { argv, env } = await commandOf(request, directory, signal)
+    return await processes.launch({ argv, env, outputFile, timeoutMs: startTimeoutMs }, signal)
+  }
+
+  /** A start that hangs is ended for good: its container must not come to life when nobody knows of it any more. */
+  async function endHalfStarted(directory: string): Promise<void> {
+    using deadline = clock.deadline(killMs, new AbortController().signal)
+    const process = await identityIn(directory, deadline.signal)
+    if (process) {
+      const namespace = await processes.mountNamespace(process.pid)
+      await processes.signalGroup(process, 'SIGKILL')
+      if (namespace) await processes.killNamespace(namespace)
+      await processes.gone(process, deadline.signal).catch(() => {})
+    }
+    await files.removeTree(directory, deadline.signal)
   }
 
   /** The whole command line: supervise → unshare → setup → (setpriv) → enter → the container's command. */
@@ -282,22 +309,6 @@ async function goneBy(gone: Promise<void>, signal: AbortSignal): Promise<boolean
   const { promise: late, resolve } = Promise.withResolvers<false>()
   signal.addEventListener('abort', () => resolve(false), { once: true })
   return await Promise.race([gone.then(() => true), late])
-}
-
-/** At most so many at a time; the others wait in order. */
-function createTurns(limit: number) {
-  let running = 0
-  const queue: (() => void)[] = []
-  return async <T>(work: () => Promise<T>): Promise<T> => {
-    if (running >= limit) await new Promise<void>((resolve) => void queue.push(resolve))
-    running++
-    try {
-      return await work()
-    } finally {
-      running--
-      queue.shift()?.()
-    }
-  }
 }
 
 const depth = (path: string) => path.split('/').filter(Boolean).length

@@ -1,6 +1,7 @@
 // What should be done for one volume now, and what does it wait for? Every decision of the reconciler, in one
 // total function (REC-2 … REC-7). It sees records and facts only; the loop starts what it answers, in this order.
 import type { PodUid } from '../../api/names.ts'
+import type { NodeWaitReason } from '../../volume/wait-reasons.ts'
 import type { ActualMount, ActualVolume } from './actual.ts'
 import type { DesiredMount, DesiredVolume } from './desired.ts'
 
@@ -11,25 +12,8 @@ export type NodeAction =
   | { readonly kind: 'unmount'; readonly pod: PodUid }
   | { readonly kind: 'unmountDevice' | 'forget' }
 
-/** Why nothing happens now. `hawser why` and the console speak these words; nobody greps logs. */
-export type WaitReason =
-  /** The API server has not confirmed volumesInUse (NSP-2). */
-  | 'notReportedInUse'
-  /** The control plane has not put the volume into volumesAttached (VCA-2). */
-  | 'notAttached'
-  /** After a start nothing is undone before every pod source has spoken (REC-2). */
-  | 'podListIncomplete'
-  /** After a start nothing is undone before node.status told where the device is (RCS-7). */
-  | 'devicePathUnread'
-  /** A running pod's claims are not resolved yet; what was found on disk may be its volume (W-8, DES-9). */
-  | 'claimsUnresolved'
-  /** Another operation on the volume runs. */
-  | 'busy'
-  /** The last try failed; the next one comes at `until`. */
-  | 'backingOff'
-
 export interface Waiting {
-  readonly reason: WaitReason
+  readonly reason: NodeWaitReason
   readonly pod?: PodUid
   readonly until?: number
   /** The last error, for reasons that have one. */
@@ -77,7 +61,7 @@ export function needsExpansion(desired: DesiredVolume, actual: ActualVolume): bo
   return !actual.expansion.refusedInUse && actual.expansion.deferredAt !== desired.sizeBytes
 }
 
-function whyNotUnmount(actual: ActualVolume, mount: ActualMount, facts: NodeFacts): WaitReason | undefined {
+function whyNotUnmount(actual: ActualVolume, mount: ActualMount, facts: NodeFacts): NodeWaitReason | undefined {
   if (!facts.podListComplete) return 'podListIncomplete'
   if (actual.devicePathUnread) return 'devicePathUnread'
   if (mount.foundOnDisk && facts.unresolvedPods.has(mount.pod)) return 'claimsUnresolved'
@@ -112,7 +96,7 @@ function planMounts(
 }
 
 /** An attachable volume is verified live only after we said that we use it and heard that it is there (NSP-2). */
-function whyNotVerify(desired: DesiredVolume, facts: NodeFacts): WaitReason | undefined {
+function whyNotVerify(desired: DesiredVolume, facts: NodeFacts): NodeWaitReason | undefined {
   if (!desired.attachable) return undefined
   if (!desired.reportedInUse) return 'notReportedInUse'
   return facts.listedAttached === false ? 'notAttached' : undefined

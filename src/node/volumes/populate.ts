@@ -59,6 +59,8 @@ interface Known {
   errors: Set<string>
   watches: ObjectWatch[]
   refreshed: number
+  /** The pod changed, and what is made of it (downwardAPI) has not been set up again yet. */
+  changed: boolean
 }
 
 const errorLimit = 10
@@ -109,7 +111,12 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     }
     record.failures = 0
     record.errors.clear()
-    if (record.pod === pod) unresolved.delete(uid)
+    if (record.pod === pod) {
+      unresolved.delete(uid)
+      // Only now the desired world has the new pod: an earlier refresh would be made of the old one, and be the last.
+      if (record.changed) for (const { volume } of refreshable(uid)) refresh(uid, volume)
+      record.changed = false
+    }
     tell(uid)
     return { again: nextRefresh(uid, record) }
   }
@@ -217,11 +224,12 @@ export function createPopulator(deps: PopulatorDeps): Populator {
       const record = known.get(uid)
       if (!record) {
         const watches = watchSources(uid, pod)
-        known.set(uid, { pod, seen: false, failures: 0, errors: new Set(), watches, refreshed: clock.now() })
+        const refreshed = clock.now()
+        known.set(uid, { pod, seen: false, failures: 0, errors: new Set(), watches, refreshed, changed: false })
       } else {
         if (record.pod === pod || !mattersToVolumes(record.pod, pod)) return
         record.pod = pod
-        for (const { volume } of refreshable(uid)) refresh(uid, volume)
+        record.changed = true
       }
       unresolved.add(uid)
       loop.wake(uid)

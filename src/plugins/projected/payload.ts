@@ -22,15 +22,16 @@ export async function projectedPayload(
   signal: AbortSignal,
 ): Promise<Payload> {
   const merged = new Map<string, PayloadFile>()
-  const problems: string[] = []
+  const problems: unknown[] = []
   for (const source of sources) {
     try {
       for (const [path, file] of await payloadOf(deps, source, request, defaultMode, signal)) merged.set(path, file)
     } catch (error) {
-      problems.push(messageOf(error))
+      problems.push(error)
     }
   }
-  if (problems.length > 0) throw refuse('ProjectedSources', aggregate(problems), 'untried')
+  if (problems.length > 0)
+    throw refuse('ProjectedSources', aggregate(problems.map(messageOf)), 'untried', [], problems[0])
   return merged
 }
 

@@ -30,8 +30,9 @@ export function refuse(
   message: string,
   effect: Effect = 'none',
   tags: readonly ErrorTag[] = [],
+  cause?: unknown,
 ): VolumeError {
-  return new VolumeError(code, message, { effect, tags })
+  return new VolumeError(code, message, { effect, tags, ...(cause === undefined ? {} : { cause }) })
 }
 
 export function isNotFound(error: unknown): boolean {

@@ -208,6 +208,27 @@ export const claimCauses = {
       ['hawser volume resize {claim} SIZE', 'ask for another size'],
     ],
   },
+  claimNotMade: {
+    title: 'The claim of an ephemeral volume is not made yet',
+    sentence: 'claim {claim}, which belongs to an ephemeral volume of pod {pod}, has not been made',
+    meaning:
+      'The claim of a generic ephemeral volume is made from the template in the pod. The server may have refused it (a quota, a template that is not valid), or nothing here makes such claims.',
+    ends: 'The claim is made; it is tried again by itself.',
+    hints: [
+      ['hawser events --for pod/{pod}', 'what the server answered'],
+      ['hawser get pod {pod} -o yaml', 'see the template'],
+    ],
+  },
+  growsOnlyUnused: {
+    title: 'The driver grows a volume only while no pod uses it',
+    sentence: 'claim {claim} grows when no pod uses it: driver {driver} grows only volumes that are not in use',
+    meaning: 'Some drivers cannot grow a volume under a running pod (offline expansion). The request is kept.',
+    ends: 'The last pod of the claim ends; growing goes on by itself.',
+    hints: [
+      ['hawser describe pvc/{claim}', 'see which pods use it'],
+      ['hawser get pods -o wide', 'then end them: hawser delete pod NAME'],
+    ],
+  },
   nodeMustExpand: {
     title: 'The filesystem grows when a pod uses the volume',
     sentence: 'the storage of claim {claim} has grown; its filesystem grows on the node when a pod uses it',

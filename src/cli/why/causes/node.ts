@@ -309,13 +309,6 @@ export const nodeCauses = {
     ends: 'The package is installed; the next try finds it.',
     hints: [['hawser doctor', 'on the node: which package has it']],
   },
-  wrongFilesystem: {
-    title: 'The filesystem on the device is not the expected one',
-    sentence: 'the device of volume {volume} holds another filesystem than asked for, or a damaged one',
-    meaning: 'A device that holds data is never formatted again.',
-    ends: 'Nothing; somebody who knows the data decides.',
-    hints: [['hawser get pv {volume} -o yaml', 'see fsType']],
-  },
   ownershipFailed: {
     title: 'The files could not be given to the group of the pod',
     sentence: 'volume {volume} is mounted; setting group ownership for pod {pod} failed',

@@ -77,7 +77,7 @@ export const volumeCauses = {
   },
   classProtected: {
     title: 'The class is kept because it is named',
-    sentence: 'class {class} is being deleted, and claims or volumes still name it',
+    sentence: 'class {class} is being deleted, and is still named by {detail}',
     meaning: 'A class that is still named stays until nothing needs it.',
     ends: 'The last claim or volume that names it goes.',
     hints: [['hawser get pvc,pv -A', 'see who names it']],

@@ -1,7 +1,8 @@
-// Why is nothing happening? Every reason a claim, a volume or a pod may wait for, as one closed union.
-// `hawser why` and the console speak these; nobody greps logs.
+// Why is nothing happening? Every reason that a plan may give for waiting: closed unions, written down once.
+// The plans give them, the history carries them, and `hawser why` speaks them; nobody greps logs.
 
-export type WaitReason =
+/** What a claim, a volume, a class or a pod that has no node yet waits for. */
+export type ControllerWaitReason =
   /** No volume fits and no class could make one. */
   | 'noVolumeFits'
   /** The class named by the claim does not exist. */
@@ -61,39 +62,41 @@ export type WaitReason =
   /** The pod has a node in mind and waits for its claims to be bound. */
   | 'bindingVolumes'
 
-export interface Waiting {
-  readonly reason: WaitReason
-  /** The rule of the specification that made it wait. */
-  readonly rule: string
-  readonly message?: string
-  /** The object whose change would help, as Kind/key. */
-  readonly on?: string
-  /** When it will be looked at again, if time alone can help (milliseconds since 1970). */
-  readonly until?: number
-}
+/** What a volume waits for on its way to a node or from it. */
+export type AttachmentWaitReason =
+  /** The node is healthy and still uses the volume: it is never forced (FD-1, FD-3). */
+  | 'inUse'
+  /** The node is unhealthy or gone and was using the volume: taken by force at `until` (FD-2, FD-6). */
+  | 'inUseOnUnhealthyNode'
+  /** As before, but forced detach on timeout is switched off (FD-5). */
+  | 'forceDetachDisabled'
+  /** An exclusive volume sits on another node (MA-1). */
+  | 'attachedElsewhere'
+  /** An exclusive volume may sit on another node; two writers are worse than a wait (against W-36). */
+  | 'maybeAttachedElsewhere'
+  /** Two nodes want an exclusive volume that sits nowhere; the first to ask is served first (T-19). */
+  | 'anotherNodeFirst'
+  /** Another operation on this volume runs. */
+  | 'busy'
+  /** The operation failed lately and is tried again at `until`. */
+  | 'backingOff'
 
-/** Something changed in the API because of a rule; history and `hawser why` are made of these. */
-export interface Transition {
-  readonly controller: string
-  readonly object: string
-  readonly rule: string
-  readonly what: string
-}
+/** What a volume waits for on a node. */
+export type NodeWaitReason =
+  /** The API server has not confirmed volumesInUse (NSP-2). */
+  | 'notReportedInUse'
+  /** The control plane has not put the volume into volumesAttached (VCA-2). */
+  | 'notAttached'
+  /** After a start nothing is undone before every pod source has spoken (REC-2). */
+  | 'podListIncomplete'
+  /** After a start nothing is undone before node.status told where the device is (RCS-7). */
+  | 'devicePathUnread'
+  /** A running pod's claims are not resolved yet; what was found on disk may be its volume (W-8, DES-9). */
+  | 'claimsUnresolved'
+  /** Another operation on the volume runs. */
+  | 'busy'
+  /** The last try failed; the next one comes at `until`. */
+  | 'backingOff'
 
-export interface WaitingList {
-  set(key: string, waiting: readonly Waiting[]): void
-  readonly all: ReadonlyMap<string, readonly Waiting[]>
-}
-
-/** `onChange` hears every list that is set, also one that did not change. */
-export function createWaitingList(onChange?: (key: string, waiting: readonly Waiting[]) => void): WaitingList {
-  const all = new Map<string, readonly Waiting[]>()
-  return {
-    all,
-    set(key, waiting) {
-      if (waiting.length === 0) all.delete(key)
-      else all.set(key, waiting)
-      onChange?.(key, waiting)
-    },
-  }
-}
+/** What a pod waits for on a node before its volumes are known: a claim, a volume or an object that cannot be read. */
+export type PodWaitReason = 'volumesUnresolved'

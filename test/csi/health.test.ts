@@ -1,0 +1,79 @@
+// Do users hear of ill volumes? A driver that tells the condition of its volumes in its list, or of each alone (SIDE-51).
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createCsiWorld, eventually, furnish, modelClaim } from './world.ts'
+import type { WorldOptions } from './world.ts'
+
+const ref = { namespace: 'default', name: 'c' }
+
+async function worldWithVolume(options: WorldOptions) {
+  const world = await createCsiWorld({ model: { tellsConditions: true }, ...options })
+  await furnish(world)
+  const life = world.start()
+  await world.client.create('PersistentVolumeClaim', modelClaim('c'))
+  await eventually(
+    world,
+    'bound',
+    async () => (await world.client.get('PersistentVolumeClaim', ref)).status?.phase === 'Bound',
+  )
+  const handle = [...world.storage.records.volumeMap.keys()][0] ?? ''
+  const told = async () => (await world.events()).filter((text) => text.includes('VolumeCondition'))
+  return { world, life, handle, told }
+}
+
+test('SIDE-51: every five minutes the list tells; ill is a warning on the claim, well again is told once', async () => {
+  const { world, life, handle, told } = await worldWithVolume({})
+  await world.clock.advance(310_000)
+  assert.deepEqual(await told(), [], 'a volume that was never ill is not worth a word')
+  world.storage.ill.set(handle, 'the disk makes strange noises')
+  await world.clock.advance(310_000)
+  assert.deepEqual(await told(), ['Warning VolumeConditionAbnormal: the disk makes strange noises'])
+  world.storage.ill.delete(handle)
+  await world.clock.advance(900_000)
+  assert.deepEqual((await told()).toSorted(), [
+    'Normal VolumeConditionNormal: The Volume returns to the healthy state',
+    'Warning VolumeConditionAbnormal: the disk makes strange noises',
+  ])
+  assert.ok(!world.calls.includes('ControllerGetVolume'))
+  await life.stop()
+})
+
+test('SIDE-51: a driver without a list is asked for each volume, every minute', async () => {
+  const { world, life, handle, told } = await worldWithVolume({
+    without: ['LIST_VOLUMES', 'LIST_VOLUMES_PUBLISHED_NODES'],
+  })
+  world.storage.ill.set(handle, 'on fire')
+  await world.clock.advance(65_000)
+  assert.deepEqual(await told(), ['Warning VolumeConditionAbnormal: on fire'])
+  assert.ok(!world.calls.includes('ListVolumes'))
+  await life.stop()
+})
+
+test('SIDE-51: a driver that fails to answer is asked again, and one volume’s failure does not hide another’s illness', async () => {
+  const { world, life, told } = await worldWithVolume({ without: ['LIST_VOLUMES', 'LIST_VOLUMES_PUBLISHED_NODES'] })
+  await world.client.create('PersistentVolumeClaim', modelClaim('d'))
+  await eventually(world, 'two volumes', async () => world.storage.records.volumeMap.size === 2)
+  await world.clock.advance(5_000)
+  for (const id of world.storage.records.volumeMap.keys()) world.storage.ill.set(id, 'ill')
+  const before = world.calls.filter((rpc) => rpc === 'ControllerGetVolume').length
+  world.setFaults((rpc, earlier) =>
+    rpc === 'ControllerGetVolume' && earlier === before ? { kind: 'refused', status: 'INTERNAL' } : undefined,
+  )
+  await world.clock.advance(65_000)
+  assert.deepEqual(await told(), ['Warning VolumeConditionAbnormal: ill'], 'one of the two')
+  await world.clock.advance(65_000)
+  const illClaims = (await world.client.list('Event')).items.filter(
+    ({ reason }) => reason === 'VolumeConditionAbnormal',
+  )
+  assert.deepEqual(illClaims.map(({ involvedObject }) => involvedObject?.name).toSorted(), ['c', 'd'])
+  await life.stop()
+})
+
+test('a driver that tells no conditions is not asked for them', async () => {
+  const { world, life, told } = await worldWithVolume({ model: {} })
+  const before = world.calls.filter((rpc) => rpc === 'ListVolumes').length
+  await world.clock.advance(30_000)
+  assert.equal(world.calls.filter((rpc) => rpc === 'ListVolumes').length, before)
+  assert.deepEqual(await told(), [])
+  await life.stop()
+})

@@ -1,0 +1,177 @@
+// A control plane and a node agent in processes of their own, for tests that kill, stop and measure the agent. Needs root.
+// Everything lies below one directory under /tmp; disposing ends containers, takes mounts and loop devices away.
+import { spawn, spawnSync } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Pod } from '../../src/api/types.ts'
+import { createHttpClient } from '../../src/client/http.ts'
+import type { HttpClient } from '../../src/client/http.ts'
+import { startServer } from '../support/server-process.ts'
+import type { ServerProcess } from '../support/server-process.ts'
+
+export interface AgentBench extends AsyncDisposable {
+  readonly base: string
+  /** The node's root directory. */
+  readonly root: string
+  readonly server: ServerProcess
+  readonly client: HttpClient
+  readonly agent: ChildProcess
+  /** Resolves when the agent is ready; false when it ended before that. */
+  startAgent(env?: NodeJS.ProcessEnv): Promise<boolean>
+  endAgent(signal: NodeJS.Signals): Promise<void>
+  /** Resolves when the agent has gone by itself. */
+  agentGone(): Promise<void>
+  podMounts(): string[]
+  podDirectories(): string[]
+  phaseOf(name: string): Promise<string | undefined>
+  remove(name: string): Promise<unknown>
+  /** Every pod, mount and directory is gone. */
+  allGone(seconds?: number): Promise<void>
+}
+
+export const needsRoot = process.getuid?.() === 0 ? false : 'needs root'
+
+export async function openAgentBench(
+  options: { readonly env?: NodeJS.ProcessEnv; readonly runtime?: 'process' | 'none' } = {},
+): Promise<AgentBench> {
+  const base = realpathSync(mkdtempSync('/tmp/hawser-agent-'))
+  const root = join(base, 'node')
+  const server = await startServer(['--bare', '--store', 'memory'])
+  const client = createHttpClient({ url: server.url, token: server.token, insecureSkipTlsVerify: true })
+  let agent: ChildProcess | undefined
+  const podMounts = () => mountsBelow(join(root, 'pods'))
+  const podDirectories = () => readdirSync(join(root, 'pods'))
+  const agentGone = async () => {
+    if (agent && agent.exitCode === null && agent.signalCode === null) await once(agent, 'exit')
+  }
+  const bench: AgentBench = {
+    base,
+    root,
+    server,
+    client,
+    get agent() {
+      return agent!
+    },
+    async startAgent(env = {}) {
+      const file = join(import.meta.dirname, 'agent-process.ts')
+      const words = [file, server.url, server.token, base, root, 'n1', options.runtime ?? 'process']
+      agent = spawn(process.execPath, words, {
+        stdio: ['ignore', 'pipe', 'inherit'],
+        env: { ...process.env, ...options.env, ...env },
+      })
+      let ready = false
+      for await (const chunk of agent.stdout!) {
+        ready = String(chunk).includes('agent ready')
+        if (ready) break
+      }
+      agent.stdout!.resume()
+      return ready
+    },
+    async endAgent(signal) {
+      agent?.kill(signal)
+      await agentGone()
+    },
+    agentGone,
+    podMounts,
+    podDirectories,
+    phaseOf: async (name) => (await client.get('Pod', { namespace: 'default', name })).status?.phase,
+    remove: (name) => client.remove('Pod', { namespace: 'default', name }).catch(() => undefined),
+    allGone: (seconds) =>
+      until(
+        () => `every pod, mount and directory gone: ${podMounts().join()} ${podDirectories().join()}`,
+        async () =>
+          (await client.list('Pod', {})).items.length === 0 &&
+          podMounts().length === 0 &&
+          podDirectories().length === 0,
+        seconds,
+      ).then(() => undefined),
+    async [Symbol.asyncDispose]() {
+      agent?.kill('SIGKILL')
+      await agentGone()
+      client[Symbol.dispose]()
+      await server[Symbol.asyncDispose]()
+      killContainers(base)
+      // A raw volume is held by a loop device over the device's own mount: that one goes first, by its name of now.
+      for (const device of loopsBelow(root)) spawnSync('losetup', ['-d', device])
+      for (const at of mountsBelow(base).reverse()) spawnSync('umount', ['-l', at])
+      for (const device of loopsBelow(base)) spawnSync('losetup', ['-d', device])
+      rmSync(base, { recursive: true, force: true })
+    },
+  }
+  return bench
+}
+
+export function mountsBelow(path: string): string[] {
+  return readFileSync('/proc/self/mountinfo', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' ')[4] ?? '')
+    .filter((at) => at.startsWith(`${path}/`))
+}
+
+export function loopsBelow(path: string): string[] {
+  return readdirSync('/sys/block').flatMap((name) => {
+    const file = `/sys/block/${name}/loop/backing_file`
+    return existsSync(file) && readFileSync(file, 'utf8').startsWith(`${path}/`) ? [`/dev/${name}`] : []
+  })
+}
+
+export async function until<T>(
+  what: string | (() => string),
+  ask: () => T | undefined | false | Promise<T | undefined | false>,
+  seconds = 60,
+): Promise<T> {
+  for (const end = Date.now() + seconds * 1000; Date.now() < end; await sleep(20)) {
+    const answer = await ask()
+    if (answer !== undefined && answer !== false) return answer
+  }
+  throw new Error(`not within ${seconds} s: ${typeof what === 'string' ? what : what()}`)
+}
+
+export function podOn(name: string, more: Partial<NonNullable<Pod['spec']>>): Pod {
+  return {
+    metadata: { name, namespace: 'default' },
+    spec: {
+      nodeName: 'n1',
+      restartPolicy: 'Never',
+      terminationGracePeriodSeconds: 1,
+      automountServiceAccountToken: false,
+      containers: [{ name: 'c', image: 'i', command: ['sleep', '3600'] }],
+      ...more,
+    },
+  }
+}
+
+/** A pod with so many volumes in memory. */
+export function memoryPod(name: string, volumes: number): Pod {
+  const names = Array.from({ length: volumes }, (_, index) => `m${index}`)
+  return podOn(name, {
+    terminationGracePeriodSeconds: 0,
+    containers: [
+      {
+        name: 'c',
+        image: 'i',
+        command: ['sleep', '3600'],
+        volumeMounts: names.map((each) => ({ name: each, mountPath: `/volumes/${each}` })),
+      },
+    ],
+    volumes: names.map((each) => ({ name: each, emptyDir: { medium: 'Memory' as const, sizeLimit: '1Mi' } })),
+  })
+}
+
+/** Containers of a test that failed half-way: the supervisor's group and what its pid file names. */
+function killContainers(base: string): void {
+  const directory = join(base, 'containers')
+  if (!existsSync(directory)) return
+  for (const file of readdirSync(directory, { recursive: true, encoding: 'utf8' })) {
+    if (!file.endsWith('/pid')) continue
+    const [pid] = readFileSync(join(directory, file), 'utf8').split(' ')
+    try {
+      if (readFileSync(`/proc/${pid}/environ`, 'utf8') !== '') process.kill(-Number(pid), 'SIGKILL')
+    } catch {
+      // It has gone already.
+    }
+  }
+}
