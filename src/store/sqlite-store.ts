@@ -1,31 +1,27 @@
-// How does state survive kill -9? Every version is one row of an append-only table; whatever is queued in one turn
-// of the event loop becomes one transaction, and nothing is acknowledged or shown before it is on disk.
+// How does state survive kill -9 and a loss of power? Every version is one row of an append-only table; one batch is one
+// transaction, and nothing is acknowledged or shown before the write-ahead log is on disk.
+import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import type { StatementSync } from 'node:sqlite'
 import type { HistoryLimits } from './compaction.ts'
-import { defaultHistory, uselessVersions } from './compaction.ts'
+import { defaultHistory } from './compaction.ts'
+import type { Journal } from './group-commit.ts'
+import { createGroupCommit } from './group-commit.ts'
 import type { Change, Entry, Revision, Store } from './store.ts'
 import { StoreError } from './store.ts'
-import type { InitialState, VersionedState, Write } from './versioned-state.ts'
-import { changeOf, createVersionedState } from './versioned-state.ts'
+import type { InitialState } from './versioned-state.ts'
+import { createVersionedState } from './versioned-state.ts'
 
 const schemaVersion = 1
 /** "HWSR": tells our files from any other SQLite database. */
 const applicationId = 0x48575352
 
-/** The longest that a write waits for company, in turns of the event loop. */
-const mostTurns = 6
-const largeBatch = 128
+/** A flush that usually takes no longer than this is waited for on the spot. */
+const fastMs = 1
 
 export interface SqliteStoreOptions {
   readonly path: string
   readonly history?: HistoryLimits
-}
-
-interface Queued {
-  readonly write: Write
-  readonly resolve: (entry: Entry) => void
-  readonly reject: (error: unknown) => void
 }
 
 /** Throws `unavailable` when the file is in use, belongs to a newer version or cannot be opened. */
@@ -33,7 +29,8 @@ export function openSqliteStore(options: SqliteStoreOptions): Store {
   const database = openDatabase(options.path)
   const initial = load(database)
   const state = createVersionedState(initial, options.history ?? defaultHistory)
-  const writer = createWriter(database, state)
+  const journal = createJournal(database, options.path)
+  const writer = createGroupCommit(journal, state, setImmediate)
 
   return {
     revision: state.revision,
@@ -44,100 +41,51 @@ export function openSqliteStore(options: SqliteStoreOptions): Store {
     update: (key, value, expected) => writer.enqueue({ type: 'update', key, value, expected }),
     remove: (key, expected) => writer.enqueue({ type: 'remove', key, expected }),
     watch: (prefix, after, signal) => state.hub.watch(prefix, after, signal),
-    async compact(before) {
-      writer.forget(before)
-    },
+    compact: (before) => writer.forget(before),
     async [Symbol.asyncDispose]() {
-      writer.close()
+      await writer.close()
       state.hub.close()
+      journal.close()
       database.close()
     },
   }
 }
 
-interface Writer {
-  enqueue(write: Write): Promise<Entry>
-  forget(before: Revision): void
-  /** Writes what is queued, then refuses further writes. */
-  close(): void
+/**
+ * SQLite itself flushes only before it moves the log into the table (synchronous = NORMAL). The flush that every
+ * commit needs is ours, on the same file.
+ */
+function createJournal(database: DatabaseSync, path: string): Journal & { close(): void } {
+  const statements = prepare(database)
+  const log = openSync(`${path}-wal`, 'r+')
+  return {
+    append: (changes, useless, oldest) => persist(statements, changes, useless, oldest),
+    flush: createFlush(log),
+    close: () => closeSync(log),
+  }
 }
 
-function createWriter(database: DatabaseSync, state: VersionedState): Writer {
-  const statements = prepare(database)
-  let queue: Queued[] = []
-  /** Versions that nobody can ask for any more; deleted together with the next write. */
-  let useless: Revision[] = []
-  let closed = false
-  /** How many writes were queued, and how many turns had passed, when we last looked. */
-  let looked = { writes: 0, turns: 0 }
-  let failure: StoreError | undefined
-
-  function flush(): void {
-    const batch = queue
-    queue = []
-    if (batch.length === 0) return
-    const staged = new Map<string, Entry | undefined>()
-    const accepted: { readonly queued: Queued; readonly change: Change }[] = []
-    let revision = state.revision()
-    for (const queued of batch) {
-      const { key } = queued.write
-      try {
-        const current = staged.has(key) ? staged.get(key) : state.get(key)
-        const change = changeOf(queued.write, current, revision + 1)
-        revision++
-        staged.set(key, change.type === 'removed' ? undefined : change.entry)
-        accepted.push({ queued, change })
-      } catch (error) {
-        queued.reject(error)
-      }
+/**
+ * A slow disk must not stop the event loop: it is flushed in a thread of the pool. On a fast one the way there and
+ * back costs more than the flush, so it is flushed at once. Which of them this is, the last flushes tell.
+ */
+function createFlush(log: number): () => Promise<void> | undefined {
+  let usualMs = fastMs
+  const took = (since: number) => (usualMs += (performance.now() - since - usualMs) / 8)
+  return () => {
+    const since = performance.now()
+    if (usualMs <= fastMs) {
+      fdatasyncSync(log)
+      took(since)
+      return undefined
     }
-    if (accepted.length === 0) return
-    const changes = accepted.map(({ change }) => change)
-    try {
-      persist(statements, changes, useless, state.oldest())
-    } catch (error) {
-      // A failed commit leaves the file as it was; the callers must not believe that their write happened.
-      const reason = new StoreError('unavailable', `the store could not be written: ${String(error)}`, { cause: error })
-      for (const { queued } of accepted) queued.reject(reason)
-      return
-    }
-    useless = state.commit(changes).flatMap(uselessVersions)
-    for (const { queued, change } of accepted) queued.resolve(change.entry)
-  }
-
-  /** A commit costs the same for one write as for a hundred: while more come in with every turn, they are let in. */
-  function flushSoon(): void {
-    const writes = queue.length
-    const isGrowing = writes > 1 && writes > looked.writes
-    if (isGrowing && looked.turns < mostTurns && writes < largeBatch) {
-      looked = { writes, turns: looked.turns + 1 }
-      setImmediate(flushSoon)
-      return
-    }
-    looked = { writes: 0, turns: 0 }
-    flush()
-  }
-
-  return {
-    enqueue(write) {
-      if (closed) return Promise.reject(failure ?? new StoreError('unavailable', 'the store is closed'))
-      return new Promise((resolve, reject) => {
-        if (queue.length === 0) setImmediate(flushSoon)
-        queue.push({ write, resolve, reject })
-      })
-    },
-    forget(before) {
-      flush()
-      useless.push(...state.forget(before).flatMap(uselessVersions))
-      persist(statements, [], useless, state.oldest())
-      useless = []
-    },
-    close() {
-      if (closed) return
-      flush()
-      closed = true
-      failure = new StoreError('unavailable', 'the store is closed')
-    },
+    return new Promise((resolve, reject) =>
+      fdatasync(log, (error) => {
+        took(since)
+        if (error === null) resolve()
+        else reject(error)
+      }),
+    )
   }
 }
 
@@ -203,7 +151,7 @@ function openDatabase(path: string): DatabaseSync {
     database.exec('PRAGMA locking_mode = EXCLUSIVE')
     database.exec('PRAGMA page_size = 8192')
     database.exec('PRAGMA journal_mode = WAL')
-    database.exec('PRAGMA synchronous = FULL')
+    database.exec('PRAGMA synchronous = NORMAL')
     migrate(database, path)
     return database
   } catch (error) {
