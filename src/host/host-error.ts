@@ -5,21 +5,27 @@
  *  ABORTED (the caller gave up), NOPROGRAM (no such program), CHILD (a program failed), FORMAT (unreadable answer). */
 export type HostErrorCode = string
 
+export interface HostErrorOptions {
+  readonly path?: string
+  readonly certain?: boolean
+  readonly cause?: unknown
+  readonly child?: HostError['child']
+}
+
 export class HostError extends Error {
   override readonly name = 'HostError'
   readonly code: HostErrorCode
   readonly certain: boolean
   readonly path: string | undefined
+  /** How the program ended that failed, if one did. */
+  readonly child: { readonly exitCode: number; readonly output: string } | undefined
 
-  constructor(
-    code: HostErrorCode,
-    message: string,
-    options: { readonly path?: string; readonly certain?: boolean; readonly cause?: unknown } = {},
-  ) {
+  constructor(code: HostErrorCode, message: string, options: HostErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
     this.path = options.path
     this.certain = options.certain ?? true
+    this.child = options.child
   }
 }
 

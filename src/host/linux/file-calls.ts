@@ -7,6 +7,7 @@ import type { FileKind, FileStat, WriteOptions } from '../host.ts'
 import { HostError, hasCode } from '../host-error.ts'
 import * as libc from './libc.ts'
 import { isAbsent } from './absence.ts'
+import { callFailure } from './error-text.ts'
 
 export const fileCalls = {
   mkdir(path: string, mode: number): void {
@@ -157,13 +158,14 @@ function makeWithParents(path: string, mode: number, parents: boolean): void {
     fs.mkdirSync(path, { mode })
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code
-    if (code === 'ENOENT' && parents && dirname(path) !== path) {
+    if ((code === 'ENOENT' || code === 'ENOTDIR') && parents && dirname(path) !== path) {
       makeWithParents(dirname(path), mode, true)
       return makeWithParents(path, mode, false)
     }
     if (code !== 'EEXIST') throw error
+    // Of a long path the part is named that is in the way.
     if (!fs.statSync(path).isDirectory())
-      throw new HostError('ENOTDIR', `mkdir ${path}: there is something else`, { path })
+      throw new HostError('ENOTDIR', callFailure('mkdir', path, 'ENOTDIR'), { path })
     return
   }
   setExactMode(path, mode)

@@ -142,7 +142,11 @@ function growError(argv: readonly string[], result: CommandResult, device: strin
 
 function childError(what: string, result: CommandResult, device: string): HostError {
   const output = `${result.stdout}${result.stderr}`.trim()
-  return new HostError('CHILD', `${what} failed: exit status ${result.exitCode}: ${output}`, { path: device })
+  const { exitCode } = result
+  return new HostError('CHILD', `${what} failed: exit status ${exitCode}: ${output}`, {
+    path: device,
+    child: { exitCode, output },
+  })
 }
 
 function describeContent(content: DiskContent): string {

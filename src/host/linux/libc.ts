@@ -4,6 +4,7 @@
 import koffi from 'koffi'
 import { getSystemErrorName } from 'node:util'
 import { HostError } from '../host-error.ts'
+import { callFailure } from './error-text.ts'
 
 export const AT_FDCWD = -100
 export const AT_SYMLINK_NOFOLLOW = 0x100
@@ -227,7 +228,7 @@ function check(result: number, what: string, path: Text): number {
   if (result >= 0) return result
   const code = errnoName()
   const shown = typeof path === 'string' ? path : Buffer.from(path).toString()
-  throw new HostError(code, `${what} ${shown}: ${code}`, { path: shown })
+  throw new HostError(code, callFailure(what, shown, code), { path: shown })
 }
 
 function errnoName(): string {

@@ -2,8 +2,9 @@
 // The mount table is never read for one question: statx and statmount answer about one path.
 
 import { join, relative } from 'node:path/posix'
-import type { BindRequest, CommandResult, Host, MountInfo, MountRequest, Mounts } from '../host.ts'
+import type { BindRequest, Host, MountInfo, MountRequest, Mounts } from '../host.ts'
 import { HostError, hasCode, isDeadMount } from '../host-error.ts'
+import { mountArguments, mountFailureText, refusalText } from '../mount-failure.ts'
 import { LinuxOpenPath } from './files.ts'
 import { needsHelper, parseMountOptions } from './mount-options.ts'
 import type { WorkerPool } from './worker-pool.ts'
@@ -126,41 +127,18 @@ function bind(pool: WorkerPool, request: BindRequest, signal: AbortSignal): Prom
   return pool.call('bind', [from, target, attributesSet, attributesClear, recursive], { path: target }, signal)
 }
 
-/** The text of a failure is what users know from kubelet events; secret options never appear in it (MOUNT-2). */
 async function mountByHelper(run: Host['run'], request: MountRequest, signal: AbortSignal): Promise<void> {
   const secret = request.secretOptions ?? []
-  const words = (options: readonly string[]): string[] => [
-    ...['-t', request.type],
-    ...(options.length === 0 ? [] : ['-o', options.join(',')]),
-    request.source,
-    request.target,
-  ]
-  const argv = ['mount', ...words([...request.options, ...secret])] as const
-  const shown = words([...request.options, ...secret.map(() => '<masked>')]).join(' ')
-  const secretArguments = secret.length === 0 ? [] : [4]
+  const argv = ['mount', ...mountArguments(request, secret)] as const
   const timeoutMs = request.timeoutMs ?? helperTimeoutMs
-  const result = await run({ argv: ['mount', ...argv.slice(1)], timeoutMs, secretArguments }, signal)
-  if (result.exitCode !== 0) throw helperError(result, shown, request.target)
-}
-
-function helperError(result: CommandResult, shown: string, target: string): HostError {
-  const output = `${result.stdout}${result.stderr}`
-  const text = `mount failed: exit status ${result.exitCode}\nMounting command: mount\nMounting arguments: ${shown}\nOutput: ${output}\n`
-  return new HostError('CHILD', text, { path: target })
-}
-
-const explanations: Readonly<Record<string, string>> = {
-  EINVAL: 'bad superblock, bad option or wrong filesystem type',
-  ENODEV: 'the kernel does not know this filesystem type',
-  EBUSY: 'already mounted there, or the device is busy',
-  ENOTBLK: 'a block device is required',
-  EUCLEAN: 'the filesystem is damaged',
-  ENOENT: 'no such source or target',
+  const result = await run({ argv, timeoutMs, secretArguments: secret.length === 0 ? [] : [4] }, signal)
+  if (result.exitCode === 0) return
+  const text = mountFailureText(request, `${result.stdout}${result.stderr}`, result.exitCode)
+  throw new HostError('CHILD', text, { path: request.target })
 }
 
 function explained(error: unknown, request: MountRequest): unknown {
-  if (!(error instanceof HostError)) return error
-  const reason = explanations[error.code] === undefined ? error.code : `${error.code}, ${explanations[error.code]}`
-  const text = `mounting ${request.source} (${request.type}) on ${request.target} failed: ${reason}`
-  return new HostError(error.code, text, { path: request.target, certain: error.certain, cause: error })
+  if (!(error instanceof HostError) || !error.certain) return error
+  const text = mountFailureText(request, refusalText(request.target, error.code))
+  return new HostError(error.code, text, { path: request.target, cause: error })
 }

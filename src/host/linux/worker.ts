@@ -6,6 +6,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { DiskUsage } from '../host.ts'
 import { HostError } from '../host-error.ts'
 import { deviceCalls } from './device-calls.ts'
+import { callFailure } from './error-text.ts'
 import { fileCalls } from './file-calls.ts'
 import { mountCalls } from './mount-calls.ts'
 import { treeCalls } from './tree-calls.ts'
@@ -60,8 +61,9 @@ function answer(request: WorkerRequest): WorkerAnswer {
     const call = calls[request.call as keyof HostCalls] as (...parameters: readonly unknown[]) => unknown
     return { kind: 'done', id: request.id, value: call(...request.parameters) }
   } catch (error) {
-    const { code, message, path } = error as NodeJS.ErrnoException
-    return { kind: 'failed', id: request.id, code: code ?? 'BUG', message, path }
+    const { code = 'BUG', message, path, syscall } = error as NodeJS.ErrnoException
+    const text = syscall === undefined || path === undefined ? message : callFailure(syscall, path, code)
+    return { kind: 'failed', id: request.id, code, message: text, path }
   }
 }
 

@@ -16,7 +16,7 @@ export interface ModelDevices {
   /** A disk that appears under a name of /dev; the same disk may come back under another. */
   addDisk(path: string, disk: ModelDisk): void
   removeDisk(path: string): void
-  filesystemOn(device: string, type: string, target: string): ModelFilesystem
+  filesystemOn(device: string, type: string): ModelFilesystem
   /** The last mount of a filesystem is gone: loop devices with autoClear go too. */
   released(filesystem: ModelFilesystem): void
   /** Every loop device, for invariants about leaks. */
@@ -127,15 +127,11 @@ export function createModelDevices(table: MountTable, now: () => number): ModelD
       })
     },
     removeDisk: (path) => drop(at(path)),
-    filesystemOn(path, type, target) {
+    filesystemOn(path, type) {
       const device = at(path)
       const { content, filesystem } = device.disk
       if (content.kind !== 'filesystem' || content.type !== type || filesystem === undefined) {
-        throw new HostError(
-          'EINVAL',
-          `mounting ${path} (${type}) on ${target} failed: EINVAL, bad superblock, bad option or wrong filesystem type`,
-          { path },
-        )
+        throw new HostError('EINVAL', `${path} holds no ${type}`, { path })
       }
       // A filesystem has one superblock however often it is mounted: its names are those of the first mount.
       if (mountsOf(device.disk) === 0)

@@ -3,6 +3,7 @@
 import { join, relative } from 'node:path/posix'
 import type { BindRequest, MountRequest, Mounts } from '../host.ts'
 import { HostError, hasCode } from '../host-error.ts'
+import { mountFailureText, refusalText } from '../mount-failure.ts'
 import type { ModelDevices } from './devices.ts'
 import { checked, ModelOpenPath } from './files.ts'
 import type { ModelMount, MountTable, Position } from './mount-table.ts'
@@ -37,15 +38,13 @@ export function createModelMounts({ table, devices, exports }: ModelMountsDeps):
       case 'ext4':
       case 'xfs':
       case 'btrfs':
-        return devices.filesystemOn(source, type, target)
+        return devices.filesystemOn(source, type)
       default: {
         const remote = exports.get(source)
         if (remote !== undefined) return remote
         if (!['nfs', 'nfs4', 'cifs'].includes(type))
           throw new HostError('ENODEV', `unknown filesystem type ${type}`, { path: target })
-        throw new HostError('CHILD', `mount failed: exit status 32\nOutput: ${source} does not answer`, {
-          path: target,
-        })
+        throw new HostError('CHILD', `${source} does not answer`, { path: target })
       }
     }
   }
@@ -61,7 +60,7 @@ export function createModelMounts({ table, devices, exports }: ModelMountsDeps):
           return bind(table, { ...request, readOnly: request.options.includes('ro') })
         const at = table.resolve(request.target, { follow: false })
         if (isDeleted(at.inode)) throw new HostError('ENOENT', `${request.target}: deleted`, { path: request.target })
-        const filesystem = filesystemFor(request)
+        const filesystem = refusable(request, filesystemFor)
         table.attach(at, filesystem.root, withFlags(['rw', 'relatime'], request.options))
       }),
     bind: async (request, signal) => checked(signal, request.target, () => bind(table, request)),
@@ -123,6 +122,17 @@ export function createModelMounts({ table, devices, exports }: ModelMountsDeps):
           .filter((one) => one.device === own.device && one.root === root && one.id !== own.id)
           .map(({ mountPoint }) => mountPoint)
       }),
+  }
+}
+
+/** A refusal is told as Linux tells it. */
+function refusable(request: MountRequest, make: (request: MountRequest) => ModelFilesystem): ModelFilesystem {
+  try {
+    return make(request)
+  } catch (error) {
+    if (!(error instanceof HostError)) throw error
+    const output = error.code === 'CHILD' ? error.message : refusalText(request.target, error.code)
+    throw new HostError(error.code, mountFailureText(request, output), { path: request.target, cause: error })
   }
 }
 

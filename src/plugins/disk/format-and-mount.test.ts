@@ -29,7 +29,8 @@ test('T-17: a blank disk is formatted as ext4 and mounted; again it is only moun
 
 test('T-17: a blank disk is never formatted for a read-only mount', async () => {
   const { disk, mount } = await world()
-  await assert.rejects(mount('', ['ro']), { code: 'UnformattedReadOnly', effect: 'none' })
+  const message = 'cannot mount unformatted disk /dev/sda as we are manipulating it in read-only mode'
+  await assert.rejects(mount('', ['ro']), { code: 'UnformattedReadOnly', effect: 'none', message })
   assert.equal(disk.content.kind, 'blank')
 })
 
@@ -51,7 +52,7 @@ test('T-18, FMT-5: another filesystem than asked for is a mismatch; partitions a
   assert.ok(hasTag(error, 'filesystemMismatch'))
   assert.match(
     (error as Error).message,
-    /^failed to mount the volume as "ext4", it already contains xfs\. Mount error: /,
+    /^mount failed: exit status 32\nMounting command: mount\nMounting arguments: -t ext4 -o defaults \/dev\/sda \/tmp\nOutput: [^]*\nThe disk holds xfs, not ext4\.\n$/,
   )
   disk.content = { kind: 'unknown', description: 'unknown data, probably partitions' }
   await assert.rejects(mount('ext4'), { code: 'FilesystemMismatch' })
@@ -65,6 +66,10 @@ test('T-18: a disk that cannot be looked at is not touched; a failing mkfs says 
   assert.equal(disk.content.kind, 'blank')
   host.faults.plant({ call: 'filesystems.make', kind: 'fails', times: 1 })
   await assert.rejects(mount(), { code: 'FormatFailed', effect: 'none' })
+  await assert.rejects(mount('nofs', ['noatime']), {
+    message:
+      'format of disk "/dev/sda" failed: type:("nofs") target:("/tmp") options:("noatime,defaults") errcode:(executable file not found in $PATH) output:()',
+  })
   host.faults.plant({ call: 'mounts.mount', kind: 'failsAfter', times: 1 })
   await assert.rejects(mount(), { code: 'UnknownMountError', effect: 'unknown' })
 })

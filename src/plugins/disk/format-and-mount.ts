@@ -26,7 +26,12 @@ export async function formatAndMount(host: DiskHost, request: FormatRequest, sig
   const readOnly = [...request.options, ...secretOptions].includes('ro')
   const found = await look(host, device, signal)
   if (found.kind === 'blank') {
-    if (readOnly) throw failure('UnformattedReadOnly', 'failed to mount unformatted volume as read only', undefined)
+    if (readOnly)
+      throw failure(
+        'UnformattedReadOnly',
+        `cannot mount unformatted disk ${device} as we are manipulating it in read-only mode`,
+        undefined,
+      )
     await format(host, request, type, signal)
   } else if (!readOnly) await check(host, device, signal)
   try {
@@ -48,16 +53,28 @@ async function look(host: DiskHost, device: string, signal: AbortSignal): Promis
 }
 
 async function format(host: DiskHost, request: FormatRequest, type: string, signal: AbortSignal): Promise<void> {
-  const { device, formatOptions = [] } = request
+  const { device, target, formatOptions = [] } = request
   try {
     await host.filesystems.make({ device, type, options: formatOptions }, signal)
   } catch (error) {
-    throw failure(
-      'FormatFailed',
-      `format of disk "${device}" failed: type:("${type}") target:("${request.target}"): ${messageOf(error)}`,
-      error,
-    )
+    const options = [...shownOptions(request), 'defaults'].join(',')
+    const { code, output } = endOf(error)
+    const facts = `type:("${type}") target:("${target}") options:("${options}") errcode:(${code}) output:(${output})`
+    throw failure('FormatFailed', `format of disk "${device}" failed: ${facts}`, error)
   }
+}
+
+/** T-19: secret options are counted, never shown. */
+function shownOptions({ options, secretOptions = [] }: FormatRequest): readonly string[] {
+  return [...options, ...secretOptions.map(() => '<masked>')]
+}
+
+function endOf(error: unknown): { readonly code: string; readonly output: string } {
+  if (hasCode(error, 'NOPROGRAM')) return { code: 'executable file not found in $PATH', output: '' }
+  const child = error instanceof HostError ? error.child : undefined
+  return child === undefined
+    ? { code: messageOf(error), output: '' }
+    : { code: `exit status ${child.exitCode}`, output: child.output }
 }
 
 /** FMT-4: only errors that are left stop us; a check that could not run is no reason to keep a pod waiting. */
@@ -75,7 +92,8 @@ function mountFailure(error: unknown, found: DiskContent, type: string): VolumeE
   const present = found.kind === 'filesystem' ? found.type : found.kind === 'unknown' ? found.description : type
   if (present === type || hasCode(error, 'TIMEOUT', 'ABORTED'))
     return failure('UnknownMountError', messageOf(error), error)
-  const text = `failed to mount the volume as "${type}", it already contains ${present}. Mount error: ${messageOf(error)}`
+  // What the disk holds is told last, behind the sentence that tools know.
+  const text = `${messageOf(error).trimEnd()}\nThe disk holds ${present}, not ${type}.\n`
   return failure('FilesystemMismatch', text, error, ['filesystemMismatch'])
 }
 

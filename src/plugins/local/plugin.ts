@@ -21,7 +21,7 @@ import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { NodePluginDeps } from '../shared/deps.ts'
 import { bindForPod, mountDisk } from '../disk/device-mount.ts'
-import { messageOf, refuse, translated } from '../shared/errors.ts'
+import { messageOf, refuse, reworded, translated } from '../shared/errors.ts'
 import { createKeyedLock } from '../shared/keyed-lock.ts'
 import { mountOptionsOf } from '../shared/mount-options.ts'
 import { ownWithNotice } from '../shared/ownership.ts'
@@ -48,12 +48,14 @@ function createLocalPlugin(deps: Deps): NodePlugin {
     mount: ({ spec, path }, signal) =>
       translated(async () => {
         if ((await sourceKind(deps, spec, signal)) === 'directory') return
+        const { path: disk, fsType = 'ext4' } = sourceOf(spec)
         const options = mountOptionsOf(spec, spec.readOnly ? ['ro'] : [])
-        await mountDisk(
-          host,
-          { device: sourceOf(spec).path, target: path, fsType: sourceOf(spec).fsType ?? '', options },
-          signal,
-        )
+        await mountDisk(host, { device: disk, target: path, fsType, options }, signal).catch((error: unknown) => {
+          throw reworded(
+            error,
+            (message) => `local: failed to mount device ${disk} at ${path} (fstype: ${fsType}), error ${message}`,
+          )
+        })
       }),
     unmount: ({ path }, signal) =>
       translated(async () => {

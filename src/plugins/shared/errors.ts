@@ -3,7 +3,7 @@
 import { StatusError } from '../../api/status-error.ts'
 import { HostError } from '../../host/host-error.ts'
 import type { Effect, ErrorTag } from '../../volume/effect.ts'
-import { VolumeError } from '../../volume/effect.ts'
+import { asVolumeError, VolumeError } from '../../volume/effect.ts'
 
 /** Runs a plugin's call; whatever it throws comes out as a VolumeError that says what was left behind. */
 export async function translated<T>(call: () => Promise<T>): Promise<T> {
@@ -33,6 +33,12 @@ export function refuse(
   cause?: unknown,
 ): VolumeError {
   return new VolumeError(code, message, { effect, tags, ...(cause === undefined ? {} : { cause }) })
+}
+
+/** The same failure in other words: what it left behind stays known. */
+export function reworded(error: unknown, words: (message: string) => string): VolumeError {
+  const { code, effect, tags, message } = asVolumeError(toVolumeError(error))
+  return new VolumeError(code, words(message), { effect, tags, cause: error })
 }
 
 export function isNotFound(error: unknown): boolean {
