@@ -52,6 +52,19 @@ test('what is created has the modes of a kubelet, and FileOrCreate makes no pare
   await assert.rejects(checkPathType(host.files, '/tmp/no/f', 'FileOrCreate', signal), {
     message: 'open /tmp/no/f: no such file or directory',
   })
+  await assert.rejects(checkPathType(host.files, '/tmp/file/f', 'FileOrCreate', signal), {
+    message: 'open /tmp/file/f: not a directory',
+  })
+})
+
+test('HOST-3: FileOrCreate makes what a link that leads nowhere names, and never empties a file', async () => {
+  const host = await world()
+  await host.files.symlink('directory/later', '/tmp/link', signal)
+  await checkPathType(host.files, '/tmp/link', 'FileOrCreate', signal)
+  assert.equal((await host.files.lstat('/tmp/directory/later', signal)).kind, 'file')
+  await host.files.writeFile('/tmp/directory/later', 'kept', { mode: 0o600 }, signal)
+  await checkPathType(host.files, '/tmp/link', 'FileOrCreate', signal)
+  assert.equal(await host.files.readText('/tmp/link', signal), 'kept')
 })
 
 test('messages are those users know; links are followed; .. and unknown types are refused', async () => {

@@ -1,6 +1,7 @@
 // Is there what the pod's author expects at this path? The types of hostPath, each with what it may create (HOST-3).
 // Links are followed: the path belongs to the administrator, not to the pod.
 
+import { dirname, resolve } from 'node:path/posix'
 import type { FileKind, Files } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
 import { refuse } from '../shared/errors.ts'
@@ -21,28 +22,42 @@ const expectations: Readonly<Record<string, Expectation>> = {
   BlockDevice: { kind: 'blockDevice', words: 'a block device' },
 }
 
-type CheckFiles = Pick<Files, 'stat' | 'mkdirAll' | 'writeFile'>
+type CheckFiles = Pick<Files, 'stat' | 'mkdirAll' | 'writeFile' | 'readlink' | 'realpath'>
 
 export async function checkPathType(files: CheckFiles, path: string, type: string, signal: AbortSignal): Promise<void> {
   if (path.split('/').includes('..')) throw refuse('InvalidPath', `invalid HostPath \`${path}\`: must not contain '..'`)
   if (type === '') return
   const expected = Object.hasOwn(expectations, type) ? expectations[type] : undefined
   if (expected === undefined) throw refuse('InvalidType', `${type} is an invalid volume type`)
-  const found = await kindAt(files, path, signal)
-  if (found === undefined) await createMissing(files, path, type, signal)
-  if ((found ?? (await kindAt(files, path, signal))) === expected.kind) return
+  const found = (await kindAt(files, path, signal)) ?? (await createMissing(files, path, type, signal))
+  if (found === expected.kind) return
   throw refuse('WrongType', `hostPath type check failed: ${path} is not ${expected.words}`)
 }
 
-async function createMissing(files: CheckFiles, path: string, type: string, signal: AbortSignal): Promise<void> {
-  if (type === 'DirectoryOrCreate') return files.mkdirAll(path, 0o755, signal)
-  if (type !== 'FileOrCreate') return
+/** Answers what is there now; undefined if this type makes nothing. */
+async function createMissing(
+  files: CheckFiles,
+  path: string,
+  type: string,
+  signal: AbortSignal,
+): Promise<FileKind | undefined> {
+  if (type === 'DirectoryOrCreate') await files.mkdirAll(path, 0o755, signal)
+  else if (type === 'FileOrCreate') await createFile(files, path, signal)
+  else return undefined
+  return kindAt(files, path, signal)
+}
+
+/** Somebody else may make it first. A link that leads nowhere is followed: what it names is made. */
+async function createFile(files: CheckFiles, path: string, signal: AbortSignal): Promise<void> {
   try {
     await files.writeFile(path, '', { mode: 0o644, exclusive: true }, signal)
   } catch (error) {
-    if (hasCode(error, 'EEXIST')) return
     if (hasCode(error, 'ENOENT')) throw refuse('ParentMissing', `open ${path}: no such file or directory`)
-    throw error
+    if (hasCode(error, 'ENOTDIR')) throw refuse('ParentMissing', `open ${path}: not a directory`)
+    if (!hasCode(error, 'EEXIST')) throw error
+    const target = await files.readlink(path, signal).catch(() => undefined)
+    if (target === undefined || (await kindAt(files, path, signal)) !== undefined) return
+    await createFile(files, resolve(await files.realpath(dirname(path), signal), target), signal)
   }
 }
 
