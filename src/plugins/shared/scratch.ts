@@ -141,7 +141,10 @@ async function mountHugePages(
     const present = superOptions.find((option) => option.startsWith('pagesize='))?.slice('pagesize='.length)
     // The kernel says 2M where Kubernetes says 2Mi.
     if (present !== undefined && samePageSize(present, size)) return
-    throw refuse('HugePagesMismatch', `medium ${medium}: already mounted with page size ${present ?? 'unknown'}`)
+    throw refuse(
+      'HugePagesMismatch',
+      `mounted dir ${request.target} pageSize (${present ?? 'unknown'}) and requested medium size (${size}) differ`,
+    )
   }
   await host.mounts.mount(
     { source: 'nodev', target: request.target, type: 'hugetlbfs', options: [`pagesize=${kernelPageSize(size)}`] },
@@ -150,27 +153,17 @@ async function mountHugePages(
 }
 
 function pageSizeFor(medium: string, pod: Pod): string {
-  const requested = requestedPageSizes(pod)
-  if (medium !== 'HugePages') {
-    const size = medium.slice('HugePages-'.length)
-    if ([...requested].some((one) => samePageSize(one, size))) return size
+  const requested = [...requestedPageSizes(pod)]
+  const wanted = medium === 'HugePages' ? undefined : medium.slice('HugePages-'.length)
+  if (wanted === undefined && requested.length > 1)
+    throw refuse('HugePagesAmbiguous', `medium: ${medium} can't be used if container requests multiple huge page sizes`)
+  const size = wanted === undefined ? requested[0] : requested.find((one) => samePageSize(one, wanted))
+  if (size === undefined)
     throw refuse(
       'HugePagesNotRequested',
-      `medium ${medium}: hugePages storage requested, but there is no resource request for this page size`,
+      `medium ${medium}: hugePages storage requested, but there is no resource request for huge pages`,
     )
-  }
-  const [only, ...more] = requested
-  if (only === undefined)
-    throw refuse(
-      'HugePagesNotRequested',
-      'medium HugePages: hugePages storage requested, but there is no resource request for huge pages',
-    )
-  if (more.length > 0)
-    throw refuse(
-      'HugePagesAmbiguous',
-      'medium HugePages: hugePages storage requested, but the containers request more than one page size',
-    )
-  return only
+  return size
 }
 
 function samePageSize(left: string, right: string): boolean {
