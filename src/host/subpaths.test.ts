@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createVirtualClock } from '../clock/virtual-clock.ts'
 import { createModelHost } from './model/model-host.ts'
-import { bindSubPath, cleanSubPaths, subPathProblem } from './subpaths.ts'
+import { bindSubPath, cleanSubPaths, createSubPath, subPathProblem } from './subpaths.ts'
 
 const { signal } = new AbortController()
 const podDirectory = '/var/pods/u'
@@ -16,15 +16,18 @@ async function world() {
   await host.files.mkdirAll(podDirectory, 0o750, signal)
   await host.files.writeFile('/var/volume/real/f', 'inside', { mode: 0o644 }, signal)
   await host.files.writeFile('/var/outside', 'secret', { mode: 0o600 }, signal)
-  const bind = (subPath: string, create = true) =>
-    bindSubPath(host, { volumePath: '/var/volume', subPath, target, create, podDirectory }, signal)
+  const bind = async (subPath: string) => {
+    const request = { volumePath: '/var/volume', subPath, target, podDirectory }
+    await createSubPath(host, request, signal)
+    await bindSubPath(host, request, signal)
+  }
   return { host, bind }
 }
 
 test('SUBPATH-2: absolute paths and .. are refused', () => {
   assert.deepEqual(
-    ['a/b', '/a', '../a', 'a/../b', 'a..b', '..a'].map((path) => subPathProblem(path) !== undefined),
-    [false, true, true, true, false, false],
+    ['a/b', '/a', '../a', 'a/../b', 'a..b', '..a'].map((path) => subPathProblem(path)?.words),
+    [undefined, 'must not be an absolute path', "must not contain '..'", "must not contain '..'", undefined, undefined],
   )
 })
 
@@ -50,6 +53,10 @@ test('T-23: a link out of the volume is refused and leaves nothing', async () =>
   await host.files.symlink('../outside', '/var/volume/escape', signal)
   await host.files.symlink('/var/outside', '/var/volume/absolute', signal)
   for (const subPath of ['escape', 'absolute', 'escape/x']) await assert.rejects(bind(subPath), { code: 'EXDEV' })
+  await host.files.mkdir('/var/place', 0o755, signal)
+  await host.files.symlink('/var/place', '/var/volume/place', signal)
+  await assert.rejects(createSubPath(host, { volumePath: '/var/volume', subPath: 'place/new' }, signal))
+  assert.deepEqual(await host.files.readDir('/var/place', signal), [])
   assert.deepEqual(await host.files.readDir(podDirectory, signal), [])
   assert.equal((await host.mounts.list(signal)).length, 1)
 })
@@ -59,7 +66,9 @@ test('SUBPATH-3: a missing part is made with the mode of the volume root', async
   await host.files.chmod('/var/volume', 0o2770, signal)
   await bind('new/part')
   assert.equal((await host.files.stat('/var/volume/new/part', signal)).mode, 0o2770)
-  await assert.rejects(bind('other', false), { code: 'ENOENT' })
+  const request = { volumePath: '/var/volume', subPath: 'real/f/x', target, podDirectory }
+  await createSubPath(host, request, signal)
+  await assert.rejects(bindSubPath(host, request, signal), { code: 'ENOTDIR' })
 })
 
 test('SUBPATH-8, T-24: the same file is kept, a replaced one is bound anew', async () => {

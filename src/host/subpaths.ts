@@ -14,28 +14,47 @@ export interface SubPathRequest {
   readonly subPath: string
   /** `pods/<uid>/volume-subpaths/<volume>/<container>/<index>` (SUBPATH-7). */
   readonly target: string
-  /** Made with the volume root's mode if missing (SUBPATH-3); a read-only volume is left alone. */
-  readonly create: boolean
   /** Directories between this one and the target are removed again if empty after a failure (SUBPATH-9). */
   readonly podDirectory: string
 }
 
 type SubPathHost = Pick<Host, 'files' | 'mounts'>
 
-/** SUBPATH-2. Answers what is wrong with a subPath, in words for users. */
-export function subPathProblem(subPath: string): string | undefined {
-  if (subPath.startsWith('/')) return 'must not be an absolute path'
-  if (subPath.split('/').includes('..')) return "must not contain '..'"
-  return subPath.includes('\0') ? 'must not contain a zero byte' : undefined
+export interface SubPathProblem {
+  readonly kind: 'absolute' | 'leaves' | 'notAName'
+  /** For users. */
+  readonly words: string
+}
+
+/** SUBPATH-2 */
+export function subPathProblem(subPath: string): SubPathProblem | undefined {
+  if (subPath.startsWith('/')) return { kind: 'absolute', words: 'must not be an absolute path' }
+  if (subPath.split('/').includes('..')) return { kind: 'leaves', words: "must not contain '..'" }
+  return subPath.includes('\0') ? { kind: 'notAName', words: 'must not contain a zero byte' } : undefined
+}
+
+/**
+ * SUBPATH-3: makes a part that is missing, with the mode of the volume's root. Where it cannot be told whether the part is
+ * there, nothing is made; whether it may be shown is for the binding to find out.
+ */
+export async function createSubPath(
+  host: SubPathHost,
+  { volumePath, subPath }: Pick<SubPathRequest, 'volumePath' | 'subPath'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const root = await host.files.realpath(volumePath, signal)
+  const found = await host.files.stat(join(root, subPath), signal).catch((error: unknown) => error)
+  if (!hasCode(found, 'ENOENT')) return
+  const { mode } = await host.files.stat(root, signal)
+  await host.files.mkdirBeneath(root, subPath, mode & 0o2777, signal)
 }
 
 /** Binds the part to the target. A target that shows the very same file already is left as it is. */
 export async function bindSubPath(host: SubPathHost, request: SubPathRequest, signal: AbortSignal): Promise<void> {
   const problem = subPathProblem(request.subPath)
-  if (problem !== undefined) throw new HostError('EINVAL', `subPath "${request.subPath}" ${problem}`)
+  if (problem !== undefined) throw new HostError('EINVAL', `subPath "${request.subPath}" ${problem.words}`)
   // The volume's own path may lead through links of the administrator (hostPath): they are resolved once, here.
   const root = await host.files.realpath(request.volumePath, signal)
-  if (request.create) await createMissing(host, root, request.subPath, signal)
   await using source = await host.files.openBeneath(root, request.subPath, signal)
   if (await alreadyBound(host, source.stat, request.target, signal)) return
   try {
@@ -65,16 +84,6 @@ export async function cleanSubPaths(
   }
   await removeIfEmpty(host, volume, signal)
   await removeIfEmpty(host, base, signal)
-}
-
-async function createMissing(host: SubPathHost, root: string, subPath: string, signal: AbortSignal): Promise<void> {
-  try {
-    await using _found = await host.files.openBeneath(root, subPath, signal)
-  } catch (error) {
-    if (!hasCode(error, 'ENOENT')) throw error
-    const { mode } = await host.files.stat(root, signal)
-    await host.files.mkdirBeneath(root, subPath, mode & 0o2777, signal)
-  }
 }
 
 async function alreadyBound(

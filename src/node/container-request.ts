@@ -3,7 +3,7 @@
 import type { PodUid } from '../api/names.ts'
 import type { Container, Pod, VolumeMount } from '../api/types.ts'
 import type { Host } from '../host/host.ts'
-import { bindSubPath, subPathProblem } from '../host/subpaths.ts'
+import { bindSubPath, createSubPath, subPathProblem } from '../host/subpaths.ts'
 import type { Log } from '../telemetry/log.ts'
 import { podDirectory, subPathTarget } from '../volume/paths.ts'
 import type { EnvironmentDeps } from './environment.ts'
@@ -113,17 +113,16 @@ async function showSubPath(
   signal: AbortSignal,
 ): Promise<string> {
   const problem = subPathProblem(subPath)
-  if (problem) throw new Error(`error SubPath \`${subPath}\` ${problem}`)
-  const target = subPathTarget(root, uid, volume.spec.name, container.name, index)
-  const directory = podDirectory(root, uid)
-  try {
-    const request = { volumePath: volume.path, subPath, target, create: true, podDirectory: directory }
-    await bindSubPath(host, request, signal)
-  } catch (error) {
+  if (problem?.kind === 'absolute') throw new Error(`error SubPath \`${subPath}\` ${problem.words}`)
+  if (problem) throw new Error(`unable to provision SubPath \`${subPath}\`: ${problem.words}`)
+  const what = `for volumeMount "${mount.name}" of container "${container.name}"`
+  const refused = (message: string) => (error: unknown) => {
     log.warn('sub-path refused', { pod: uid, container: container.name, volume: mount.name, error })
-    throw new Error(`failed to prepare subPath for volumeMount "${mount.name}" of container "${container.name}"`, {
-      cause: error,
-    })
+    throw new Error(`${message} ${what}`, { cause: error })
   }
+  const target = subPathTarget(root, uid, volume.spec.name, container.name, index)
+  const request = { volumePath: volume.path, subPath, target, podDirectory: podDirectory(root, uid) }
+  await createSubPath(host, request, signal).catch(refused('failed to create subPath directory'))
+  await bindSubPath(host, request, signal).catch(refused('failed to prepare subPath'))
   return target
 }

@@ -58,8 +58,8 @@ test('what is missing is named in Kubernetes’ words', async () => {
   })
 })
 
-test('subPathExpr refuses unknown names; other texts keep them', () => {
+test('SUBPATH-2: subPathExpr refuses names without a value; other texts keep them', () => {
   assert.equal(expandReferences('$(A)/$(B)', { A: 'x' }), 'x/$(B)')
-  assert.throws(() => expandStrictly('$(A)/$(B)', { A: 'x' }), { message: 'missing value for "B"' })
+  assert.throws(() => expandStrictly('$(C)/$(A)/$(B)', { A: 'x', C: '' }), { message: 'missing value for B, C' })
   assert.equal(expandStrictly('$(A)$$(B)', { A: 'x' }), 'x$(B)')
 })

@@ -38,11 +38,11 @@ export function expandReferences(text: string, variables: Readonly<Record<string
   )
 }
 
-/** As for subPathExpr, where an unknown name is an error. */
+/** As for subPathExpr, where a name without a value is an error. */
 export function expandStrictly(text: string, variables: Readonly<Record<string, string>>): string {
-  for (const [, name] of text.replaceAll('$$', '').matchAll(/\$\(([^()$]*)\)/g)) {
-    if (!Object.hasOwn(variables, name!)) throw new Error(`missing value for "${name}"`)
-  }
+  const names = Array.from(text.replaceAll('$$', '').matchAll(/\$\(([^()$]*)\)/g), ([, name]) => name!)
+  const missing = names.filter((name) => !Object.hasOwn(variables, name) || variables[name] === '')
+  if (missing.length > 0) throw new Error(`missing value for ${[...new Set(missing)].sort().join(', ')}`)
   return expandReferences(text, variables)
 }
 

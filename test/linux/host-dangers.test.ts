@@ -68,7 +68,7 @@ test(
     const target = join(podDirectory, 'volume-subpaths/v/c/0')
     for (let attempt = 0; attempt < 300; attempt += 1) {
       try {
-        await bindSubPath(host, { volumePath: volume, subPath: 'sub', target, create: false, podDirectory }, signal)
+        await bindSubPath(host, { volumePath: volume, subPath: 'sub', target, podDirectory }, signal)
         assert.equal(fs.readFileSync(join(target, 'f'), 'utf8'), 'inside')
         bound += 1
         await cleanSubPaths(host, podDirectory, 'v', signal)
