@@ -33,7 +33,7 @@ test('ID-8, PLUG-18: a persistent volume without a mode is an error', () => {
 test('an unknown source gets a clear answer', () => {
   assert.throws(() => specOfPodVolume({ name: 'data' }), {
     code: 'NoPluginMatched',
-    message: /no volume plugin matched/,
+    message: 'failed to get Plugin from volumeSpec for volume "data" err=no volume plugin matched',
   })
   assert.throws(() => specOfPersistentVolume(volume({ volumeMode: 'Filesystem' }), false), { code: 'NoPluginMatched' })
 })

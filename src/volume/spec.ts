@@ -109,7 +109,7 @@ const sourceKinds: { readonly [K in SourceKind]: true } = {
 /** An inline volume of a pod. Claims and generic ephemeral volumes must be resolved to their PersistentVolume first. */
 export function specOfPodVolume(volume: Volume): VolumeSpec {
   const source = sourceIn(volume)
-  if (!source) throw noSource(`volume "${volume.name}"`)
+  if (!source) throw noSource(volume.name)
   const { readOnly } = source.value as { readonly readOnly?: boolean }
   return { name: volume.name, from: 'pod', mode: 'Filesystem', readOnly: readOnly === true, source }
 }
@@ -118,7 +118,7 @@ export function specOfPodVolume(volume: Volume): VolumeSpec {
 export function specOfPersistentVolume(persistentVolume: PersistentVolume, readOnly: boolean): VolumeSpec {
   const name = persistentVolume.metadata.name ?? ''
   const source = sourceIn(persistentVolume.spec ?? {})
-  if (!source) throw noSource(`PersistentVolume "${name}"`)
+  if (!source) throw noSource(name)
   const mode = persistentVolume.spec?.volumeMode
   if (mode === undefined) {
     // ID-8: the API server always fills the field in; without it nobody may guess between mount and map.
@@ -149,8 +149,8 @@ function sourceIn(holder: object): VolumeSource | undefined {
   return undefined
 }
 
-function noSource(what: string): VolumeError {
-  return new VolumeError('NoPluginMatched', `no volume plugin matched: ${what} names no known volume source`, {
-    effect: 'none',
-  })
+/** A source that nobody here has ever heard of is told like one that no plugin serves. */
+function noSource(name: string): VolumeError {
+  const text = `failed to get Plugin from volumeSpec for volume "${name}" err=no volume plugin matched`
+  return new VolumeError('NoPluginMatched', text, { effect: 'none' })
 }
