@@ -13,6 +13,8 @@ export class FakeIscsi {
   /** Every call of iscsiadm, its words joined. */
   readonly calls: string[] = []
   readonly sessions = new Map<string, number>()
+  /** What an adapter of its own puts before the name of its disks. */
+  prefix = ''
   readonly #host: ModelHost
   readonly #disk: ModelDisk
   readonly #iqn: string
@@ -92,7 +94,7 @@ export class FakeIscsi {
   }
 
   linkOf(portal: string): string {
-    return `/dev/disk/by-path/ip-${portal}-iscsi-${this.#iqn}-lun-0`
+    return `/dev/disk/by-path/${this.prefix}ip-${portal}-iscsi-${this.#iqn}-lun-0`
   }
 }
 

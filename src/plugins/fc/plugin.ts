@@ -3,19 +3,15 @@
 import { basename, join } from 'node:path/posix'
 import { cleanMountPoint, isMounted } from '../../host/clean-mount-point.ts'
 import { globalDevicePath, globalPluginPath } from '../../volume/paths.ts'
-import type { BlockMapper, DeviceMounter, NodePlugin, RestoreRequest } from '../../volume/plugin.ts'
+import type { BlockMapper, DeviceMounter, NodePlugin } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
-import type { VolumeSpec } from '../../volume/spec.ts'
-import type { NodePluginDeps } from '../shared/deps.ts'
-import { bindForPod, mountDisk, ownQuietly } from '../disk/device-mount.ts'
+import type { VolumeSource, VolumeSpec } from '../../volume/spec.ts'
 import { formalAttacher } from '../disk/formal-attacher.ts'
 import type { DeviceTree } from '../disk/multipath.ts'
 import { realDeviceTree } from '../disk/multipath.ts'
-import { findMapDirectory } from '../disk/restore-block.ts'
-import { refuse, translated } from '../shared/errors.ts'
-import { mountOptionsOf } from '../shared/mount-options.ts'
-import { restoredVolume } from '../shared/restored.ts'
-import { volumeUsage } from '../shared/usage.ts'
+import type { NetworkDiskDeps } from '../disk/network-disk.ts'
+import { createNetworkDisk, mountNetworkDisk } from '../disk/network-disk.ts'
+import { translated } from '../shared/errors.ts'
 import {
   diskOf,
   directoryName,
@@ -27,7 +23,7 @@ import {
   sourceOf,
 } from './disk.ts'
 
-export interface FcPluginDeps extends Pick<NodePluginDeps, 'host' | 'root' | 'clock'> {
+export interface FcPluginDeps extends NetworkDiskDeps {
   readonly deviceTree?: DeviceTree
 }
 
@@ -53,15 +49,8 @@ export function createFcPlugin(deps: FcPluginDeps): NodePlugin {
   const device: DeviceMounter = {
     path: (spec) => globalPluginPath(root, fcName, directoryName(diskOf(sourceOf(spec)))),
     waitForAttach,
-    mount: ({ spec, path, devicePath }, signal) =>
-      translated(() => {
-        const options = mountOptionsOf(spec, spec.readOnly ? ['ro'] : ['rw'])
-        return mountDisk(
-          host,
-          { device: devicePath, target: path, fsType: sourceOf(spec).fsType ?? '', options },
-          signal,
-        )
-      }),
+    mount: (request, signal) =>
+      translated(() => mountNetworkDisk(deps, request, sourceOf(request.spec).fsType, signal)),
     unmount: ({ path }, signal) =>
       translated(async () => {
         const mounted = await isMounted(host, path, signal)
@@ -75,42 +64,14 @@ export function createFcPlugin(deps: FcPluginDeps): NodePlugin {
     waitForAttach,
     tearDownDevice: ({ devicePath }, signal) => translated(() => release(devicePath, signal)),
   }
-  return {
-    attachable: () => true,
-    readOnly: (spec) => spec.readOnly,
-    device: (spec) => (spec.mode === 'Filesystem' ? device : undefined),
-    block: (spec) => (spec.mode === 'Block' ? block : undefined),
-    mount: (request, signal) =>
-      translated(async () => {
-        const { spec, target, deviceMountPath } = request
-        const source = deviceMountPath ?? device.path(spec)
-        await bindForPod(host, { source, target, options: mountOptionsOf(spec), readOnly: spec.readOnly }, signal)
-        if (!spec.readOnly) await ownQuietly(deps, request, signal)
-      }),
-    unmount: ({ target }, signal) => translated(() => cleanMountPoint(host, target, {}, signal)),
-    usage: ({ spec, path }, signal) => translated(() => volumeUsage(deps, spec, path, signal)),
-    restore: (request, signal) =>
-      translated(async () => {
-        const found = await globalPathOf(deps, request, signal)
-        if (found === undefined)
-          throw refuse('NotRestorable', `no global mount of ${request.path} was found`, 'untried')
-        const disk = parseDirectoryName(basename(found))
-        const value = disk.kind === 'target' ? { targetWWNs: disk.wwns, lun: Number(disk.lun) } : { wwids: disk.wwids }
-        return restoredVolume(request, { kind: 'fc', value })
-      }),
-  }
+  return createNetworkDisk(deps, { name: fcName, device, block, mapDepth: 1, sourceOf: sourceAt })
 }
 
-async function globalPathOf(
-  { host, root }: FcPluginDeps,
-  request: RestoreRequest,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const { mode, path, pod } = request
-  if (mode === 'Block')
-    return findMapDirectory(host.files, globalDevicePath(root, fcName), 1, { pod, link: path }, signal)
-  const references = await host.mounts.references(path, signal)
-  return references.find((one) => one.startsWith(`${globalPluginPath(root, fcName)}/`))
+/** FC-2: there is no metadata file; the directory's name tells all that is known. */
+function sourceAt(globalPath: string): VolumeSource {
+  const disk = parseDirectoryName(basename(globalPath))
+  const value = disk.kind === 'target' ? { targetWWNs: disk.wwns, lun: Number(disk.lun) } : { wwids: disk.wwids }
+  return { kind: 'fc', value }
 }
 
 /** FC-4: buffers may take a while to drain; ten seconds between tries, two minutes in all. */

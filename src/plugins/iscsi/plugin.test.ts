@@ -168,6 +168,32 @@ test('ISCSI-6: a portal that does not answer is no reason to fail while another 
   await bench.close()
 })
 
+test('ISCSI-5: the disk of an adapter that speaks iSCSI itself is found by its own name, and given back', async () => {
+  const bench = await createModelBench()
+  const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
+  const spec = iscsi()
+  const device = deviceOf(bench, spec)
+  fake.prefix = 'pci-0000:05:00.0-'
+  const devicePath = (await device.waitForAttach?.({ spec, devicePath: '', pod: pod() }, signal)) ?? ''
+  assert.equal(devicePath, `/dev/disk/by-path/pci-0000:05:00.0-ip-10.0.0.1:3260-iscsi-${iqn}-lun-0`)
+  const path = device.path(spec)
+  await device.mount({ spec, pod: pod(), devicePath, path }, signal)
+  const disk = await bench.host.files.realpath(devicePath, signal)
+  await device.unmount({ path }, signal)
+  assert.equal(await bench.host.files.exists(disk, signal), false)
+  await bench.close()
+})
+
+test('a node without iscsiadm says so, in the words of a kubelet', async () => {
+  const bench = await createModelBench()
+  const spec = iscsi()
+  await assert.rejects(
+    deviceOf(bench, spec).waitForAttach?.({ spec, devicePath: '', pod: pod() }, signal) ?? Promise.resolve(),
+    { message: 'executable file not found in $PATH', effect: 'none' },
+  )
+  await bench.close()
+})
+
 test('WART-6: damaged metadata is an error, not a guess', () => {
   assert.throws(() => parseConfig('', '/x'), { code: 'MetadataBroken' })
   assert.throws(() => parseConfig('{"Portals":[]}', '/x'), { code: 'MetadataBroken' })

@@ -3,29 +3,26 @@
 
 import { join } from 'node:path/posix'
 import type { Pod } from '../../api/types.ts'
-import { cleanMountPoint, isMounted, unmountAll } from '../../host/clean-mount-point.ts'
+import { isMounted, unmountAll } from '../../host/clean-mount-point.ts'
 import { globalDevicePath, globalPluginPath } from '../../volume/paths.ts'
-import type { BlockMapper, DeviceMounter, NodePlugin, RestoreRequest } from '../../volume/plugin.ts'
+import type { BlockMapper, DeviceMounter, NodePlugin } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
-import type { VolumeSpec } from '../../volume/spec.ts'
+import type { VolumeSource, VolumeSpec } from '../../volume/spec.ts'
 import type { NodePluginDeps } from '../shared/deps.ts'
-import { bindForPod, mountDisk, ownQuietly } from '../disk/device-mount.ts'
+import { formalAttacher } from '../disk/formal-attacher.ts'
 import { names, realDeviceTree } from '../disk/multipath.ts'
 import type { DeviceTree } from '../disk/multipath.ts'
-import { formalAttacher } from '../disk/formal-attacher.ts'
-import { findMapDirectory } from '../disk/restore-block.ts'
+import type { NetworkDiskDeps } from '../disk/network-disk.ts'
+import { createNetworkDisk, mountNetworkDisk } from '../disk/network-disk.ts'
 import { refuse, translated } from '../shared/errors.ts'
 import { createKeyedLock } from '../shared/keyed-lock.ts'
-import { mountOptionsOf } from '../shared/mount-options.ts'
-import { restoredVolume } from '../shared/restored.ts'
-import { volumeUsage } from '../shared/usage.ts'
 import { chapOf } from './chap.ts'
 import { loadConfig, saveConfig } from './saved-config.ts'
 import { login, logout } from './session.ts'
 import type { IscsiTarget } from './target.ts'
 import { iscsiName, mapDirectory, mountDirectory, parseDirectory, sourceOf, targetOf } from './target.ts'
 
-export interface IscsiDeps extends Pick<NodePluginDeps, 'host' | 'root' | 'clock' | 'client'> {
+export interface IscsiDeps extends NetworkDiskDeps, Pick<NodePluginDeps, 'client'> {
   readonly deviceTree?: DeviceTree
 }
 
@@ -61,17 +58,13 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
   const device: DeviceMounter = {
     path: (spec) => mountDirectory(root, targetOf(spec)),
     waitForAttach,
-    mount: ({ spec, path, devicePath }, signal) =>
+    mount: (request, signal) =>
       translated(async () => {
+        const { spec, path } = request
         if (await isMounted(host, path, signal)) return
         await host.files.mkdirAll(path, 0o750, signal)
         await saveConfig(host.files, path, targetOf(spec), signal)
-        const options = mountOptionsOf(spec, spec.readOnly ? ['ro'] : ['rw'])
-        await mountDisk(
-          host,
-          { device: devicePath, target: path, fsType: sourceOf(spec).fsType ?? '', options },
-          signal,
-        )
+        await mountNetworkDisk(deps, request, sourceOf(spec).fsType, signal)
       }),
     unmount: ({ path }, signal) =>
       translated(async () => {
@@ -101,44 +94,15 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
         await detach(globalMapPath, target, devicePath, signal)
       }),
   }
-  return {
-    attachable: () => true,
-    readOnly: (spec) => spec.readOnly,
-    device: (spec) => (spec.mode === 'Filesystem' ? device : undefined),
-    block: (spec) => (spec.mode === 'Block' ? block : undefined),
-    mount: (request, signal) =>
-      translated(async () => {
-        const { spec, target, deviceMountPath } = request
-        const source = deviceMountPath ?? device.path(spec)
-        await bindForPod(host, { source, target, options: mountOptionsOf(spec), readOnly: spec.readOnly }, signal)
-        if (!spec.readOnly) await ownQuietly(deps, request, signal)
-      }),
-    unmount: ({ target }, signal) => translated(() => cleanMountPoint(host, target, {}, signal)),
-    usage: ({ spec, path }, signal) => translated(() => volumeUsage(deps, spec, path, signal)),
-    restore: (request, signal) =>
-      translated(async () => {
-        const found = await globalPathOf(deps, request, signal)
-        const target = found === undefined ? undefined : parseDirectory(found)
-        if (target === undefined)
-          throw refuse('NotRestorable', `no global mount of ${request.path} was found`, 'untried')
-        const { portals, iqn, lun } = target
-        const value = { targetPortal: portals[0], iqn, lun: Number(lun), iscsiInterface: target.initialInterface }
-        return restoredVolume(request, { kind: 'iscsi', value })
-      }),
-  }
+  return createNetworkDisk(deps, { name: iscsiName, device, block, mapDepth: 2, sourceOf: sourceAt })
 }
 
-/** ISCSI-9: the pod's mount is a bind of a mount below the plugin's directory; a mapped device is found by its number. */
-async function globalPathOf(
-  { host, root }: IscsiDeps,
-  request: RestoreRequest,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const { mode, path, pod } = request
-  if (mode === 'Block')
-    return findMapDirectory(host.files, globalDevicePath(root, iscsiName), 2, { pod, link: path }, signal)
-  const references = await host.mounts.references(path, signal)
-  return references.find((one) => one.startsWith(`${globalPluginPath(root, iscsiName)}/`))
+function sourceAt(globalPath: string): VolumeSource | undefined {
+  const target = parseDirectory(globalPath)
+  if (target === undefined) return undefined
+  const { portals, iqn, lun } = target
+  const value = { targetPortal: portals[0], iqn, lun: Number(lun), iscsiInterface: target.initialInterface }
+  return { kind: 'iscsi', value }
 }
 
 /** How many disks of this portal and target have a directory here, mounted or mapped (ISCSI-8). */

@@ -1,10 +1,11 @@
 // How is a node logged in to an iSCSI target, and out again? By iscsiadm and sysfs (ISCSI-5 … ISCSI-8, DEV-3).
 // CHAP passwords go to iscsiadm as arguments that no message shows.
 
-import { basename, join } from 'node:path/posix'
+import { basename, dirname, join } from 'node:path/posix'
 import type { Clock } from '../../clock/clock.ts'
 import type { CommandResult, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
+import { VolumeError } from '../../volume/effect.ts'
 import type { DeviceTree } from '../disk/multipath.ts'
 import { deleteDisk, flushMultipath, multipathParent, names, pathsOf } from '../disk/multipath.ts'
 import { refuse } from '../shared/errors.ts'
@@ -41,6 +42,7 @@ export async function login(deps: SessionDeps, target: IscsiTarget, chap: Chap, 
         found.set(portal, await loginPortal(deps, target, portal, chap, signal))
       } catch (error) {
         signal.throwIfAborted()
+        if (error instanceof VolumeError && error.code === 'ToolMissing') throw error
         problems.push(error instanceof Error ? error.message : String(error))
       }
     }
@@ -62,7 +64,6 @@ async function loginPortal(
   signal: AbortSignal,
 ): Promise<string> {
   const { iqn, interface: face } = target
-  const device = devicePathOf(deps.tree.dev, portal, target)
   let hosts = await sessionHosts(deps, iqn, signal)
   if (!hosts.has(portal)) {
     const discovery = ['-m', 'discoverydb', '-t', 'sendtargets', '-p', portal, '-I', face]
@@ -88,8 +89,7 @@ async function loginPortal(
   if (host === undefined) throw refuse('SessionMissing', `could not get SCSI host number for portal ${portal}`)
   const scan = join(deps.tree.sys, 'class', 'scsi_host', `host${host}`, 'scan')
   await deps.host.files.writeFile(scan, `0 0 ${target.lun}`, { mode: 0o200 }, signal)
-  await waitForDevice(deps, device, signal)
-  return device
+  return waitForDevice(deps, portal, target, signal)
 }
 
 async function setAll(
@@ -151,8 +151,8 @@ async function devicesOf(
   const found = new Set<string>()
   if (device !== '' && (await files.exists(device, signal))) found.add(await files.realpath(device, signal))
   for (const portal of target.portals) {
-    const path = devicePathOf(deps.tree.dev, portal, target)
-    if (!(await files.exists(path, signal))) continue
+    const path = await findDevice(deps, portal, target, signal)
+    if (path === undefined) continue
     const disk = await files.realpath(path, signal)
     found.add((await multipathParent(files, deps.tree, disk, signal)) || disk)
   }
@@ -237,20 +237,49 @@ async function iscsiadm(
   secretArgument?: number,
 ): Promise<CommandResult> {
   const secretArguments = secretArgument === undefined ? [] : [secretArgument]
-  return host.run({ argv: ['iscsiadm', ...words], timeoutMs: toolTimeoutMs, secretArguments }, signal)
+  try {
+    return await host.run({ argv: ['iscsiadm', ...words], timeoutMs: toolTimeoutMs, secretArguments }, signal)
+  } catch (error) {
+    if (!hasCode(error, 'NOPROGRAM')) throw error
+    // A kubelet's words, which say no more; the cause names the program.
+    throw new VolumeError('ToolMissing', 'executable file not found in $PATH', { effect: 'none', cause: error })
+  }
 }
 
 function outputOf(result: CommandResult): string {
   return `${result.stdout}${result.stderr}`.trim() || `exit status ${result.exitCode}`
 }
 
-async function waitForDevice({ host, clock }: SessionDeps, device: string, signal: AbortSignal): Promise<void> {
+async function waitForDevice(
+  deps: SessionDeps,
+  portal: string,
+  target: IscsiTarget,
+  signal: AbortSignal,
+): Promise<string> {
   for (let waited = 0; ; waited += 1000) {
-    if (await host.files.exists(device, signal)) return
+    const found = await findDevice(deps, portal, target, signal)
+    if (found !== undefined) return found
+    const path = devicePathOf(deps.tree.dev, portal, target)
     if (waited >= deviceWaitMs)
-      throw refuse('DeviceMissing', `Timed out waiting for device at path ${device} after ${deviceWaitMs / 1000}s`)
-    await clock.sleep(1000, signal)
+      throw refuse('DeviceMissing', `Timed out waiting for device at path ${path} after ${deviceWaitMs / 1000}s`)
+    await deps.clock.sleep(1000, signal)
   }
+}
+
+/** ISCSI-5: adapters that speak iSCSI themselves put their own address before the name. */
+async function findDevice(
+  { host, tree }: SessionDeps,
+  portal: string,
+  target: IscsiTarget,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const plain = devicePathOf(tree.dev, portal, target)
+  if (await host.files.exists(plain, signal)) return plain
+  const folder = dirname(plain)
+  const entry = (await names(host.files, folder, signal)).find(
+    (name) => name.startsWith('pci-') && name.endsWith(`-${basename(plain)}`),
+  )
+  return entry === undefined ? undefined : join(folder, entry)
 }
 
 async function waitForMultipath(
