@@ -34,6 +34,8 @@ export interface DevicePlugin {
   readonly requests: MountRequest[]
   /** Sizes the plugin was asked to grow to. */
   readonly asked: bigint[]
+  /** Devices of block volumes it was asked to grow. */
+  readonly grownAt: string[]
   /** What happens elsewhere while a call is under way. */
   readonly meanwhile: Map<Call, () => Promise<unknown>>
   /** Specs for which the node can hold no more volumes. */
@@ -50,6 +52,8 @@ export interface DevicePluginOptions {
   readonly attachable?: boolean
   /** Block volumes are set up by the plugin itself; 'plain' ones come with a device and nothing else. */
   readonly block?: 'custom' | 'plain' | 'none'
+  /** Each pod gets a device node of its own, `/dev/published-<pod>`. */
+  readonly publishes?: boolean
   readonly mountOptions?: boolean
   /** SetUp comes again and again, as for contents that change (KA-11). */
   readonly remount?: boolean
@@ -106,7 +110,10 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
             ),
             ''
           ),
-          mapPodDevice: async () => (answer('mapPodDevice', () => {}), ''),
+          mapPodDevice: async ({ pod }) => {
+            answer('mapPodDevice', () => {})
+            return options.publishes ? `/dev/published-${pod.metadata.name}` : ''
+          },
           unmapPodDevice: async () => answer('unmapPodDevice', () => {}),
           tearDownDevice: async ({ spec }) => answer('tearDownDevice', () => void devices.delete(spec.name)),
         }
@@ -155,8 +162,9 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
       ? {}
       : { block: ({ mode }) => (mode === 'Block' ? mapper : undefined) }),
     restore: async ({ volumeName, mode }) => specOfPersistentVolume(volume(volumeName, { volumeMode: mode }), false),
-    expand: async ({ newBytes }) => {
+    expand: async ({ newBytes, devicePath, spec }) => {
       asked.push(newBytes)
+      if (spec.mode === 'Block') plugin.grownAt.push(devicePath ?? '')
       answer('expand', () => {})
       return newBytes
     },
@@ -176,6 +184,7 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
     waited,
     requests,
     asked,
+    grownAt: [],
     meanwhile: new Map(),
     exhausted: false,
     attachable: options.attachable ?? true,

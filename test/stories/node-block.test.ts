@@ -295,3 +295,25 @@ test('EXEC-14: one plugin serves a file system by mounting and never by mapping'
   assert.deepEqual(world.plugin.calls, ['waitForAttach', 'mountDevice', 'mount', 'unmount', 'unmountDevice'])
   await agent.stop()
 })
+
+test('EXN-3: in use, a block volume is grown at the device of a pod that still has it', async () => {
+  const world = await createBlockWorld({ publishes: true })
+  const device = world.host.addDisk('/dev/published-p')
+  world.host.addDisk('/dev/published-q', device)
+  const { agent } = await world.start()
+  await world.clock.advance(100)
+  await world.create(blockPod('p', world.volumes))
+  await world.settle()
+  await world.create(blockPod('q', world.volumes))
+  await world.clock.advance(2_000)
+  await world.remove('q')
+  await world.clock.advance(2_000)
+  await world.grow()
+  await world.setClaim({
+    allocatedResources: { storage: '15Gi' },
+    allocatedResourceStatuses: { storage: 'NodeResizePending' },
+  })
+  await world.clock.advance(2_000)
+  assert.deepEqual([world.plugin.asked, world.plugin.grownAt], [[15n << 30n], ['/dev/published-p']])
+  await agent.stop()
+})

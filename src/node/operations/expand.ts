@@ -50,7 +50,7 @@ export const expandInUse: Operation<MountWork, OperationDeps, ActualEvent> = {
       const claim = plugin && (await claimOf(work, deps, signal))
       if (!plugin || !claim) return false
       if (mount.readOnly) return (tellReadOnly(work, deps, claim), false)
-      const paths = pathsInUse(work, deps, plugin)
+      const paths = await pathsInUse(work, deps, plugin, signal)
       const newBytes = desired.sizeBytes
       return await expandAndSettle({ work, deps, plugin, claim, paths, oldBytes, newBytes }, step, signal)
     }
@@ -243,13 +243,20 @@ function expander({ mount }: MountWork, { registry }: OperationDeps): NodePlugin
   return plugin.expand && (plugin.requiresResize?.(mount.spec) ?? true) ? plugin : undefined
 }
 
-function pathsInUse({ desired, mount, actual }: MountWork, { root }: OperationDeps, plugin: NodePlugin): ExpandPaths {
+async function pathsInUse(
+  { desired, mount, actual }: MountWork,
+  { root, host }: OperationDeps,
+  plugin: NodePlugin,
+  signal: AbortSignal,
+): Promise<ExpandPaths> {
   const { spec, uid } = mount
-  const devicePath = actual()?.devicePath ?? ''
   if (spec.mode === 'Block') {
     const path = `${podDeviceDirectory(root, uid, desired.plugin)}/${spec.name}`
+    // The volume's record knows the device of whoever came last; this pod's own is behind its link.
+    const devicePath = await host.files.readlink(path, signal)
     return { path, devicePath, stagingPath: plugin.block?.(spec)?.stagingPath?.(spec) ?? '' }
   }
+  const devicePath = actual()?.devicePath ?? ''
   const target = podVolumePath(root, uid, desired.plugin, spec.name)
   return { path: plugin.path?.(spec, target) ?? target, devicePath, stagingPath: actual()?.device.path ?? '' }
 }
