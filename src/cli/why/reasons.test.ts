@@ -14,6 +14,7 @@ test('every CSI status but OK leads to a cause', () => {
 const withoutCause: ReadonlySet<string> = new Set([
   'AttachmentNotWritten',
   'AttachmentRemoved',
+  'ClaimUnread',
   'Dangling',
   'FormatFailed',
   'GetDiskFormatFailed',
