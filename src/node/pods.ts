@@ -149,7 +149,10 @@ export function createPods(deps: PodsDeps): Pods {
     void waitForVolumes(work, AbortSignal.any([work.volumeWait.signal, stopping.signal]))
   }
   const waitForVolumes = async (work: PodWork, signal: AbortSignal) => {
-    let said = { text: '', at: 0 }
+    let [said, heard] = [
+      { text: '', at: 0 },
+      { text: '', at: 0 },
+    ]
     while (!signal.aborted && work.pod) {
       try {
         await manager.mounted(work.pod, signal)
@@ -165,8 +168,9 @@ export function createPods(deps: PodsDeps): Pods {
         }
         if (error.why === 'time') populator.reprocess(work.uid) // whatever we did not hear of is read again
         if (error.why === 'exhausted') return reject(work, eventReasons.attachLimit, error.message)
-        // A claim made together with its pod is often bound a moment later: that is no news for anybody.
-        if (error.why === 'error' && clock.now() - work.seenAt < quietMs) continue
+        // A claim is often bound a moment after it was made: what passes by itself is no news for anybody.
+        if (error.message !== heard.text) heard = { text: error.message, at: clock.now() }
+        if (error.why === 'error' && clock.now() - heard.at < quietMs) continue
         const text = `Unable to attach or mount volumes: ${error.message}`
         if (text === said.text && clock.now() - said.at < repeatMs) continue
         said = { text, at: clock.now() }
