@@ -47,6 +47,8 @@ export function createKeyLoop<Key>(options: KeyLoopOptions<Key>): KeyLoop<Key> {
   const shape = options.backoff ?? keyBackoff
   const stopping = new AbortController()
   const queue = new Set<Key>() // insertion order is the order of work
+  // One iterator walks along with the work: a fresh one would pass over the places of all keys taken before.
+  let walk = queue.values()
   const active = new Map<Key, { dirty: boolean }>()
   const failing = new Map<Key, Failing>()
   const idleWaiters: (() => void)[] = []
@@ -67,9 +69,16 @@ export function createKeyLoop<Key>(options: KeyLoopOptions<Key>): KeyLoop<Key> {
     const planned = schedule.timeOf(key)
     if (planned === undefined || time < planned) schedule.set(key, time)
   }
+  const takeFirst = () => {
+    const first = walk.next()
+    if (!first.done) return first
+    // An iterator that has come to the end stays there, whatever is added later.
+    walk = queue.values()
+    return walk.next()
+  }
   const pump = () => {
-    while (active.size < workers) {
-      const first = queue.values().next()
+    while (active.size < workers && queue.size > 0) {
+      const first = takeFirst()
       if (first.done) break
       queue.delete(first.value)
       void work(first.value)
