@@ -41,6 +41,13 @@ function seen(entry: Entry): Seen {
   return found
 }
 
+/** Lets go of all of them; whoever asks again reads the text again. */
+export function forgetRecentObjects(): void {
+  bytes = 0
+  recent = new Map()
+  older = new Map()
+}
+
 /** Objects read from text are found again as long as anybody holds them. */
 const held = new WeakMap<Entry, WeakRef<KubeObject>>()
 
@@ -94,6 +101,17 @@ function parseEntry(info: KindInfo, entry: Entry): KubeObject {
   })
 }
 
+function parseLean(info: KindInfo, entry: Entry): KubeObject {
+  const stored = JSON.parse(entry.value) as { metadata: KubeObject['metadata'] } // we wrote it
+  const { managedFields: _managedFields, ...metadata } = stored.metadata
+  return deepFreeze({
+    kind: info.kind,
+    apiVersion: info.apiVersion,
+    ...stored,
+    metadata: { ...metadata, resourceVersion: String(entry.revision) },
+  })
+}
+
 /** Remembers the object that was just written as this entry, so that nobody parses it again. */
 export function remember(info: KindInfo, entry: Entry, object: KubeObject): KubeObject {
   const { apiVersion: _apiVersion, kind: _kind, ...rest } = object
@@ -119,7 +137,7 @@ export function leanObject(info: KindInfo, entry: Entry): KubeObject {
   // An old version, read by a list: it does not push out what is being worked with.
   const before = held.get(entry)?.deref()
   if (before !== undefined) return before
-  const object = withoutManagedFields(parseEntry(info, entry))
+  const object = parseLean(info, entry)
   held.set(entry, new WeakRef(object))
   return object
 }
@@ -149,7 +167,8 @@ export function itemText(info: KindInfo, entry: Entry): string {
 
 export function deepFreeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
-  for (const member of Object.values(value)) deepFreeze(member)
+  if (Array.isArray(value)) for (const member of value) deepFreeze(member)
+  else for (const name of Object.keys(value)) deepFreeze((value as Loose)[name])
   return Object.freeze(value)
 }
 

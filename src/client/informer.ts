@@ -202,26 +202,38 @@ interface WritableIndex<T> extends Index<T> {
   apply(change: Change<T>): void
 }
 
+/** Most values name one object: it needs no map of its own. */
+type Bucket<T> = { readonly key: string; readonly object: T } | Map<string, T>
+
 function createIndex<T>(valuesOf: (object: T) => readonly string[]): WritableIndex<T> {
-  const byValue = new Map<string, Map<string, T>>()
+  const byValue = new Map<string, Bucket<T>>()
   const drop = (key: string, object: T) => {
     for (const value of valuesOf(object)) {
       const bucket = byValue.get(value)
-      bucket?.delete(key)
-      if (bucket?.size === 0) byValue.delete(value)
+      if (bucket instanceof Map) {
+        bucket.delete(key)
+        if (bucket.size === 0) byValue.delete(value)
+      } else if (bucket?.key === key) byValue.delete(value)
+    }
+  }
+  const add = (key: string, object: T) => {
+    for (const value of valuesOf(object)) {
+      const bucket = byValue.get(value)
+      if (bucket instanceof Map) bucket.set(key, object)
+      else if (bucket === undefined || bucket.key === key) byValue.set(value, { key, object })
+      else byValue.set(value, new Map([[bucket.key, bucket.object] as const, [key, object] as const]))
     }
   }
   return {
-    get: (value) => byValue.get(value)?.values() ?? [],
+    get(value) {
+      const bucket = byValue.get(value)
+      if (bucket === undefined) return []
+      return bucket instanceof Map ? bucket.values() : [bucket.object]
+    },
     has: (value) => byValue.has(value),
     apply(change) {
       if (change.previous !== undefined) drop(change.key, change.previous)
-      if (change.object === undefined) return
-      for (const value of valuesOf(change.object)) {
-        const bucket = byValue.get(value)
-        if (bucket === undefined) byValue.set(value, new Map([[change.key, change.object]]))
-        else bucket.set(change.key, change.object)
-      }
+      if (change.object !== undefined) add(change.key, change.object)
     },
   }
 }

@@ -91,7 +91,7 @@ test('closing waits for the batch on its way and for what is queued behind it', 
 })
 
 function bench({ fast = false } = {}): Bench {
-  const state = createVersionedState({ entries: [], history: [], revision: 0, oldest: 0 }, defaultHistory)
+  const state = createVersionedState({ entries: new Map(), history: [], revision: 0, oldest: 0 }, defaultHistory)
   const appended: string[][] = []
   let waiting: PromiseWithResolvers<void> | undefined
   const journal = {

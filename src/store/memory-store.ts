@@ -9,7 +9,7 @@ import { changeOf, createVersionedState } from './versioned-state.ts'
 
 export function createMemoryStore(options: { readonly history?: HistoryLimits } = {}): Store {
   const state = createVersionedState(
-    { entries: [], history: [], revision: 0, oldest: 0 },
+    { entries: new Map(), history: [], revision: 0, oldest: 0 },
     options.history ?? defaultHistory,
   )
   let closed = false
