@@ -1,5 +1,6 @@
 // Everything in one process: `hawser up`, and the library's embedded cluster.
 import { randomBytes } from 'node:crypto'
+import { forgetRecentObjects } from '../apiserver/objects.ts'
 import { createRandom } from '../clock/random.ts'
 import { createSystemClock } from '../clock/system-clock.ts'
 import type { Client } from '../client/client.ts'
@@ -12,6 +13,7 @@ import { startControllers } from './controllers.ts'
 import { createLinuxHost } from '../host/linux/linux-host.ts'
 import { openDataDirectory } from './data-directory.ts'
 import { ensureDefaultObjects } from './default-objects.ts'
+import { giveBackWhenCalm } from './idle-memory.ts'
 import { packageVersion } from './version.ts'
 
 export interface Hawser extends AsyncDisposable {
@@ -24,11 +26,13 @@ export interface Hawser extends AsyncDisposable {
 
 export interface HawserDeps {
   readonly log: Log
+  /** Called when there is nothing to do after a burst. */
+  readonly giveBackMemory?: (() => void) | undefined
   /** Says something to the person who started us. */
   readonly note: (text: string) => void
 }
 
-export async function startHawser(config: HawserConfig, { log }: HawserDeps): Promise<Hawser> {
+export async function startHawser(config: HawserConfig, { log, giveBackMemory }: HawserDeps): Promise<Hawser> {
   const clock = createSystemClock()
   const random = createRandom(randomBytes(32))
   const metrics = createMetrics()
@@ -67,6 +71,13 @@ export async function startHawser(config: HawserConfig, { log }: HawserDeps): Pr
     const drivers = csi.openDrivers(clock, config.csiDrivers)
     const { informers } = controllers
     stack.use(csi.startCsiJobs({ client, informers, clock, log, history, drivers }, config.leaveToSidecars))
+  }
+  if (giveBackMemory) {
+    const giveBack = () => {
+      forgetRecentObjects()
+      giveBackMemory()
+    }
+    stack.use(giveBackWhenCalm({ store: plane.store, clock, log, giveBack }))
   }
   const kept = stack.move()
   return {

@@ -34,6 +34,7 @@ export interface ControlPlaneDeps {
 export interface ControlPlane extends AsyncDisposable {
   readonly url: string
   readonly server: StartedApiServer
+  readonly store: Store
   /** In process, as an administrator of the system. */
   clientFor(name: string): Client
 }
@@ -75,6 +76,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
   return {
     url: server.url,
     server,
+    store,
     clientFor: (name) =>
       createInProcessClient(server.api({ name, groups: ['system:masters', 'system:authenticated'] })),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),

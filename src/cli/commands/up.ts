@@ -77,11 +77,16 @@ export const up = buildCommand<Flags, [], Context>({
     const config = configOf(flags, this.process.env)
     if (config.nodes.length > 0) requireMountRights(this.process.env)
     const { startHawser } = await import('../../main/all-in-one.ts')
+    const { memoryGiver } = await import('../../main/give-back-memory.ts')
     const log = createPinoLog({ level: flags.logLevel })
     const stop = Promise.withResolvers<string>()
     const onSignal = (signal: NodeJS.Signals) => stop.resolve(signal)
     process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
-    const hawser = await startHawser(config, { log, note: (text) => this.note(text) })
+    const hawser = await startHawser(config, {
+      log,
+      giveBackMemory: await memoryGiver(),
+      note: (text) => this.note(text),
+    })
     this.print(hawser.bare ? bareText(hawser.url, hawser.kubeconfig) : nextSteps(hawser.url, hawser.kubeconfig))
     const signal = await stop.promise
     this.note(`${signal}: stopping (running pods and their mounts stay; the next "hawser up" finds them again)`)

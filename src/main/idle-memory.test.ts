@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createVirtualClock } from '../clock/virtual-clock.ts'
+import { createMemoryStore } from '../store/memory-store.ts'
+import { silentLog } from '../telemetry/log.ts'
+import { giveBackWhenCalm } from './idle-memory.ts'
+
+test('memory is given back after the start and after each burst, once it is over; small changes do not count', async () => {
+  const clock = createVirtualClock()
+  await using store = createMemoryStore()
+  let given = 0
+  await using _keeper = giveBackWhenCalm({ store, clock, log: silentLog, giveBack: () => given++ })
+  await clock.advance(1_000)
+  assert.equal(given, 0)
+  await clock.advance(10_000)
+  assert.equal(given, 1, 'after the start')
+
+  for (let round = 0; round < 4; round++) {
+    for (let index = 0; index < 400; index++) await store.create(`/a/${round}-${index}`, 'x')
+    await clock.advance(1_900)
+  }
+  assert.equal(given, 1, 'not while the burst lasts')
+  await clock.advance(10_000)
+  assert.equal(given, 2)
+
+  for (let index = 0; index < 40; index++) await store.create(`/b/${index}`, 'x')
+  await clock.advance(60_000)
+  assert.equal(given, 2)
+})

@@ -1,0 +1,52 @@
+// When is memory given back? Once a burst of writes is over and the store has come to rest: what the burst left behind
+// would otherwise stay resident until the next one. Nothing runs while nothing changes.
+import type { Clock } from '../clock/clock.ts'
+import type { Revision, Store } from '../store/store.ts'
+import type { Log } from '../telemetry/log.ts'
+
+/** So many changes leave garbage worth a collection. */
+const burst = 1_000
+const calmMs = 2_000
+/** Up to so many changes within that time, such as leases and the history written behind the work, count as calm. */
+const calmChanges = 200
+
+export interface IdleMemoryDeps {
+  readonly store: Pick<Store, 'revision' | 'watch'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly giveBack: () => void
+}
+
+/** Starting is a burst, too: what was loaded was parsed, sorted and told to every part. */
+export function giveBackWhenCalm({ store, clock, log, giveBack }: IdleMemoryDeps): AsyncDisposable {
+  const stop = new AbortController()
+  const { signal } = stop
+  const run = async (): Promise<void> => {
+    let given: Revision | undefined
+    while (!signal.aborted) {
+      const before = store.revision()
+      await clock.sleep(calmMs, signal)
+      const now = store.revision()
+      if (now - before > calmChanges) continue
+      if (given === undefined || now - given >= burst) {
+        given = now
+        giveBack()
+      }
+      await nextChange(store, now, signal)
+    }
+  }
+  const done = run().catch((error: unknown) => {
+    // Memory is a courtesy: the server works on without it.
+    if (!signal.aborted) log.warn('memory is no longer given back', { error: String(error) })
+  })
+  return {
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await done
+    },
+  }
+}
+
+async function nextChange(store: IdleMemoryDeps['store'], after: Revision, signal: AbortSignal): Promise<void> {
+  for await (const _change of store.watch('/', after, signal)) return
+}
