@@ -71,10 +71,11 @@ function decodeSegments(path: string): readonly string[] | undefined {
   const raw = path.split('/').slice(1)
   if (raw.at(-1) === '') raw.pop()
   const segments: string[] = []
+  const isPlain = !path.includes('%')
   for (const text of raw) {
-    let segment: string
+    let segment = text
     try {
-      segment = decodeURIComponent(text)
+      if (!isPlain) segment = decodeURIComponent(text)
     } catch {
       return undefined
     }

@@ -8,6 +8,7 @@ import type { KubeObject } from '../api/meta.ts'
 import { ReadError, readObject as readTyped, readPartial } from '../api/schema/check.ts'
 import { badRequest } from '../api/status-error.ts'
 import { validateCreate, validateUpdate } from '../api/validation/validate.ts'
+import { omit } from './members.ts'
 import type { Loose } from './objects.ts'
 import type { FieldValidation } from './options.ts'
 import { updateManagedFields } from './patch/managed-fields.ts'
@@ -113,13 +114,15 @@ export function checkUpdate(
 
 /** Empty labels, annotations, finalizers and owners are the same as none. */
 export function tidyMetadata(object: KubeObject): KubeObject {
-  const metadata: Record<string, unknown> = { ...object.metadata }
-  for (const name of ['labels', 'annotations', 'finalizers', 'ownerReferences', 'generateName', 'selfLink']) {
-    const value = metadata[name]
-    const empty = value === null || value === '' || (typeof value === 'object' && Object.keys(value).length === 0)
-    if (empty) delete metadata[name]
-  }
-  return { ...object, metadata } as unknown as KubeObject // fewer members, same types
+  const { metadata } = object
+  const empty = mayBeEmpty.filter((name) => isEmpty(metadata[name]))
+  return empty.length === 0 ? object : { ...object, metadata: omit(metadata, empty) }
+}
+
+const mayBeEmpty = ['labels', 'annotations', 'finalizers', 'ownerReferences', 'generateName', 'selfLink'] as const
+
+function isEmpty(value: unknown): boolean {
+  return value === null || value === '' || (typeof value === 'object' && Object.keys(value).length === 0)
 }
 
 export interface Writer {
@@ -137,6 +140,7 @@ export function ownFields(
   writer: Writer,
 ): KubeObject {
   const entries = updateManagedFields({ kind: info.name, before, after, ...writer })
-  const { managedFields: _managedFields, ...rest } = after.metadata
-  return { ...after, metadata: { ...rest, ...(entries.length > 0 ? { managedFields: entries } : {}) } }
+  const { metadata } = after
+  if (entries.length === 0) return { ...after, metadata: omit(metadata, ['managedFields']) }
+  return { ...after, metadata: { ...metadata, managedFields: entries } }
 }

@@ -213,11 +213,13 @@ async function readBody(incoming: Incoming): Promise<Buffer | undefined> {
 }
 
 function headersOf(incoming: Incoming): Readonly<Record<string, string | undefined>> {
-  const headers: Record<string, string | undefined> = {}
-  for (const [name, value] of Object.entries(incoming.headers)) {
-    headers[name] = Array.isArray(value) ? value.join(', ') : value
+  const { headers } = incoming
+  const joined: Record<string, string | undefined> = {}
+  for (const name of Object.keys(headers)) {
+    const value = headers[name]
+    joined[name] = Array.isArray(value) ? value.join(', ') : value
   }
-  return headers
+  return joined
 }
 
 /** A bearer token first: whoever brings one wants to be that user. */
@@ -228,12 +230,20 @@ async function userOf(
 ): Promise<User | undefined> {
   const authorization = headers['authorization']
   if (authorization !== undefined) {
-    const [scheme = '', token = ''] = authorization.trim().split(/\s+/, 2)
-    if (scheme.toLowerCase() !== 'bearer' || token === '') return undefined
+    const token = bearerToken(authorization)
+    if (token === undefined) return undefined
     const found = await tokens.authenticate(token)
     return found && withAuthenticated(found.user)
   }
   return certificateUser(incoming)
+}
+
+function bearerToken(authorization: string): string | undefined {
+  // How nearly everybody writes it.
+  if (authorization.startsWith('Bearer ') && authorization.indexOf(' ', 7) < 0)
+    return authorization.slice(7) || undefined
+  const [scheme = '', token = ''] = authorization.trim().split(/\s+/, 2)
+  return scheme.toLowerCase() === 'bearer' && token !== '' ? token : undefined
 }
 
 function certificateUser(incoming: Incoming): User | undefined {

@@ -5,6 +5,7 @@ import type { KubeObject } from '../api/meta.ts'
 import type { ObjectMeta } from '../api/types.ts'
 import type { Loose } from './objects.ts'
 import { sameJson } from './objects.ts'
+import { omit } from './members.ts'
 
 export interface Stamp {
   /** RFC 3339. */
@@ -39,26 +40,26 @@ export function hasStatus(info: KindInfo): boolean {
 /** What a creator says about the status of a kind that has one of its own is not listened to. */
 export function withoutForeignStatus(info: KindInfo, object: KubeObject): KubeObject {
   if (!hasStatus(info) || statusOfCreator.has(info.name)) return object
-  const { status: _status, ...rest } = object as KubeObject & Loose
-  return rest
+  return omit(object, ['status'])
 }
 
 /** The object as it will be stored: system metadata set, foreign claims about the status dropped. */
 export function prepareForCreate(info: KindInfo, object: KubeObject, stamp: Stamp): KubeObject {
-  const metadata: Record<string, unknown> = { ...object.metadata }
-  for (const name of ['deletionTimestamp', 'deletionGracePeriodSeconds', 'resourceVersion', 'selfLink', 'generation']) {
-    delete metadata[name]
+  const metadata = {
+    ...omit(object.metadata, setByServer),
+    uid: stamp.uid,
+    creationTimestamp: stamp.now,
+    ...(countsGenerations.has(info.name) ? { generation: 1 } : {}),
   }
-  metadata['uid'] = stamp.uid
-  metadata['creationTimestamp'] = stamp.now
-  if (countsGenerations.has(info.name)) metadata['generation'] = 1
-  const next: Loose = { ...object, metadata }
-  if (hasStatus(info) && !statusOfCreator.has(info.name)) {
-    const status = initialStatus(info.name, object, stamp.now)
-    if (status === undefined) delete next['status']
-    else next['status'] = status
-  }
-  return next as unknown as KubeObject // metadata keeps its members
+  if (!hasStatus(info) || statusOfCreator.has(info.name)) return { ...object, metadata }
+  const status = initialStatus(info.name, object, stamp.now)
+  return withStatus({ ...object, metadata }, status)
+}
+
+const setByServer = ['deletionTimestamp', 'deletionGracePeriodSeconds', 'resourceVersion', 'selfLink', 'generation']
+
+function withStatus(object: KubeObject, status: unknown): KubeObject {
+  return status === undefined ? omit(object, ['status']) : ({ ...object, status } as KubeObject)
 }
 
 function initialStatus(kind: KindName, object: KubeObject, now: string): Loose | undefined {
@@ -112,26 +113,18 @@ function writeOf(
 }
 
 function mainWrite(info: KindInfo, wanted: KubeObject, current: KubeObject): Loose {
-  const next: Loose = { ...wanted }
-  if (hasStatus(info) && !statusWithMain.has(info.name)) {
-    const { status } = current as KubeObject & Loose
-    if (status === undefined) delete next['status']
-    else next['status'] = status
-  }
+  const keepsStatus = hasStatus(info) && !statusWithMain.has(info.name)
+  const next = keepsStatus ? withStatus(wanted, (current as KubeObject & Loose)['status']) : wanted
   // Only /finalize may change what holds a namespace.
-  if (info.name === 'Namespace') next['spec'] = (current as KubeObject & Loose)['spec']
-  return next
+  if (info.name === 'Namespace') return { ...next, spec: (current as KubeObject & Loose)['spec'] }
+  return { ...next }
 }
 
 function statusWrite(info: KindInfo, wanted: KubeObject, current: KubeObject, now: string): Loose {
-  const next: Loose = { ...current }
   const { status } = wanted as KubeObject & Loose
-  if (status === undefined) delete next['status']
-  else next['status'] = status
-  if (info.name === 'PersistentVolume') {
-    next['status'] = transitionTime(status as Loose | undefined, (current as KubeObject & Loose)['status'], now)
-  }
-  return next
+  if (info.name !== 'PersistentVolume') return { ...withStatus(current, status) }
+  const stamped = transitionTime(status as Loose | undefined, (current as KubeObject & Loose)['status'], now)
+  return { ...withStatus(current, stamped) }
 }
 
 /** API-3: a new phase is stamped unless the client brought a time of its own; an old phase keeps its time. */
@@ -149,7 +142,17 @@ function transitionTime(status: Loose | undefined, before: unknown, now: string)
   return status
 }
 
-const systemMetadata = ['uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds'] as const
+/** Members that a write cannot change: they stay as they are, or absent. */
+const keptMetadata: ReadonlySet<keyof ObjectMeta> = new Set<keyof ObjectMeta>([
+  'uid',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'generation',
+  'generateName',
+])
+const keptOfPodStatus: ReadonlySet<keyof ObjectMeta> = new Set([...keptMetadata, 'ownerReferences'] as const)
+const neverCarried: ReadonlySet<string> = new Set(['resourceVersion', 'selfLink'])
 
 function carriedMetadata(
   info: KindInfo,
@@ -159,18 +162,13 @@ function carriedMetadata(
   next: Loose,
 ): ObjectMeta {
   const keeps = subresource === 'status' && statusKeepsMetadata.has(info.name)
-  const base: Record<string, unknown> = keeps
-    ? {
-        ...current.metadata,
-        ...(wanted.metadata.managedFields ? { managedFields: wanted.metadata.managedFields } : {}),
-      }
-    : { ...wanted.metadata }
-  if (subresource === 'status' && info.name === 'Pod') restore(base, current, 'ownerReferences')
-  for (const name of systemMetadata) restore(base, current, name)
-  restore(base, current, 'generation')
-  restore(base, current, 'generateName')
-  delete base['resourceVersion']
-  delete base['selfLink']
+  const source = keeps ? withOwners(current.metadata, wanted.metadata.managedFields) : wanted.metadata
+  const kept = subresource === 'status' && info.name === 'Pod' ? keptOfPodStatus : keptMetadata
+  const base: Loose = {}
+  for (const name of Object.keys(source)) {
+    if (!neverCarried.has(name) && !kept.has(name as keyof ObjectMeta)) base[name] = source[name as keyof ObjectMeta]
+  }
+  for (const name of kept) if (current.metadata[name] !== undefined) base[name] = current.metadata[name]
   if (countsGenerations.has(info.name) && subresource !== 'status') {
     const { spec } = current as KubeObject & Loose
     if (!sameJson(spec, next['spec'])) base['generation'] = (current.metadata.generation ?? 0) + 1
@@ -178,10 +176,8 @@ function carriedMetadata(
   return base as unknown as ObjectMeta // the name comes from wanted, which was checked against the path
 }
 
-function restore(metadata: Record<string, unknown>, current: KubeObject, name: keyof ObjectMeta): void {
-  const value = current.metadata[name]
-  if (value === undefined) delete metadata[name]
-  else metadata[name] = value
+function withOwners(metadata: ObjectMeta, managedFields: ObjectMeta['managedFields']): ObjectMeta {
+  return managedFields ? { ...metadata, managedFields } : metadata
 }
 
 interface ResourceLists {

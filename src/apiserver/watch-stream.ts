@@ -18,15 +18,15 @@ export interface WatchLines {
 
 /** One per server: what one watcher makes, the others find. */
 export function createWatchLines(): WatchLines {
-  const lines = new Map<string, { readonly entry: Entry; readonly line: Buffer }>()
+  const lines = new Map<Entry, { readonly type: string; readonly info: KindInfo; readonly line: Buffer }>()
   return {
     line(info, event) {
       if (event.type === 'BOOKMARK') return jsonLine('BOOKMARK', bookmark(info, event))
-      const name = `${info.name} ${event.type} ${event.entry.revision} ${event.entry.key}`
-      const known = lines.get(name)
-      if (known?.entry === event.entry) return known.line
-      const line = Buffer.from(`{"type":"${event.type}","object":${objectText(info, event.entry)}}\n`)
-      lines.set(name, { entry: event.entry, line })
+      const { type, entry } = event
+      const known = lines.get(entry)
+      if (known?.type === type && known.info === info) return known.line
+      const line = Buffer.from(`{"type":"${type}","object":${objectText(info, entry)}}\n`)
+      lines.set(entry, { type, info, line })
       if (lines.size > sharedLines) {
         const [oldest] = lines.keys()
         if (oldest !== undefined) lines.delete(oldest)

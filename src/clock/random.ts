@@ -47,13 +47,16 @@ export function createRandom(seed: string | number | Uint8Array): Random {
       const raw = bytes(16)
       raw[6] = (raw[6]! & 0x0f) | 0x40
       raw[8] = (raw[8]! & 0x3f) | 0x80
-      const hex = Array.from(raw, (byte) => byte.toString(16).padStart(2, '0')).join('')
+      let hex = ''
+      for (const byte of raw) hex += hexBytes[byte]
       return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
     },
     suffix: () => Array.from({ length: 5 }, () => suffixAlphabet[below(suffixAlphabet.length)]).join(''),
     fork: () => createRandom(bytes(16)),
   }
 }
+
+const hexBytes = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
 
 function seedState(seed: string | number | Uint8Array): [number, number, number, number] {
   const bytes = seed instanceof Uint8Array ? seed : new TextEncoder().encode(String(seed))

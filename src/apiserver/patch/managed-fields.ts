@@ -186,10 +186,10 @@ export function managedFieldsText(entries: readonly ManagedFieldsEntry[]): strin
 }
 
 function entryText(entry: ManagedFieldsEntry): string {
-  const { fieldsV1, ...rest } = entry
+  const { fieldsV1 } = entry
   const text = isMap(fieldsV1) ? sharedTextOf(fieldsV1) : undefined
   if (text === undefined) return JSON.stringify(entry)
-  return `${JSON.stringify(rest).slice(0, -1)},"fieldsV1":${text}}`
+  return `${JSON.stringify({ ...entry, fieldsV1: undefined }).slice(0, -1)},"fieldsV1":${text}}`
 }
 
 /** Applies first, then by time and name, as Kubernetes sorts them. */

@@ -9,6 +9,7 @@ import { admitCreate } from '../admission/chain.ts'
 import type { Call } from '../api.ts'
 import type { ServerContext } from '../context.ts'
 import { requireNamespace, storeFailure } from '../context.ts'
+import { omit } from '../members.ts'
 import { encodeObject, remember, storeKey } from '../objects.ts'
 import { applyDefaults, checkCreate, ownFields, tidyMetadata } from '../rules.ts'
 import { prepareForCreate, withoutForeignStatus } from '../strategies.ts'
@@ -88,9 +89,8 @@ function place(info: KindInfo, object: KubeObject, namespace: string | undefined
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
   }
   if (object.metadata.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created')
-  const { namespace: _namespace, ...rest } = object.metadata
-  const metadata = info.namespaced && namespace ? { ...rest, namespace } : rest
-  return { ...object, metadata }
+  const rest = info.namespaced ? object.metadata : omit(object.metadata, ['namespace'])
+  return { ...object, metadata: info.namespaced && namespace ? { ...rest, namespace } : rest }
 }
 
 function named(context: ServerContext, object: KubeObject): KubeObject {

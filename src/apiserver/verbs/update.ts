@@ -10,7 +10,7 @@ import { admitUpdate } from '../admission/chain.ts'
 import type { Call } from '../api.ts'
 import type { ServerContext } from '../context.ts'
 import { readStored, storeFailure } from '../context.ts'
-import type { Loose } from '../objects.ts'
+import { omit } from '../members.ts'
 import { decodeObject, encodeObject, remember, sameJson, storeKey } from '../objects.ts'
 import { applyDefaults, checkUpdate, ownFields, tidyMetadata } from '../rules.ts'
 import { prepareForUpdate } from '../strategies.ts'
@@ -122,9 +122,10 @@ function placed(info: KindInfo, wanted: KubeObject, ref: ObjectRef): KubeObject 
     const path = `the namespace on the request (${ref.namespace})`
     throw badRequest(`the namespace of the object (${namespace}) does not match ${path}`)
   }
-  const { namespace: _namespace, ...rest } = wanted.metadata
-  const metadata = info.namespaced && ref.namespace ? { ...rest, namespace: ref.namespace } : rest
-  return { ...wanted, kind: info.kind, apiVersion: info.apiVersion, metadata: { ...metadata, name: ref.name } }
+  const rest = info.namespaced ? wanted.metadata : omit(wanted.metadata, ['namespace'])
+  const place = info.namespaced && ref.namespace ? { namespace: ref.namespace } : {}
+  const metadata = { ...rest, ...place, name: ref.name }
+  return { ...wanted, kind: info.kind, apiVersion: info.apiVersion, metadata }
 }
 
 /** A dry run stores nothing, so the version is still that of the stored object. */
@@ -136,13 +137,9 @@ function withVersion(next: KubeObject, current: KubeObject): KubeObject {
 function unchanged(next: KubeObject, current: KubeObject, managed: boolean): boolean {
   // A plain write that changes nothing leaves the record of owners alone: another record means another object.
   if (!managed && next.metadata.managedFields !== current.metadata.managedFields) return false
-  const { resourceVersion: _resourceVersion, ...metadata } = current.metadata
-  const { metadata: nextMetadata, apiVersion: _apiVersion, kind: _kind, ...rest } = next as KubeObject & Loose
-  const {
-    metadata: _metadata,
-    apiVersion: _version,
-    kind: _currentKind,
-    ...currentRest
-  } = current as KubeObject & Loose
-  return sameJson(nextMetadata, metadata) && sameJson(rest, currentRest)
+  const ofType = { apiVersion: undefined, kind: undefined, metadata: undefined }
+  return (
+    sameJson(next.metadata, { ...current.metadata, resourceVersion: undefined }) &&
+    sameJson({ ...next, ...ofType }, { ...current, ...ofType })
+  )
 }
