@@ -42,7 +42,7 @@ export async function login(deps: SessionDeps, target: IscsiTarget, chap: Chap, 
         found.set(portal, await loginPortal(deps, target, portal, chap, signal))
       } catch (error) {
         signal.throwIfAborted()
-        if (error instanceof VolumeError && error.code === 'ToolMissing') throw error
+        if (error instanceof VolumeError && error.code === 'NOPROGRAM') throw error
         problems.push(error instanceof Error ? error.message : String(error))
       }
     }
@@ -242,7 +242,7 @@ async function iscsiadm(
   } catch (error) {
     if (!hasCode(error, 'NOPROGRAM')) throw error
     // A kubelet's words, which say no more; the cause names the program.
-    throw new VolumeError('ToolMissing', 'executable file not found in $PATH', { effect: 'none', cause: error })
+    throw new VolumeError('NOPROGRAM', 'executable file not found in $PATH', { effect: 'none', cause: error })
   }
 }
 

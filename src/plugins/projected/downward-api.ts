@@ -116,9 +116,10 @@ function quantityText(
   name: string,
   allocatable: Readonly<Record<string, string>>,
 ): string {
-  const own = container.resources?.[kind]?.[name]
-  if (own !== undefined) return own
-  return kind === 'limits' && ['cpu', 'memory', 'ephemeral-storage'].includes(name) ? (allocatable[name] ?? '0') : '0'
+  const own = container.resources?.[kind]?.[name] ?? '0'
+  // A limit of nothing is no limit: what the node has is the limit then.
+  if (kind === 'requests' || wholeValue(parseQuantity(own)) !== 0n) return own
+  return ['cpu', 'memory', 'ephemeral-storage'].includes(name) ? (allocatable[name] ?? '0') : '0'
 }
 
 function splitAtDot(text: string): [string, string?] {

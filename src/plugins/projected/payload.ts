@@ -58,10 +58,11 @@ async function payloadOf(
     return downwardPayload(downwardAPI.items ?? [], { pod, defaultMode, allocatable: deps.allocatable() })
   if (serviceAccountToken !== undefined) {
     const token = await deps.tokens.tokenFor(pod, serviceAccountToken, signal)
-    return new Map([[serviceAccountToken.path, tokenFile(token, request, defaultMode)]])
+    return new Map([[serviceAccountToken.path, ownFile(new TextEncoder().encode(token), request, defaultMode)]])
   }
   // CONF-10: both need API kinds that this server does not serve.
-  if (source.clusterTrustBundle !== undefined) return trustBundlePayload(source.clusterTrustBundle)
+  if (source.clusterTrustBundle !== undefined)
+    return trustBundlePayload(source.clusterTrustBundle, request, defaultMode)
   if (source.podCertificate !== undefined)
     throw refuse(
       'NotSupported',
@@ -71,16 +72,20 @@ async function payloadOf(
   return new Map()
 }
 
-/** CONF-9: a token is for its user alone; the fsGroup pass later lifts 0600 to 0640. */
-function tokenFile(token: string, { ownership }: MountRequest, defaultMode: number): PayloadFile {
+/** CONF-9, CONF-10: what is fetched for a pod is for its user alone; the fsGroup pass later lifts 0600 to 0640. */
+function ownFile(bytes: Uint8Array, { ownership }: MountRequest, defaultMode: number): PayloadFile {
   const { fsUser, fsGroup } = ownership
-  const bytes = new TextEncoder().encode(token)
   const mode = fsUser !== undefined || fsGroup !== undefined ? 0o600 : defaultMode
   return fsUser === undefined ? { bytes, mode } : { bytes, mode, uid: fsUser }
 }
 
-function trustBundlePayload(source: NonNullable<VolumeProjection['clusterTrustBundle']>): Payload {
-  if (source.optional === true) return new Map([[source.path, { bytes: new Uint8Array(0), mode: 0o644 }]])
+/** CONF-10: without the API there is no bundle; an optional one is an empty file then. */
+function trustBundlePayload(
+  source: NonNullable<VolumeProjection['clusterTrustBundle']>,
+  request: MountRequest,
+  defaultMode: number,
+): Payload {
+  if (source.optional === true) return new Map([[source.path, ownFile(new Uint8Array(0), request, defaultMode)]])
   throw refuse(
     'NotSupported',
     'clusterTrustBundle sources are not supported: there is no ClusterTrustBundle API here',

@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { inline, mounting, picture, pod, signal } from '../../../test/plugins/bench.ts'
 import type { PluginBench } from '../../../test/plugins/bench.ts'
 import { createModelBench } from '../../../test/plugins/model-bench.ts'
+import { podUid } from '../../api/names.ts'
 import type { Pod, VolumeProjection } from '../../api/types.ts'
 import type { Ownership } from '../../volume/plugin.ts'
 import { fieldValue, formatMap } from './downward-api.ts'
@@ -25,7 +26,7 @@ function projected(
   return mounting(bench, inline({ projected: { defaultMode: 0o644, sources } }), facts)
 }
 
-test('a configMap volume looks exactly like a kubelet made it', async () => {
+test('ATOMIC-3, CONF-5: a configMap volume looks exactly like a kubelet made it; without a default mode there is none', async () => {
   const bench = await createModelBench()
   await configMap(bench, 'o', { k: 'v' })
   const { plugin, request } = mounting(
@@ -43,10 +44,85 @@ test('a configMap volume looks exactly like a kubelet made it', async () => {
     'kubernetes.io~configmap/v/..data l 0:2000 -> ..ts',
     'kubernetes.io~configmap/v/d l 0:2000 -> ..data/d',
   ])
+  const modeless = mounting(bench, inline({ configMap: { name: 'o' } }, 'm'))
+  await assert.rejects(modeless.plugin.plugin.mount(modeless.request, signal), {
+    message: 'no defaultMode used, not even the default value for it',
+  })
+  assert.equal(await bench.host.files.exists(modeless.request.target, signal), false)
   await bench.close()
 })
 
-test('T-6, CONF-6: missing objects and keys, optional or not; nothing is touched on failure', async () => {
+test('CONF-1, CONF-2, CONF-12, MGR-10: on disk or in memory, marked as wrapped, read-only, restored by name, all gone at the end', async () => {
+  const bench = await createModelBench()
+  await configMap(bench, 'o', { k: 'v' })
+  await bench.client.create('Secret', { metadata: metadata('o'), data: { k: base64('v') } })
+  const items = [{ path: 'k', fieldRef: { fieldPath: 'metadata.name' } }]
+  const cases = [
+    ['configmap', { configMap: { name: 'o', defaultMode: 0o644 } }, '', { kind: 'configMap', value: {} }],
+    ['secret', { secret: { secretName: 'o', defaultMode: 0o644 } }, 'tmpfs', { secretName: 'v' }],
+    ['downward-api', { downwardAPI: { items, defaultMode: 0o644 } }, 'tmpfs', {}],
+    ['projected', { projected: { sources: [], defaultMode: 0o644 } }, 'tmpfs', {}],
+  ] as const
+  for (const [name, volume, type, restoredValue] of cases) {
+    const { plugin, request } = mounting(bench, inline(volume))
+    const before = await picture(bench.host, `${bench.root}/pods/uid-1`)
+    await plugin.plugin.mount(request, signal)
+    assert.equal(request.target, `${bench.root}/pods/uid-1/volumes/kubernetes.io~${name}/v`)
+    const mounted = await bench.host.mounts.isMountPoint(request.target, signal)
+    assert.equal(mounted ? (await bench.host.mounts.info(request.target, signal)).type : '', type, name)
+    const marker = `${bench.root}/pods/uid-1/plugins/kubernetes.io~empty-dir/wrapped_v/ready`
+    assert.equal((await bench.host.files.lstat(marker, signal)).kind, 'file')
+    assert.deepEqual(
+      [plugin.traits.remountOnPodUpdate, plugin.plugin.readOnly?.(request.spec)],
+      [true, true],
+      'set up again on every sync, and read-only to containers (PLUG-13)',
+    )
+    const restored = await plugin.plugin.restore?.(
+      { volumeName: 'v', pod: podUid('uid-1'), path: request.target, mode: 'Filesystem' },
+      signal,
+    )
+    assert.deepEqual('kind' in restoredValue ? restored?.source : restored?.source.value, restoredValue)
+    await plugin.plugin.unmount({ volumeName: 'v', pod: podUid('uid-1'), target: request.target }, signal)
+    const parents = /^(volumes|plugins)\/kubernetes\.io~[a-z-]+ d /
+    const after = (await picture(bench.host, `${bench.root}/pods/uid-1`)).filter((line) => !parents.test(line))
+    assert.deepEqual(
+      after,
+      before.filter((line) => !parents.test(line)),
+    )
+  }
+  await bench.close()
+})
+
+test('CONF-4: what a first set-up made is taken back when its write fails', async () => {
+  const bench = await createModelBench()
+  await configMap(bench, 'o', { k: 'v' })
+  const { plugin, request } = mounting(bench, inline({ configMap: { name: 'o', defaultMode: 0o644 } }))
+  bench.host.faults.plant({ call: 'files.writeTree', kind: 'fails', code: 'ENOSPC', times: 1 })
+  await assert.rejects(plugin.plugin.mount(request, signal), { code: 'ENOSPC' })
+  assert.equal(await bench.host.files.exists(request.target, signal), false)
+  assert.equal(
+    await bench.host.files.exists(`${bench.root}/pods/uid-1/plugins/kubernetes.io~empty-dir/wrapped_v`, signal),
+    false,
+  )
+  await bench.close()
+})
+
+test('CONF-10: certificates need APIs that are not here and are refused by name; an optional bundle is an empty file of its user', async () => {
+  const bench = await createModelBench()
+  const bundle = (optional: boolean) => ({ clusterTrustBundle: { name: 'b', path: 'ca.pem', optional } })
+  const missing = projected(bench, [bundle(false)])
+  await assert.rejects(missing.plugin.plugin.mount(missing.request, signal), /clusterTrustBundle sources are not/)
+  const certificate = { podCertificate: { signerName: 'x/y', keyType: 'ED25519', credentialBundlePath: 'c' } }
+  const refused = projected(bench, [certificate])
+  await assert.rejects(refused.plugin.plugin.mount(refused.request, signal), /podCertificate sources are not/)
+  const optional = projected(bench, [bundle(true)], { ownership: { fsUser: 1000 } })
+  await optional.plugin.plugin.mount(optional.request, signal)
+  const { sizeBytes, mode, uid } = await bench.host.files.stat(`${optional.request.target}/ca.pem`, signal)
+  assert.deepEqual([sizeBytes, mode, uid], [0, 0o600, 1000])
+  await bench.close()
+})
+
+test('T-6, CONF-3, CONF-6: missing objects and keys, optional or not; nothing is touched on failure', async () => {
   const bench = await createModelBench()
   await configMap(bench, 'o', { k: 'v' })
   const secret = mounting(bench, inline({ secret: { secretName: 'late', defaultMode: 0o644 } }))
@@ -213,7 +289,7 @@ test('WART-26: a secret fits although the pod may use less memory than it is lar
   await bench.close()
 })
 
-test('NEST-1: mount points inside the volume, the outermost only, compared as paths', () => {
+test('NEST-1, NEST-2: mount points inside the volume, the outermost only, compared as paths', () => {
   const mounts = (...paths: readonly [string, string][]): Pod =>
     pod({
       spec: { containers: [{ name: 'c', volumeMounts: paths.map(([name, mountPath]) => ({ name, mountPath })) }] },
@@ -238,10 +314,12 @@ test('CONF-7: fields and maps are rendered as Go would', () => {
   assert.throws(() => fieldValue('spec.nodeName', own), /unsupported fieldPath/)
 })
 
-test('CONF-7: resources with divisors, rounded up; a missing limit is what the node has', async () => {
+test('CONF-7: resources with divisors, rounded up; a missing or zero limit is what the node has', async () => {
   const bench = await createModelBench()
   const resources = { requests: { cpu: '100m', memory: '10Mi' }, limits: { cpu: '250m', memory: '20Mi' } }
-  const own = pod({ spec: { containers: [{ name: 'c', resources }, { name: 'd' }] } })
+  const own = pod({
+    spec: { containers: [{ name: 'c', resources }, { name: 'd' }, { name: 'e', resources: { limits: { cpu: '0' } } }] },
+  })
   const item = (path: string, containerName: string, resource: string, divisor?: string) => ({
     path,
     resourceFieldRef: { containerName, resource, ...(divisor === undefined ? {} : { divisor }) },
@@ -252,6 +330,8 @@ test('CONF-7: resources with divisors, rounded up; a missing limit is what the n
     item('mem-limit', 'c', 'limits.memory', '1Mi'),
     item('mem-request', 'c', 'requests.memory', '1'),
     item('default/mem', 'd', 'limits.memory'),
+    item('zero/cpu', 'e', 'limits.cpu'),
+    item('request/cpu', 'e', 'requests.cpu'),
   ]
   const { plugin, request } = mounting(bench, inline({ downwardAPI: { defaultMode: 0o644, items } }), { pod: own })
   await plugin.plugin.mount(request, signal)
@@ -262,6 +342,8 @@ test('CONF-7: resources with divisors, rounded up; a missing limit is what the n
     '20',
     '10485760',
     String(8n << 30n),
+    '2',
+    '0',
   ])
   await bench.close()
 })

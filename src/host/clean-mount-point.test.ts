@@ -1,0 +1,70 @@
+// Is a mount point taken away for good, without harm to data and without waiting for the dead? MOUNT-7 … MOUNT-14, WART-27.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createVirtualClock } from '../clock/virtual-clock.ts'
+import { cleanMountPoint, isMounted } from './clean-mount-point.ts'
+import { HostError, isDeadMount } from './host-error.ts'
+import { createModelHost } from './model/model-host.ts'
+
+const { signal } = new AbortController()
+const path = '/tmp/m'
+
+async function world() {
+  const host = createModelHost({ clock: createVirtualClock() })
+  await host.files.mkdir(path, 0o750, signal)
+  const mount = () => host.mounts.mount({ source: 'tmpfs', target: path, type: 'tmpfs', options: [] }, signal)
+  const clean = () => cleanMountPoint(host, path, {}, signal)
+  return { host, mount, clean }
+}
+
+test('MOUNT-12: which errors mean that a mount is broken', () => {
+  const broken = ['ENOTCONN', 'ESTALE', 'EIO', 'EACCES', 'EHOSTDOWN', 'EWOULDBLOCK', 'ENODEV']
+  for (const code of broken) assert.ok(isDeadMount(new HostError(code, '')), code)
+  for (const code of ['ENOENT', 'EBUSY', 'EPERM']) assert.equal(isDeadMount(new HostError(code, '')), false, code)
+})
+
+test('MOUNT-7, MOUNT-13: absent, not mounted, mounted, mounted twice: gone in the end', async () => {
+  const { host, mount, clean } = await world()
+  await mount()
+  await mount()
+  await clean()
+  assert.equal(await host.files.exists(path, signal), false)
+  await clean()
+  await host.files.mkdir(path, 0o750, signal)
+  await clean()
+  assert.equal(await host.files.exists(path, signal), false)
+})
+
+test('MOUNT-14: a directory that holds something under the mount is an error, and keeps it', async () => {
+  const { host, mount, clean } = await world()
+  await host.files.writeFile(`${path}/below`, 'precious', { mode: 0o600 }, signal)
+  await mount()
+  await assert.rejects(clean(), { code: 'ENOTEMPTY' })
+  assert.equal(await isMounted(host, path, signal), false)
+  assert.equal(await host.files.readText(`${path}/below`, signal), 'precious')
+})
+
+test('MOUNT-11: a path that answers with a broken mount is there and mounted; one that is missing is neither', async () => {
+  const { host } = await world()
+  host.faults.plant({ call: 'mounts.isMountPoint', kind: 'fails', code: 'ESTALE', times: 1 })
+  assert.equal(await isMounted(host, path, signal), true)
+  assert.equal(await isMounted(host, '/tmp/none', signal), false)
+  host.faults.plant({ call: 'mounts.isMountPoint', kind: 'fails', code: 'EPERM', times: 1 })
+  await assert.rejects(isMounted(host, path, signal), { code: 'EPERM' })
+})
+
+test('MOUNT-8, WART-27: a server that does not answer is left by force; a busy program is not', async () => {
+  const { host, mount, clean } = await world()
+  await mount()
+  host.faults.plant({ call: 'mounts.unmount', kind: 'fails', code: 'TIMEOUT', times: 1 })
+  await clean()
+  assert.equal(await host.files.exists(path, signal), false)
+
+  await host.files.mkdir(path, 0o750, signal)
+  await mount()
+  using busy = host.faults.plant({ call: 'mounts.unmount', kind: 'fails', code: 'EBUSY' })
+  void busy
+  await assert.rejects(clean(), { code: 'EBUSY' })
+  assert.equal(await isMounted(host, path, signal), true)
+})
