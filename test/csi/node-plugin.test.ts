@@ -1,149 +1,17 @@
 // What does the node leave behind when a driver fails? The CSI plugin on the model host with the model driver: each node
 // call with each status, and the rules about directories, metadata, secrets, tokens and groups.
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
 import { test } from 'node:test'
-import type { CSIDriver, PersistentVolume, Pod } from '../../src/api/types.ts'
+import type { PersistentVolume } from '../../src/api/types.ts'
 import { podUid } from '../../src/api/names.ts'
-import { createDrivers, openDriver } from '../../src/csi/drivers.ts'
 import { effectOf, statusCodes } from '../../src/csi/codes.ts'
 import type { StatusName } from '../../src/csi/codes.ts'
-import { modelConnection } from '../../src/csi/model/driver.ts'
-import { withFaults } from '../../src/csi/model/faults.ts'
-import type { ChooseFault } from '../../src/csi/model/faults.ts'
-import { directTransport } from '../../src/csi/service.ts'
-import type { DriverHandlers } from '../../src/csi/service.ts'
-import { createCsiNodePlugin } from '../../src/plugins/csi/plugin.ts'
 import { wantsOwnership } from '../../src/plugins/csi/mount.ts'
 import { VolumeError } from '../../src/volume/effect.ts'
-import type { MountRequest } from '../../src/volume/plugin.ts'
+import { createBench, effectIs, pod, root, sha, signal } from './node-bench.ts'
 import { podVolumeSpec, persistentVolumeSpec } from './specs.ts'
-import { createCsiWorld } from './world.ts'
 
-const root = '/var/lib/hawser'
-const signal = new AbortController().signal
-const pod: Pod = {
-  metadata: { name: 'p', namespace: 'default', uid: 'uid-1' },
-  spec: { serviceAccountName: 'robot' },
-} as Pod
 const statuses = (Object.keys(statusCodes) as StatusName[]).filter((name) => name !== 'OK')
-const sha = (text: string) => createHash('sha256').update(text).digest('hex')
-
-async function createBench(
-  options: {
-    faults?: ChooseFault
-    driverSpec?: CSIDriver['spec']
-    change?: (handlers: DriverHandlers) => DriverHandlers
-    driver?: boolean
-  } = {},
-) {
-  const world = await createCsiWorld({ attach: false })
-  const seen: { rpc: string; request: Record<string, unknown> }[] = []
-  let choose: ChooseFault = options.faults ?? (() => undefined)
-  const handlers = options.change?.(world.handlers) ?? world.handlers
-  const inner = directTransport(recording(handlers, seen))
-  const transport = withFaults(inner, world.clock, (rpc, earlier) => choose(rpc, earlier))
-  const drivers = createDrivers()
-  if (options.driver !== false)
-    drivers.add(
-      openDriver({
-        name: 'model.hawser.dev',
-        endpoint: '',
-        connect: () => modelConnection(transport),
-        clock: world.clock,
-      }),
-    )
-  const object: CSIDriver = {
-    metadata: { name: 'model.hawser.dev' },
-    spec: {
-      attachRequired: false,
-      fsGroupPolicy: 'ReadWriteOnceWithFSType',
-      volumeLifecycleModes: ['Persistent', 'Ephemeral'],
-      ...options.driverSpec,
-    },
-  }
-  const plugin = createCsiNodePlugin({
-    host: world.host,
-    client: world.client,
-    clock: world.clock,
-    drivers,
-    csiDrivers: { get: () => object },
-    nodeName: 'n1',
-    root,
-  })
-  const volume = await world.handlers.controller?.createVolume?.(
-    { name: 'v', volumeCapabilities: [capability], parameters: {}, secrets: {}, mutableParameters: {} } as never,
-    signal,
-  )
-  const handle = volume?.volume?.volumeId ?? ''
-  const pv: PersistentVolume = {
-    metadata: { name: 'pv1' },
-    spec: {
-      csi: { driver: 'model.hawser.dev', volumeHandle: handle, fsType: 'ext4', volumeAttributes: { a: 'b' } },
-      accessModes: ['ReadWriteOnce'],
-      volumeMode: 'Filesystem',
-      mountOptions: ['noatime'],
-    },
-  }
-  const spec = persistentVolumeSpec(pv)
-  const staging = `${root}/plugins/kubernetes.io/csi/model.hawser.dev/${sha(handle)}/globalmount`
-  const target = `${root}/pods/uid-1/volumes/kubernetes.io~csi/pv1`
-  const request = (overrides: Partial<MountRequest> = {}): MountRequest => ({
-    spec,
-    pod,
-    target,
-    ownership: {},
-    foundOnDisk: false,
-    remount: false,
-    notify: () => {},
-    ...overrides,
-  })
-  const device = plugin.device?.(spec)
-  assert.ok(device)
-  const stage = () => device.mount({ spec, devicePath: '', path: staging, pod }, signal)
-  const exists = (path: string) => world.host.files.exists(path, signal)
-  return {
-    world,
-    plugin,
-    device,
-    spec,
-    pv,
-    handle,
-    staging,
-    target,
-    request,
-    stage,
-    exists,
-    seen,
-    setFaults: (next: ChooseFault) => void (choose = next),
-  }
-}
-
-const capability = { accessType: { case: 'mount', value: { fsType: '', mountFlags: [] } }, accessMode: { mode: 1 } }
-
-/** Writes down what reaches the driver. */
-function recording(
-  handlers: DriverHandlers,
-  seen: { rpc: string; request: Record<string, unknown> }[],
-): DriverHandlers {
-  const wrap = (service: object | undefined) =>
-    Object.fromEntries(
-      Object.entries(service ?? {}).map(([name, handle]) => [
-        name,
-        (request: Record<string, unknown>, stop: AbortSignal) => {
-          seen.push({ rpc: name, request })
-          return (handle as (request: unknown, stop: AbortSignal) => Promise<unknown>)(request, stop)
-        },
-      ]),
-    )
-  return {
-    identity: wrap(handlers.identity),
-    controller: wrap(handlers.controller),
-    node: wrap(handlers.node),
-  } as DriverHandlers
-}
-
-const effectIs = (effect: string) => (error: unknown) => error instanceof VolumeError && error.effect === effect
 
 test('a volume is staged, published, unpublished and unstaged; nothing stays (CSI-4, CSI-5, CSI-7, CSI-42)', async () => {
   const bench = await createBench()
@@ -262,7 +130,7 @@ test('T-34: an inline volume needs a driver that allows it; its id, context and 
   assert.equal(await bench.exists(target), false)
 })
 
-test('T-36: tokens go to the context, or to the secrets when the driver says so; the volume’s attributes stay untouched (WART-8)', async () => {
+test('T-36, CSI-37: tokens go to the context, or to the secrets when the driver says so; the volume’s attributes stay untouched (WART-8)', async () => {
   for (const inSecrets of [false, true]) {
     const bench = await createBench({
       driverSpec: { tokenRequests: [{ audience: '' }, { audience: 'x' }], serviceAccountTokenInSecrets: inSecrets },

@@ -217,7 +217,8 @@ test('CSI-22: gone already is done; a detach error is told; a wrong name is neve
   status({ attached: true, detachError: { message: 'busy' } })
   hear()
   await failed
-  await assert.rejects(attacher.detach({ volumeName: 'only-one', node: 'n' }, never), effectOf('untried', /only-one/))
+  for (const volumeName of ['only-one', '^h', 'd^'])
+    await assert.rejects(attacher.detach({ volumeName, node: 'n' }, never), effectOf('untried', /is not <driver>/))
 })
 
 test('CSI-23: attached is what the object says, read live when the cache has none; missing is a definite no', async () => {
@@ -231,4 +232,20 @@ test('CSI-23: attached is what the object says, read live when the cache has non
     object: { metadata: { name: 'd', resourceVersion: '9' }, spec: { attachRequired: false } },
   })
   assert.deepEqual(await attacher.verify({ specs: [spec], node: 'other' }, never), [true])
+})
+
+test('WART-18: a handle with the mark in it is detached like any other', async () => {
+  const removed: string[] = []
+  const informer = createInformer<VolumeAttachment>()
+  informer.replace([], '0')
+  const client = {
+    async remove(_kind: string, ref: { name: string }) {
+      removed.push(ref.name)
+      throw notFound(group, ref.name)
+    },
+  } as unknown as Client
+  const informers = { of: () => informer } as unknown as Informers
+  const plugin = createCsiAttachment({ client, informers, clock: createVirtualClock() })
+  await plugin.attacherByName!()!.detach({ volumeName: 'd^zone^7', node: 'n' }, never)
+  assert.deepEqual(removed, [attachmentName('zone^7', 'd', 'n')])
 })

@@ -103,8 +103,9 @@ function createAttacher(
       return ''
     },
     async detach({ volumeName, node }, signal) {
-      const [driver, volumeHandle, ...rest] = volumeName.split('^')
-      if (!driver || !volumeHandle || rest.length > 0) {
+      // At the first mark: a driver's name cannot hold one, a handle can, and must not be attached for ever (WART-18).
+      const [, driver, volumeHandle] = /^([^^]+)\^(.+)$/s.exec(volumeName) ?? []
+      if (!driver || !volumeHandle) {
         const message = `volume name ${volumeName} is not <driver>^<handle>`
         throw new VolumeError('NotAVolumeName', message, { effect: 'untried' })
       }

@@ -72,9 +72,12 @@ async function stage(deps: CsiNodeDeps, { spec }: MapRequest, signal: AbortSigna
   const driver = findDriver(deps, source.driver, 'blockMapper.SetUpDevice failed to get CSI client')
   const context = await publishContext(deps, spec, signal)
   const capabilities = await driver.nodeCapabilities(signal)
-  const secrets = await readSecret(deps.client, source.nodeStageSecretRef, 'NodeStageSecretRef', signal)
+  const stages = capabilities.has('STAGE_UNSTAGE_VOLUME')
+  // A driver that does not stage needs no secret for it (CSI-51).
+  const secretRef = stages ? source.nodeStageSecretRef : undefined
+  const secrets = await readSecret(deps.client, secretRef, 'NodeStageSecretRef', signal)
   await saveBlockData(deps, spec, signal)
-  if (!capabilities.has('STAGE_UNSTAGE_VOLUME')) return ''
+  if (!stages) return ''
   await deps.host.files.mkdirAll(staging, 0o750, signal)
   const request = {
     volumeId: source.volumeHandle,

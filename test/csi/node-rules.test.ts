@@ -1,0 +1,458 @@
+// What exactly is a driver told on the node, and when is it not asked at all? Stage and publish to the letter, raw devices,
+// metadata on disk, attachments, secrets, usage, time limits: one test per rule of the specification's chapter 22.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http2'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { podUid, uniqueVolumeName } from '../../src/api/names.ts'
+import type { CSIPersistentVolumeSource, PersistentVolume } from '../../src/api/types.ts'
+import { openChannel } from '../../src/csi/channel.ts'
+import { createNodeCalls } from '../../src/csi/node.ts'
+import { NodeServiceCapability_RPC_Type as NodeRpc, VolumeUsage_Unit } from '../../src/csi/proto/csi_pb.ts'
+import { createWire, directTransport } from '../../src/csi/service.ts'
+import type { DriverHandlers } from '../../src/csi/service.ts'
+import csiPlugin from '../../src/plugins/csi/plugin.ts'
+import { removeMountDirectory } from '../../src/plugins/csi/saved-data.ts'
+import { VolumeError } from '../../src/volume/effect.ts'
+import { createBench, effectIs, pod, root, sha, signal } from './node-bench.ts'
+import { persistentVolumeSpec, podVolumeSpec } from './specs.ts'
+
+type Bench = Awaited<ReturnType<typeof createBench>>
+
+const lastRequest = (bench: Bench, rpc: string) => bench.seen.findLast((each) => each.rpc === rpc)?.request
+const asked = (bench: Bench) => bench.seen.map(({ rpc }) => rpc).filter((rpc) => !rpc.includes('Capabilities'))
+
+const offering =
+  (types: readonly NodeRpc[]) =>
+  (handlers: DriverHandlers): DriverHandlers => ({
+    ...handlers,
+    node: {
+      ...handlers.node,
+      nodeGetCapabilities: async () => ({
+        capabilities: types.map((type) => ({ type: { case: 'rpc' as const, value: { type } } })),
+      }),
+    },
+  })
+
+function withSource(pv: PersistentVolume, csi: Partial<CSIPersistentVolumeSource>, more: object = {}) {
+  const value = { ...pv.spec!.csi!, ...csi }
+  return persistentVolumeSpec({ ...pv, spec: { ...pv.spec, ...more, csi: value } })
+}
+
+const makeSecret = ({ world }: Bench, name: string) =>
+  world.client.create('Secret', {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name, namespace: 'default' },
+    data: { key: Buffer.from(`of ${name}`).toString('base64') },
+  })
+
+test('CSI-1, CSI-2: a volume is named by driver and handle; an inline one has no name of its own', async () => {
+  const { spec, handle } = await createBench()
+  assert.equal(csiPlugin.name, 'kubernetes.io/csi')
+  assert.equal(csiPlugin.volumeName(spec as never), `model.hawser.dev^${handle}`)
+  assert.throws(() => csiPlugin.volumeName(podVolumeSpec({ name: 'i', csi: { driver: 'd' } }) as never), VolumeError)
+  assert.equal(
+    uniqueVolumeName(`kubernetes.io/csi/model.hawser.dev^${handle}`),
+    `kubernetes.io/csi/model.hawser.dev^${handle}`,
+  )
+})
+
+test('CSI-3, CSI-39: only a driver that asks for it is published again, and then a failure touches nothing', async () => {
+  const quiet = await createBench()
+  assert.equal(quiet.plugin.remountRequired?.(quiet.spec), false)
+  const bench = await createBench({ driverSpec: { requiresRepublish: true } })
+  assert.equal(bench.plugin.remountRequired?.(bench.spec), true)
+  await bench.stage()
+  await bench.plugin.mount(bench.request(), signal)
+  await bench.plugin.mount(bench.request({ remount: true }), signal)
+  assert.deepEqual(asked(bench), ['createVolume', 'nodeStageVolume', 'nodePublishVolume', 'nodePublishVolume'].slice(1))
+  bench.setFaults((rpc) => (rpc === 'NodePublishVolume' ? { kind: 'refused', status: 'INTERNAL' } : undefined))
+  await assert.rejects(bench.plugin.mount(bench.request({ remount: true }), signal))
+  assert.equal(await bench.world.host.mounts.isMountPoint(`${bench.target}/mount`, signal), true)
+  assert.equal(await bench.exists(`${bench.target}/vol_data.json`), true)
+})
+
+test('CSI-30, CSI-31: the stage request to the letter', async () => {
+  const bench = await createBench()
+  await makeSecret(bench, 'stage')
+  const spec = withSource(bench.pv, { nodeStageSecretRef: { name: 'stage', namespace: 'default' } })
+  await bench.device.mount({ spec, devicePath: '', path: bench.staging, pod, fsGroup: 5 }, signal)
+  const request = lastRequest(bench, 'nodeStageVolume')
+  assert.partialDeepStrictEqual(request, {
+    volumeId: bench.handle,
+    stagingTargetPath: bench.staging,
+    publishContext: {},
+    volumeContext: { a: 'b' },
+    secrets: { key: 'of stage' },
+    volumeCapability: {
+      accessType: { case: 'mount', value: { fsType: 'ext4', mountFlags: ['noatime'], volumeMountGroup: '' } },
+      accessMode: { mode: 7 }, // SINGLE_NODE_MULTI_WRITER: the model driver has the capability (CSI-19)
+    },
+  })
+})
+
+test('CSI-18, CSI-31: a driver that mounts with a group is told it, and the node leaves the files alone (CSI-40)', async () => {
+  const bench = await createBench({
+    driverSpec: { fsGroupPolicy: 'File' },
+    change: offering([NodeRpc.STAGE_UNSTAGE_VOLUME, NodeRpc.VOLUME_MOUNT_GROUP, 999 as NodeRpc]),
+  })
+  await bench.device.mount({ spec: bench.spec, devicePath: '', path: bench.staging, pod, fsGroup: 5 }, signal)
+  await bench.plugin.mount(bench.request({ ownership: { fsGroup: 5 } }), signal)
+  for (const rpc of ['nodeStageVolume', 'nodePublishVolume'])
+    assert.partialDeepStrictEqual(lastRequest(bench, rpc), {
+      volumeCapability: {
+        accessType: { case: 'mount', value: { volumeMountGroup: '5' } },
+        accessMode: { mode: 1 }, // SINGLE_NODE_WRITER: no other capability was offered
+      },
+    })
+  assert.notEqual((await bench.world.host.files.stat(`${bench.target}/mount`, signal)).gid, 5)
+})
+
+test('CSI-33, CSI-35, CSI-36: the publish request to the letter; pod information wins over equal attributes', async () => {
+  const bench = await createBench({ driverSpec: { podInfoOnMount: true } })
+  await makeSecret(bench, 'publish')
+  const spec = persistentVolumeSpec(
+    withSource(bench.pv, {
+      nodePublishSecretRef: { name: 'publish', namespace: 'default' },
+      volumeAttributes: { a: 'b', 'csi.storage.k8s.io/pod.name': 'an impostor' },
+    }).persistentVolume!,
+    true,
+  )
+  await bench.stage()
+  await bench.plugin.mount(bench.request({ spec }), signal)
+  assert.partialDeepStrictEqual(lastRequest(bench, 'nodePublishVolume'), {
+    volumeId: bench.handle,
+    stagingTargetPath: bench.staging,
+    targetPath: `${bench.target}/mount`,
+    readonly: true,
+    publishContext: {},
+    secrets: { key: 'of publish' },
+    volumeContext: {
+      a: 'b',
+      'csi.storage.k8s.io/pod.name': 'p',
+      'csi.storage.k8s.io/pod.namespace': 'default',
+      'csi.storage.k8s.io/pod.uid': 'uid-1',
+      'csi.storage.k8s.io/serviceAccount.name': 'robot',
+      'csi.storage.k8s.io/ephemeral': 'false',
+    },
+  })
+})
+
+test('CSI-33: a missing publish secret is found before anything is written or asked', async () => {
+  const bench = await createBench()
+  const spec = withSource(bench.pv, { nodePublishSecretRef: { name: 'nope', namespace: 'default' } })
+  await bench.stage()
+  await assert.rejects(bench.plugin.mount(bench.request({ spec }), signal), effectIs('untried'))
+  assert.equal(await bench.exists(`${bench.target}/vol_data.json`), false)
+  assert.ok(!asked(bench).includes('nodePublishVolume'))
+})
+
+test('CSI-34: without a CSIDriver object only persistent volumes are allowed', async () => {
+  const inline = podVolumeSpec({ name: 'i', csi: { driver: 'model.hawser.dev' } })
+  const bench = await createBench({ object: false })
+  await assert.rejects(
+    bench.plugin.mount(
+      bench.request({ spec: inline, target: `${root}/pods/uid-1/volumes/kubernetes.io~csi/i` }),
+      signal,
+    ),
+    (error: Error) => effectIs('untried')(error) && /no CSIDriver object/.test(error.message),
+  )
+  const persistent = await createBench({ object: false, attached: true })
+  await persistent.stage()
+  await persistent.plugin.mount(persistent.request(), signal)
+})
+
+test('CSI-24, CSI-25: a volume is waited for until its attachment says so, and its context reaches the driver', async () => {
+  const bench = await createBench({ driverSpec: { attachRequired: true } })
+  const { client } = bench.world
+  const name = `csi-${sha(`${bench.handle}model.hawser.devn1`)}`
+  const wait = () => bench.device.waitForAttach!({ spec: bench.spec, devicePath: '', pod }, signal)
+  await assert.rejects(wait(), effectIs('untried'))
+  const made = await client.create('VolumeAttachment', {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'VolumeAttachment',
+    metadata: { name, finalizers: ['example.com/test'] },
+    spec: { attacher: 'model.hawser.dev', nodeName: 'n1', source: { persistentVolumeName: 'pv1' } },
+  })
+  await assert.rejects(
+    wait(),
+    (error: Error) => effectIs('untried')(error) && /not been attached yet/.test(error.message),
+  )
+  const status = { attached: true, attachmentMetadata: { device: 'sdx' } }
+  await client.update('VolumeAttachment', { ...made, status }, { subresource: 'status' })
+  assert.equal(await wait(), name)
+  await bench.stage()
+  await bench.plugin.mount(bench.request(), signal)
+  for (const rpc of ['nodeStageVolume', 'nodePublishVolume'])
+    assert.deepEqual(lastRequest(bench, rpc)?.['publishContext'], { device: 'sdx' })
+  await client.remove('VolumeAttachment', { name })
+  await assert.rejects(wait(), /is being deleted/)
+})
+
+test('CSI-9, CSI-12: without metadata nothing is asked of a driver; a missing driver is waited for', async () => {
+  const bench = await createBench()
+  const unmount = { volumeName: 'pv1', pod: podUid('uid-1'), target: bench.target }
+  await assert.rejects(bench.plugin.unmount(unmount, signal), effectIs('untried'))
+  await bench.device.unmount({ path: bench.staging }, signal) // nothing was staged: done
+  const { files } = bench.world.host
+  for (const directory of [bench.target, bench.staging.replace('/globalmount', '')]) {
+    await files.mkdirAll(directory, 0o750, signal)
+    await files.writeFile(`${directory}/vol_data.json`, '{"driverName":', { mode: 0o644 }, signal)
+  }
+  await assert.rejects(bench.plugin.unmount(unmount, signal), /failed to parse volume data file/)
+  await assert.rejects(bench.device.unmount({ path: bench.staging }, signal), /failed to parse volume data file/)
+  assert.deepEqual(asked(bench), [])
+  const away = await createBench({ driver: false })
+  await away.world.host.files.mkdirAll(away.target, 0o750, signal)
+  const data = { driverName: 'model.hawser.dev', volumeHandle: 'h' }
+  await away.world.host.files.writeFile(`${away.target}/vol_data.json`, JSON.stringify(data), { mode: 0o644 }, signal)
+  await assert.rejects(away.plugin.unmount(unmount, signal), effectIs('untried'))
+  assert.equal(await away.exists(`${away.target}/vol_data.json`), true)
+})
+
+test('CSI-10: what a volume was is read from its metadata: inline, filesystem or raw', async () => {
+  const bench = await createBench()
+  const { files } = bench.world.host
+  const save = async (directory: string, data: object) => {
+    await files.mkdirAll(directory, 0o750, signal)
+    await files.writeFile(`${directory}/vol_data.json`, JSON.stringify(data), { mode: 0o644 }, signal)
+  }
+  const inline = `${root}/pods/uid-1/volumes/kubernetes.io~csi/i`
+  await save(inline, { driverName: 'd', volumeHandle: 'csi-1', volumeLifecycleMode: 'Ephemeral' })
+  const restore = (volumeName: string, path: string, mode: 'Filesystem' | 'Block') =>
+    bench.plugin.restore!({ volumeName, pod: podUid('uid-1'), path, mode }, signal)
+  assert.deepEqual((await restore('i', `${inline}/mount`, 'Filesystem')).source, {
+    kind: 'csi',
+    value: { driver: 'd' },
+  })
+  await save(`${root}/plugins/kubernetes.io/csi/volumeDevices/raw/data`, {
+    driverName: 'd',
+    volumeHandle: 'h',
+    specVolID: 'raw',
+  })
+  const raw = await restore('raw', `${root}/pods/uid-1/volumeDevices/kubernetes.io~csi/raw`, 'Block')
+  assert.deepEqual([raw.name, raw.mode, raw.persistentVolume?.spec?.volumeMode], ['raw', 'Block', 'Block'])
+})
+
+test('CSI-11: a directory that is mounted is left alone, one with foreign files is not deleted', async () => {
+  const bench = await createBench()
+  await bench.stage()
+  await bench.plugin.mount(bench.request(), signal)
+  const mount = `${bench.target}/mount`
+  await removeMountDirectory(bench.world.host, mount, signal)
+  assert.deepEqual([await bench.exists(mount), await bench.exists(`${bench.target}/vol_data.json`)], [true, true])
+  await bench.world.host.mounts.unmount(mount, {}, signal)
+  await bench.world.host.files.writeFile(`${mount}/precious`, 'x', { mode: 0o644 }, signal)
+  await assert.rejects(removeMountDirectory(bench.world.host, mount, signal))
+  assert.equal(await bench.exists(`${mount}/precious`), true)
+})
+
+test('CSI-13: the authority is localhost, whatever the socket is called', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'hawser-authority-'))
+  const socket = join(directory, 'csi.sock')
+  const server = createServer()
+  try {
+    server.listen(socket)
+    await once(server, 'listening')
+    const heard = once(server, 'stream') as Promise<[{ close(): void }, Record<string, string>]>
+    using channel = openChannel(socket)
+    const call = createNodeCalls({ wire: createWire(channel.transport), clock: (await createBench()).world.clock })
+    const stop = new AbortController()
+    const answer = call.info(stop.signal).catch(() => {})
+    const [stream, headers] = await heard
+    assert.deepEqual([headers[':authority'], headers[':path']], ['localhost', '/csi.v1.Node/NodeGetInfo'])
+    stop.abort()
+    stream.close()
+    await answer
+  } finally {
+    server.close()
+    rmSync(directory, { recursive: true, force: true })
+  }
+})
+
+test('CSI-14: two minutes for the whole operation, questions about capabilities included', async () => {
+  const bench = await createBench()
+  const { clock } = bench.world
+  bench.setFaults((rpc) => (rpc === 'NodeGetCapabilities' ? { kind: 'late', ms: 90_000 } : { kind: 'silent' }))
+  let over: unknown
+  const staging = bench.stage().catch((error: unknown) => (over = error))
+  await clock.advance(119_000)
+  assert.equal(over, undefined)
+  await clock.advance(2_000)
+  await staging
+  assert.ok(effectIs('unknown')(over), 'the driver may be working still')
+})
+
+test('CSI-17: what is missing in a request is found before the driver is asked', async () => {
+  const bench = await createBench()
+  const wire = createWire(directTransport(bench.world.handlers))
+  const node = createNodeCalls({ wire, clock: bench.world.clock })
+  const capability = { access: { kind: 'block' as const }, mode: 'SINGLE_NODE_WRITER' as const }
+  const rest = { capability, publishContext: {}, volumeContext: {}, secrets: {} }
+  const wrong: readonly (() => Promise<unknown>)[] = [
+    () => node.stage({ volumeId: '', stagingPath: '/s', ...rest }, signal),
+    () => node.stage({ volumeId: 'v', stagingPath: '', ...rest }, signal),
+    () => node.publish({ volumeId: 'v', targetPath: '', stagingPath: '', readOnly: false, ...rest }, signal),
+    () => node.unpublish('', '/t', signal),
+    () => node.unstage('v', '', signal),
+    () =>
+      node.expand({ volumeId: 'v', volumePath: '', stagingPath: '', sizeBytes: 1n, capability, secrets: {} }, signal),
+    () =>
+      node.expand(
+        { volumeId: 'v', volumePath: '/p', stagingPath: '', sizeBytes: -1n, capability, secrets: {} },
+        signal,
+      ),
+  ]
+  for (const call of wrong) await assert.rejects(call, effectIs('untried'))
+})
+
+async function blockBench(
+  options: Parameters<typeof createBench>[0] = {},
+  csi: Partial<CSIPersistentVolumeSource> = {},
+) {
+  const bench = await createBench(options)
+  const spec = withSource(bench.pv, csi, { volumeMode: 'Block' })
+  const mapper = bench.plugin.block!(spec)!
+  const devices = `${root}/plugins/kubernetes.io/csi/volumeDevices`
+  const request = { spec, pod, devicePath: '', globalMapPath: mapper.globalMapPath(spec) }
+  return { bench, spec, mapper, devices, request }
+}
+
+test('CSI-6, CSI-51, CSI-52: a raw device is staged and published at its own places, with the pod’s information', async () => {
+  const { bench, mapper, devices, request, spec } = await blockBench({ driverSpec: { podInfoOnMount: true } })
+  assert.equal(mapper.globalMapPath(spec), `${devices}/pv1/dev`)
+  assert.equal(await mapper.setUpDevice!(request, signal), `${devices}/staging/pv1`)
+  assert.equal(await mapper.mapPodDevice!(request, signal), `${devices}/publish/pv1/uid-1`)
+  assert.partialDeepStrictEqual(lastRequest(bench, 'nodeStageVolume'), {
+    stagingTargetPath: `${devices}/staging/pv1`,
+    volumeCapability: { accessType: { case: 'block' } },
+  })
+  const publish = lastRequest(bench, 'nodePublishVolume')
+  assert.partialDeepStrictEqual(publish, {
+    stagingTargetPath: `${devices}/staging/pv1`,
+    targetPath: `${devices}/publish/pv1/uid-1`,
+    readonly: false,
+    volumeContext: { a: 'b', 'csi.storage.k8s.io/pod.name': 'p', 'csi.storage.k8s.io/ephemeral': 'false' },
+  })
+  const saved = await bench.world.host.files.readText(`${devices}/pv1/data/vol_data.json`, signal)
+  assert.deepEqual(JSON.parse(saved), {
+    specVolID: 'pv1',
+    volumeHandle: bench.handle,
+    driverName: 'model.hawser.dev',
+    nodeName: 'n1',
+    attachmentID: `csi-${sha(`${bench.handle}model.hawser.devn1`)}`,
+  })
+  await mapper.unmapPodDevice!({ spec, pod: podUid('uid-1'), volumeName: 'pv1' }, signal)
+  await mapper.tearDownDevice!({ spec, globalMapPath: request.globalMapPath, devicePath: '' }, signal)
+  for (const path of ['pv1', 'staging/pv1', 'publish/pv1'])
+    assert.equal(await bench.exists(`${devices}/${path}`), false, path)
+})
+
+test('CSI-53: a device is unpublished even if nothing is there; one never staged is not unstaged', async () => {
+  const { bench, mapper, request, spec } = await blockBench()
+  await mapper.unmapPodDevice!({ spec, pod: podUid('uid-1'), volumeName: 'pv1' }, signal)
+  await mapper.tearDownDevice!({ spec, globalMapPath: request.globalMapPath, devicePath: '' }, signal)
+  assert.deepEqual(asked(bench), ['nodeUnpublishVolume'])
+})
+
+test('CSI-51, WART-10: a driver that does not stage raw devices needs neither the secret nor the path for it', async () => {
+  const { bench, mapper, request } = await blockBench(
+    { change: (handlers) => ({ ...offering([])(handlers), ...withoutWork(handlers) }) },
+    { nodeStageSecretRef: { name: 'nope', namespace: 'default' } },
+  )
+  assert.equal(await mapper.setUpDevice!(request, signal), '')
+  await mapper.mapPodDevice!(request, signal)
+  assert.deepEqual(asked(bench), ['nodePublishVolume'])
+  assert.equal(lastRequest(bench, 'nodePublishVolume')?.['stagingTargetPath'], '')
+})
+
+const withoutWork = (handlers: DriverHandlers) => ({
+  node: { ...offering([])(handlers).node, nodePublishVolume: async () => ({}), nodeUnpublishVolume: async () => ({}) },
+})
+
+test('CSI-51, CSI-54: a final refusal leaves nothing of a raw device, doubt leaves everything', async () => {
+  for (const [status, left] of [
+    ['INTERNAL', false],
+    ['DEADLINE_EXCEEDED', true],
+  ] as const) {
+    const { bench, mapper, devices, request } = await blockBench()
+    bench.setFaults((rpc) => (rpc === 'NodeStageVolume' ? { kind: 'refused', status } : undefined))
+    await assert.rejects(mapper.setUpDevice!(request, signal))
+    assert.equal(await bench.exists(`${devices}/pv1/data/vol_data.json`), left, status)
+    assert.equal(await bench.exists(`${devices}/staging/pv1`), left, status)
+  }
+})
+
+const statsOf = (answer: object, types: readonly NodeRpc[] = [NodeRpc.GET_VOLUME_STATS]) =>
+  createBench({
+    change: (handlers) => {
+      const changed = offering(types)(handlers)
+      return { ...changed, node: { ...changed.node, nodeGetVolumeStats: async () => answer } }
+    },
+  })
+
+test('CSI-70, CSI-72: usage in bytes and inodes; none is an error; the older condition is understood', async () => {
+  const usage = [
+    { available: 1n, total: 4n, used: 3n, unit: VolumeUsage_Unit.BYTES },
+    { available: 10n, total: 40n, used: 30n, unit: VolumeUsage_Unit.INODES },
+    { total: 7n, unit: 99 as VolumeUsage_Unit },
+  ]
+  const read = (bench: Bench) => bench.plugin.usage!({ spec: bench.spec, path: '/x' }, signal)
+  const well = await statsOf({ usage })
+  assert.deepEqual(await read(well), {
+    time: well.world.clock.now(),
+    availableBytes: 1n,
+    capacityBytes: 4n,
+    usedBytes: 3n,
+    inodesFree: 10n,
+    inodes: 40n,
+    inodesUsed: 30n,
+  })
+  assert.equal(lastRequest(well, 'nodeGetVolumeStats')?.['stagingTargetPath'], '')
+  const ill = await read(await statsOf({ usage, volumeCondition: { abnormal: true, message: 'strange noises' } }))
+  assert.deepEqual(ill.abnormal, { message: 'strange noises' })
+  await assert.rejects(read(await statsOf({ usage: [] })), /no usage/)
+  await assert.rejects(
+    read(await statsOf({ usage }, [])),
+    (error: unknown) => error instanceof VolumeError && error.tags.includes('notSupported'),
+  )
+})
+
+test('WART-28: a driver that does not tell its usage is not waited for longer than a quarter of a minute', async () => {
+  const bench = await createBench()
+  bench.setFaults((rpc) => (rpc === 'NodeGetVolumeStats' ? { kind: 'silent' } : undefined))
+  const reading = assert.rejects(bench.plugin.usage!({ spec: bench.spec, path: '/x' }, signal))
+  await bench.world.clock.advance(15_100)
+  await reading
+})
+
+test('WART-7: capabilities are asked once, not for every call', async () => {
+  const bench = await createBench()
+  await bench.stage()
+  await bench.plugin.mount(bench.request(), signal)
+  await bench.plugin.unmount({ volumeName: 'pv1', pod: podUid('uid-1'), target: bench.target }, signal)
+  await bench.device.unmount({ path: bench.staging }, signal)
+  assert.equal(bench.seen.filter(({ rpc }) => rpc === 'nodeGetCapabilities').length, 1)
+})
+
+test('CSI-61: the expansion request to the letter', async () => {
+  const bench = await createBench()
+  await makeSecret(bench, 'grow')
+  const spec = withSource(bench.pv, { nodeExpandSecretRef: { name: 'grow', namespace: 'default' } })
+  await bench.stage()
+  await bench.plugin.mount(bench.request(), signal)
+  const path = `${bench.target}/mount`
+  await bench.plugin.expand!({ spec, oldBytes: 1n, newBytes: 1n << 20n, path, stagingPath: bench.staging }, signal)
+  assert.partialDeepStrictEqual(lastRequest(bench, 'nodeExpandVolume'), {
+    volumeId: bench.handle,
+    volumePath: path,
+    stagingTargetPath: bench.staging,
+    capacityRange: { requiredBytes: 1n << 20n },
+    secrets: { key: 'of grow' },
+    volumeCapability: { accessType: { case: 'mount', value: { fsType: 'ext4', mountFlags: ['noatime'] } } },
+  })
+})
