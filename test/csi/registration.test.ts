@@ -9,6 +9,7 @@ import type { DescMethod } from '@bufbuild/protobuf'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { openChannel } from '../../src/csi/channel.ts'
+import { CsiError } from '../../src/csi/codes.ts'
 import { createDrivers } from '../../src/csi/drivers.ts'
 import { createModelStorage } from '../../src/csi/model/driver.ts'
 import {
@@ -38,6 +39,11 @@ interface Plugin {
   readonly type?: string
   readonly topologyKey?: string
   readonly maxVolumes?: bigint
+  /** What the registrar answers as the driver's endpoint; absent: where the driver is. */
+  readonly endpoint?: string
+  /** The registrar fails when it is told of the success. */
+  readonly deaf?: boolean
+  readonly nodeInfo?: { readonly kind: 'fails' | 'nameless' }
 }
 
 async function createBench() {
@@ -62,7 +68,10 @@ async function createBench() {
       maxVolumesPerNode: plugin.maxVolumes ?? 0n,
       ...(plugin.topologyKey !== undefined && { topologyKey: plugin.topologyKey }),
     })
-    const handlers = storage.onNode({ nodeId: `id-of-${plugin.name}`, host: createModelHost({ clock }) })
+    const made = storage.onNode({ nodeId: `id-of-${plugin.name}`, host: createModelHost({ clock }) })
+    const handlers = plugin.nodeInfo
+      ? { ...made, node: { ...made.node, nodeGetInfo: troubled(plugin.nodeInfo.kind) } }
+      : made
     const endpoint = join(directory, `${path.replaceAll('/', '-')}.csi`)
     const csi = stack.use(
       await serveOnSocket(endpoint, csiServices, (method, bytes, stop) => handleUnary(handlers, method, bytes, stop)),
@@ -74,13 +83,14 @@ async function createBench() {
         const info = {
           type: plugin.type ?? 'CSIPlugin',
           name: plugin.name,
-          endpoint,
+          endpoint: plugin.endpoint ?? endpoint,
           supportedVersions: [...(plugin.versions ?? ['1.0.0'])],
         }
         return toBinary(PluginInfoSchema, create(PluginInfoSchema, info))
       }
       const { pluginRegistered, error } = fromBinary(RegistrationStatusSchema, bytes)
       notified.push(`${path} ${pluginRegistered}${error === '' ? '' : `: ${error}`}`)
+      if (plugin.deaf && pluginRegistered) throw new CsiError('INTERNAL', 'I do not want to know')
       return toBinary(RegistrationStatusResponseSchema, create(RegistrationStatusResponseSchema))
     }
     const registrar = stack.use(await serveOnSocket(socket, [Registration], answer))
@@ -99,6 +109,8 @@ async function createBench() {
   return {
     client,
     drivers,
+    nodeInfo,
+    handshake,
     plug,
     watch,
     notified,
@@ -107,6 +119,11 @@ async function createBench() {
     stack,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   }
+}
+
+const troubled = (kind: 'fails' | 'nameless') => async () => {
+  if (kind === 'fails') throw new CsiError('INTERNAL', 'the node is on fire')
+  return { nodeId: '' }
 }
 
 test('T-28: sockets present at start and nested ones register, a hidden one does not; a new one is found at once (REG-1)', async () => {
@@ -179,4 +196,117 @@ test('T-30: a topology that contradicts the node’s label is refused and publis
   ])
   const node = await bench.client.get('Node', { name: 'n1' })
   assert.deepEqual([node.metadata.labels?.['zone'], node.metadata.labels?.['rack']], ['a', 'id-of-b.example.com'])
+})
+
+test('REG-2, REG-3: a socket made anew is another plugin: the old one goes first', async () => {
+  await using bench = await createBench()
+  const first = await bench.plug('a.sock', { name: 'a.example.com' })
+  await bench.watch()
+  const before = await until('registered', () => bench.drivers.get('a.example.com'))
+  await first[Symbol.asyncDispose]()
+  await bench.plug('a.sock', { name: 'a.example.com' })
+  const now = await until('registered anew', () => {
+    const driver = bench.drivers.get('a.example.com')
+    return driver !== before && driver
+  })
+  assert.ok(now)
+  await until('told twice', () => bench.notified.filter((text) => text === 'a.sock true').length === 2)
+  await until('one entry', async () => (await bench.entries()).length === 1)
+})
+
+test('REG-4: a plugin that cannot hear of its success is not registered', async () => {
+  await using bench = await createBench()
+  await bench.plug('a.sock', { name: 'a.example.com', deaf: true })
+  await bench.watch()
+  await until('told', () => bench.notified.some((text) => text.startsWith('a.sock true')))
+  await until('undone', async () => !bench.drivers.get('a.example.com') && (await bench.entries()).length === 0)
+})
+
+test('REG-4: without an endpoint of its own the registration socket serves the driver too', async () => {
+  await using bench = await createBench()
+  await bench.plug('a.sock', { name: 'a.example.com', endpoint: '' })
+  await bench.watch()
+  const told = await until('told', () => bench.notified.find((text) => text.startsWith('a.sock ')))
+  // This registrar serves no CSI: asked at its own socket for NodeGetInfo, it says so.
+  assert.match(told, /false: .*(Unimplemented|not implement)/i)
+})
+
+test('REG-7: a driver that does not tell its node id is not registered, and is told why', async () => {
+  await using bench = await createBench()
+  await bench.plug('a.sock', { name: 'a.example.com', nodeInfo: { kind: 'fails' } })
+  await bench.plug('b.sock', { name: 'b.example.com', nodeInfo: { kind: 'nameless' } })
+  await bench.watch()
+  const told = (path: string) => until(`${path} told`, () => bench.notified.find((text) => text.startsWith(`${path} `)))
+  assert.match(await told('a.sock'), /false: .*node is on fire/)
+  assert.match(await told('b.sock'), /false: .*nodeID must not be empty/)
+  assert.deepEqual(bench.drivers.all(), [])
+})
+
+test('REG-8, CSINODE-5: a driver that goes leaves the labels of its topology, and nothing else', async () => {
+  await using bench = await createBench()
+  const plugin = await bench.plug('a.sock', { name: 'a.example.com', topologyKey: 'rack' })
+  await bench.plug('b.sock', { name: 'b.example.com' })
+  await bench.watch()
+  await until('both registered', () => bench.drivers.all().length === 2)
+  await plugin[Symbol.asyncDispose]()
+  await until('gone from CSINode', async () => (await bench.entries()).length === 1)
+  const node = await until('gone from the node', async () => {
+    const found = await bench.client.get('Node', { name: 'n1' })
+    const ids = found.metadata.annotations?.['csi.volume.kubernetes.io/nodeid']
+    return ids === '{"b.example.com":"id-of-b.example.com"}' && found
+  })
+  assert.equal(node.metadata.labels?.['rack'], 'id-of-a.example.com')
+})
+
+test('REG-9: a driver without a registrar is registered by its own word, and by no other name', async () => {
+  await using bench = await createBench()
+  await bench.plug('hidden/.a.sock', { name: 'a.example.com' })
+  const endpoint = join(bench.directory, 'hidden-.a.sock.csi')
+  await assert.rejects(
+    bench.handshake.registerDirectly(endpoint, 'b.example.com', signal),
+    /calls itself a.example.com/,
+  )
+  const { driver } = await bench.handshake.registerDirectly(endpoint, 'a.example.com', signal)
+  assert.equal(bench.drivers.get('a.example.com'), driver)
+  assert.deepEqual(bench.notified, [], 'nobody is notified')
+})
+
+test('CSINODE-2, CSINODE-4, CSINODE-6: the object exists before any driver, belongs to the node, and is made anew for another node of that name', async () => {
+  await using bench = await createBench()
+  const node = await bench.client.get('Node', { name: 'n1' })
+  const owner = (uid: string) => [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid }]
+  await bench.client.create('CSINode', {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'CSINode',
+    metadata: { name: 'n1', ownerReferences: owner('another-life') },
+    spec: { drivers: [{ name: 'stale.example.com', nodeID: 'x', topologyKeys: [] }] },
+  })
+  await bench.nodeInfo.ensure(signal)
+  const made = await bench.client.get('CSINode', { name: 'n1' })
+  assert.deepEqual([made.metadata.ownerReferences, made.spec.drivers], [owner(node.metadata.uid ?? ''), []])
+  const migrated = made.metadata.annotations?.['storage.alpha.kubernetes.io/migrated-plugins']?.split(',')
+  assert.equal(migrated?.length, 7)
+  assert.deepEqual(migrated, migrated?.toSorted())
+  await bench.nodeInfo.ensure(signal)
+  assert.equal(
+    (await bench.client.get('CSINode', { name: 'n1' })).metadata.uid,
+    made.metadata.uid,
+    'kept when it is ours',
+  )
+})
+
+test('CSINODE-3, CSINODE-9: a limit that changes is written, one that does not is no write; the entry of a stranger is not made', async () => {
+  await using bench = await createBench()
+  const info = (maxVolumes: bigint) => ({ nodeId: 'n', maxVolumes, topology: { zone: 'a' } })
+  await bench.nodeInfo.install('a.example.com', info(0n), signal)
+  const version = async () => (await bench.client.get('CSINode', { name: 'n1' })).metadata.resourceVersion
+  assert.equal((await bench.entries())[0]?.allocatable, undefined)
+  const before = await version()
+  await bench.nodeInfo.refresh('a.example.com', info(0n), signal)
+  await bench.nodeInfo.refresh('b.example.com', info(5n), signal)
+  assert.equal(await version(), before)
+  await bench.nodeInfo.refresh('a.example.com', info(7n), signal)
+  assert.deepEqual(await bench.entries(), [
+    { name: 'a.example.com', nodeID: 'n', topologyKeys: ['zone'], allocatable: { count: 7 } },
+  ])
 })

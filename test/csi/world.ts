@@ -34,6 +34,8 @@ export interface WorldOptions {
   readonly seed?: number
   readonly jobs?: CsiJobsOptions
   readonly model?: Pick<ModelOptions, 'modifies' | 'tellsConditions'>
+  /** A driver that answers otherwise. */
+  readonly change?: (handlers: DriverHandlers) => DriverHandlers
   /** A driver of another make: some of its capabilities, left out. */
   readonly without?: readonly ControllerCapabilityName[]
 }
@@ -60,7 +62,8 @@ export async function createCsiWorld(options: WorldOptions = {}) {
     ...options.model,
     ...(options.topologyKey !== undefined && { topologyKey: options.topologyKey }),
   })
-  const handlers = withoutCapabilities(storage.onNode({ nodeId: 'node-id', host }), options.without ?? [])
+  const modelHandlers = withoutCapabilities(storage.onNode({ nodeId: 'node-id', host }), options.without ?? [])
+  const handlers = options.change?.(modelHandlers) ?? modelHandlers
   const transport = withFaults(directTransport(handlers), clock, (rpc, earlier) => {
     calls.push(rpc)
     return choose(rpc, earlier)

@@ -1,11 +1,12 @@
 // From what is a new volume filled? A snapshot or another claim, checked and protected before the driver is asked
 // (SIDE-13, SIDE-14, XPR-12).
-import { annotation, isDeleting } from '../../api/meta.ts'
+import { annotation, hasFinalizer, isDeleting } from '../../api/meta.ts'
 import { finalizers } from '../../api/annotations.ts'
 import { bytesOfQuantity } from '../../api/quantity.ts'
 import type { PersistentVolumeClaim } from '../../api/types.ts'
+import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { ContentSource } from '../values.ts'
-import { addFinalizer, className, dropFinalizer, refused } from './job.ts'
+import { addFinalizer, className, dropFinalizer, jobBackoff, refused } from './job.ts'
 import type { JobDeps } from './job.ts'
 
 export type FoundSource =
@@ -124,23 +125,72 @@ async function snapshotSource(
 
 /** Once no pending claim of the namespace refers to it, a source may go again. */
 export async function releaseSource(deps: JobDeps, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void> {
+  const source = sourceKey(claim)
+  if (source) await releaseUnused(deps, source, claim.metadata.uid, signal)
+}
+
+/**
+ * Sources whose claims went before anything was asked of the driver, here or in an earlier life of this process: a
+ * protection that nobody needs any more would keep them for ever.
+ */
+export function createSourceReleaser(deps: JobDeps): AsyncDisposable {
+  const { clock, driver, informers, log } = deps
+  const stack = new AsyncDisposableStack()
+  const loop = stack.use(
+    createKeyLoop<SourceKey>({
+      name: `sources ${driver.name}`,
+      clock,
+      workers: 2,
+      backoff: jobBackoff,
+      look: (key, signal) => (deps.active() ? releaseUnused(deps, key, undefined, signal) : Promise.resolve()),
+      onError: (key, error) => log.warn('source still protected', { driver: driver.name, source: key, error }),
+    }),
+  )
+  const claims = informers.of('PersistentVolumeClaim')
+  stack.use(
+    claims.subscribe(({ object, previous, key }) => {
+      const left = object ? undefined : sourceKey(previous)
+      if (left) loop.wake(left)
+      if (object && isDeleting(object) && hasFinalizer(object, finalizers.cloningProtection))
+        loop.wake(`PersistentVolumeClaim ${key}`)
+    }),
+  )
+  stack.use(
+    informers.of('VolumeSnapshot').subscribe(({ object, key }) => {
+      if (object && isDeleting(object) && hasFinalizer(object, finalizers.snapshotAsSource))
+        loop.wake(`VolumeSnapshot ${key}`)
+    }),
+  )
+  return stack
+}
+
+type SourceKey = `${'PersistentVolumeClaim' | 'VolumeSnapshot'} ${string}`
+
+function sourceKey(claim: PersistentVolumeClaim): SourceKey | undefined {
   const reference = sourceReference(claim)
-  if (!reference) return
-  const namespace = claim.metadata.namespace ?? ''
-  const claims = deps.informers.of('PersistentVolumeClaim')
+  if (reference?.kind !== 'PersistentVolumeClaim' && reference?.kind !== 'VolumeSnapshot') return undefined
+  return `${reference.kind} ${claim.metadata.namespace ?? ''}/${reference.name}`
+}
+
+async function releaseUnused(
+  { client, informers }: JobDeps,
+  source: SourceKey,
+  except: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const claims = informers.of('PersistentVolumeClaim')
   for (const other of claims.items.values()) {
-    const same = sourceReference(other)
-    if (other.metadata.uid === claim.metadata.uid || other.metadata.namespace !== namespace) continue
-    if (same?.kind === reference.kind && same.name === reference.name && other.status?.phase === 'Pending') return
+    const used = sourceKey(other) === source && (other.status?.phase ?? 'Pending') === 'Pending'
+    if (used && other.metadata.uid !== except) return
   }
-  const name = reference.name
-  if (reference.kind === 'PersistentVolumeClaim') {
-    const source = claims.get(`${namespace}/${name}`)
-    if (source) await dropFinalizer(deps.client, 'PersistentVolumeClaim', source, finalizers.cloningProtection, signal)
+  const [kind, key = ''] = source.split(' ')
+  if (kind === 'PersistentVolumeClaim') {
+    const found = claims.get(key)
+    if (found) await dropFinalizer(client, 'PersistentVolumeClaim', found, finalizers.cloningProtection, signal)
     return
   }
-  const snapshot = deps.informers.of('VolumeSnapshot').get(`${namespace}/${name}`)
-  if (snapshot) await dropFinalizer(deps.client, 'VolumeSnapshot', snapshot, finalizers.snapshotAsSource, signal)
+  const snapshot = informers.of('VolumeSnapshot').get(key)
+  if (snapshot) await dropFinalizer(client, 'VolumeSnapshot', snapshot, finalizers.snapshotAsSource, signal)
 }
 
 function requested(claim: PersistentVolumeClaim): bigint {

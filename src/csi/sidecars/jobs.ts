@@ -12,6 +12,7 @@ import type { Driver, Drivers } from '../drivers.ts'
 import type { NodeCapabilityName } from '../values.ts'
 import { createAttacher } from './attacher.ts'
 import { createCapacityTracker } from './capacity.ts'
+import { createSourceReleaser } from './content-source.ts'
 import { createDeleter } from './deleter.ts'
 import { createHealthMonitor } from './health.ts'
 import { createFreshView } from './fresh-view.ts'
@@ -197,5 +198,6 @@ function startProvisioner(
       onProvisioned: changed,
     }),
   )
+  stack.use(createSourceReleaser(deps))
   stack.use(createDeleter(deps, { ...own, onDeleted: changed }))
 }

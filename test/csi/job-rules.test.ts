@@ -1,0 +1,434 @@
+// What do the jobs ask of a driver, and what do they refuse to ask? The rules of the sidecars' chapter on virtual time, each
+// with a driver that answers as the rule needs it.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { isNotFound } from '../../src/api/status-error.ts'
+import type { PersistentVolumeClaim } from '../../src/api/types.ts'
+import type { DriverHandlers } from '../../src/csi/service.ts'
+import { createCsiWorld, eventually, furnish, modelClaim } from './world.ts'
+import type { CsiWorld, WorldOptions } from './world.ts'
+
+const driver = 'model.hawser.dev'
+const inDefault = (name: string) => ({ namespace: 'default', name })
+const claimOf = ({ client }: CsiWorld, name = 'c') => client.get('PersistentVolumeClaim', inDefault(name))
+const isBound = async (world: CsiWorld, name = 'c') => (await claimOf(world, name)).status?.phase === 'Bound'
+const count = ({ calls }: CsiWorld, rpc: string) => calls.filter((each) => each === rpc).length
+
+async function started(options: WorldOptions & { waits?: boolean } = {}) {
+  const world = await createCsiWorld(options)
+  await furnish(world, { waits: options.waits ?? false })
+  return { world, life: world.start() }
+}
+
+async function make(
+  { client }: CsiWorld,
+  name = 'c',
+  spec: Partial<PersistentVolumeClaim['spec'] & object> = {},
+  annotations: Record<string, string> = {},
+) {
+  const claim = modelClaim(name, annotations)
+  return client.create('PersistentVolumeClaim', { ...claim, spec: { ...claim.spec, ...spec } })
+}
+
+const bound = async (world: CsiWorld, name = 'c') => {
+  await eventually(world, `${name} bound`, () => isBound(world, name))
+  const volumeName = (await claimOf(world, name)).spec?.volumeName ?? ''
+  return world.client.get('PersistentVolume', { name: volumeName })
+}
+
+const told = (world: CsiWorld, text: string) =>
+  eventually(world, text, async () => (await world.events()).some((each) => each.includes(text)))
+
+const gone = (world: CsiWorld, name: string) =>
+  eventually(world, `${name} gone`, () =>
+    claimOf(world, name).then(
+      () => false,
+      (error: unknown) => isNotFound(error) || Promise.reject(error as Error),
+    ),
+  )
+
+test('SIDE-3: a driver that never answers is given up after ten seconds, an attachment after fifteen, and asked again', async () => {
+  const { world, life } = await started()
+  world.setFaults((rpc) => (rpc === 'CreateVolume' ? { kind: 'silent' } : undefined))
+  await make(world)
+  await eventually(world, 'asked', async () => count(world, 'CreateVolume') === 1)
+  await world.clock.advance(8_000)
+  assert.ok(!(await world.events()).some((text) => text.includes('DeadlineExceeded')))
+  await world.clock.advance(4_000)
+  await told(world, 'code = DeadlineExceeded')
+  world.setFaults((rpc) => (rpc === 'ControllerPublishVolume' ? { kind: 'silent' } : undefined))
+  const volume = await bound(world)
+  await world.client.create('VolumeAttachment', {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'VolumeAttachment',
+    metadata: { name: 'va' },
+    spec: { attacher: driver, nodeName: 'n1', source: { persistentVolumeName: volume.metadata.name } },
+  })
+  const failure = async () => (await world.client.get('VolumeAttachment', { name: 'va' })).status?.attachError
+  await eventually(world, 'asked', async () => count(world, 'ControllerPublishVolume') === 1)
+  await world.clock.advance(12_500)
+  assert.equal(await failure(), undefined)
+  await world.clock.advance(3_000)
+  assert.equal((await failure())?.errorCode, 4)
+  await life.stop()
+})
+
+test('SIDE-6: a class that waits needs a selected node; then the event stands before the call', async () => {
+  const { world, life } = await started({ waits: true })
+  const claim = await make(world)
+  await world.clock.advance(30_000)
+  assert.equal(count(world, 'CreateVolume'), 0)
+  world.setFaults((rpc) => (rpc === 'CreateVolume' ? { kind: 'refused', status: 'INTERNAL' } : undefined))
+  const body = { metadata: { annotations: { 'volume.kubernetes.io/selected-node': 'n1' } } }
+  await world.client.patch('PersistentVolumeClaim', inDefault('c'), { type: 'merge', body })
+  await told(
+    world,
+    `Normal Provisioning: External provisioner is provisioning volume for claim "default/${claim.metadata.name}"`,
+  )
+  await life.stop()
+})
+
+test('SIDE-7: a volume that exists already is not made again; what the driver cannot do is not asked', async () => {
+  const { world, life } = await started({ without: ['CLONE_VOLUME', 'CREATE_DELETE_SNAPSHOT'] })
+  const refusals: readonly [string, Partial<PersistentVolumeClaim['spec'] & object>, string][] = [
+    ['selected', { selector: { matchLabels: { a: 'b' } } }, 'claim Selector is not supported'],
+    ['cloned', { dataSource: { kind: 'PersistentVolumeClaim', name: 'x' } }, `driver ${driver} cannot clone volumes`],
+    [
+      'restored',
+      { dataSource: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'x' } },
+      `driver ${driver} has no snapshots`,
+    ],
+    ['attributed', { volumeAttributesClassName: 'gold' }, `driver ${driver} has no volume attributes classes`],
+  ]
+  for (const [name, spec, text] of refusals) {
+    await make(world, name, spec)
+    await told(world, text)
+  }
+  assert.equal(count(world, 'CreateVolume'), 0)
+  const claim = await make(world, 'c', { storageClassName: 'later' })
+  const { uid = '' } = claim.metadata
+  await world.client.create('PersistentVolume', {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: { name: `pvc-${uid}` },
+    spec: {
+      capacity: { storage: '1Gi' },
+      accessModes: ['ReadWriteOnce'],
+      storageClassName: 'later',
+      csi: { driver, volumeHandle: 'given' },
+      claimRef: { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'c', uid },
+    },
+  })
+  await world.client.create('StorageClass', {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'StorageClass',
+    metadata: { name: 'later' },
+    provisioner: driver,
+  })
+  await bound(world)
+  assert.equal(count(world, 'CreateVolume'), 0)
+  await life.stop()
+})
+
+test('SIDE-11: names of claim and volume go to the driver only when asked for', async () => {
+  for (const extraMetadata of [false, true]) {
+    const { world, life } = await started({ jobs: { extraMetadata } })
+    const volume = await bound(world, (await make(world)).metadata.name)
+    const [record] = world.storage.records.volumeMap.values()
+    assert.deepEqual(
+      { ...record?.parameters },
+      extraMetadata
+        ? {
+            'csi.storage.k8s.io/pvc/name': 'c',
+            'csi.storage.k8s.io/pvc/namespace': 'default',
+            'csi.storage.k8s.io/pv/name': volume.metadata.name,
+          }
+        : {},
+    )
+    await life.stop()
+  }
+})
+
+const clone = { dataSource: { kind: 'PersistentVolumeClaim', name: 'c' } }
+const cloning = 'provisioner.storage.kubernetes.io/cloning-protection'
+const isProtected = async (world: CsiWorld) => (await claimOf(world)).metadata.finalizers?.includes(cloning) === true
+
+test('SIDE-13, XPR-12: a source is protected while it is cloned, and free again afterwards', async () => {
+  const { world, life } = await started()
+  await make(world)
+  await bound(world)
+  world.setFaults((rpc) => (rpc === 'CreateVolume' ? { kind: 'refused', status: 'UNAVAILABLE' } : undefined))
+  await make(world, 'copy', clone)
+  await eventually(world, 'protected', () => isProtected(world))
+  await world.client.remove('PersistentVolumeClaim', inDefault('c'))
+  await world.clock.advance(10_000)
+  assert.ok(await isProtected(world), 'it stays while the copy is under way')
+  world.setFaults(() => undefined)
+  await bound(world, 'copy')
+  await gone(world, 'c')
+  await life.stop()
+})
+
+test('XPR-12: a copy that is given up before it was ordered does not keep its source for ever', async () => {
+  const { world, life } = await started()
+  await make(world)
+  await bound(world)
+  const parameters = {
+    'csi.storage.k8s.io/provisioner-secret-name': 'nope',
+    'csi.storage.k8s.io/provisioner-secret-namespace': 'default',
+  }
+  await world.client.create('StorageClass', {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'StorageClass',
+    metadata: { name: 'secret' },
+    provisioner: driver,
+    parameters,
+  })
+  await make(world, 'copy', { ...clone, storageClassName: 'secret' })
+  await eventually(world, 'protected', () => isProtected(world))
+  await world.client.remove('PersistentVolumeClaim', inDefault('copy'))
+  await gone(world, 'copy')
+  await eventually(world, 'free again', async () => !(await isProtected(world)))
+  await life.stop()
+})
+
+test('XPR-12: a protection left by an earlier process goes when its source does', async () => {
+  const { world, life } = await started()
+  await make(world)
+  await bound(world)
+  const body = { metadata: { finalizers: [...((await claimOf(world)).metadata.finalizers ?? []), cloning] } }
+  await world.client.patch('PersistentVolumeClaim', inDefault('c'), { type: 'merge', body })
+  await world.client.remove('PersistentVolumeClaim', inDefault('c'))
+  await gone(world, 'c')
+  await life.stop()
+})
+
+const snapshotClass = {
+  apiVersion: 'snapshot.storage.k8s.io/v1',
+  kind: 'VolumeSnapshotClass',
+  metadata: { name: 's' },
+  driver,
+  deletionPolicy: 'Delete' as const,
+}
+
+test('SIDE-14: a snapshot that is not ready, too large, or of another mode is not restored from', async () => {
+  const { world, life } = await started()
+  const { client } = world
+  await client.create('VolumeSnapshotClass', snapshotClass)
+  await make(world)
+  await bound(world)
+  const restore = (name: string, spec: object) =>
+    make(world, name, {
+      dataSource: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'snap' },
+      ...spec,
+    })
+  world.setFaults((rpc) => (rpc === 'CreateSnapshot' ? { kind: 'refused', status: 'UNAVAILABLE' } : undefined))
+  await client.create('VolumeSnapshot', {
+    apiVersion: 'snapshot.storage.k8s.io/v1',
+    kind: 'VolumeSnapshot',
+    metadata: { name: 'snap', namespace: 'default' },
+    spec: { source: { persistentVolumeClaimName: 'c' }, volumeSnapshotClassName: 's' },
+  })
+  await restore('early', {})
+  await told(world, 'snapshot snap')
+  world.setFaults(() => undefined)
+  await eventually(
+    world,
+    'ready',
+    async () => (await client.get('VolumeSnapshot', inDefault('snap'))).status?.readyToUse === true,
+  )
+  await restore('small', { resources: { requests: { storage: '512Mi' } } })
+  await told(world, 'is less than the size 1073741824 for the source snapshot snap')
+  await restore('raw', { volumeMode: 'Block' })
+  await told(world, 'modifies the mode of the source volume')
+  const content = (await client.list('VolumeSnapshotContent')).items[0]
+  const allow = { 'snapshot.storage.kubernetes.io/allow-volume-mode-change': 'true' }
+  await client.patch(
+    'VolumeSnapshotContent',
+    { name: content?.metadata.name ?? '' },
+    { type: 'merge', body: { metadata: { annotations: allow } } },
+  )
+  await bound(world, 'raw')
+  await bound(world, 'early')
+  await life.stop()
+})
+
+const answering = (change: (volume: Record<string, unknown>) => Record<string, unknown>) => {
+  let wrong = true
+  return {
+    heal: () => void (wrong = false),
+    change: (handlers: DriverHandlers): DriverHandlers => {
+      const create = handlers.controller!.createVolume!
+      const createVolume: typeof create = async (request, signal) => {
+        const answer = await create(request, signal)
+        return wrong ? { volume: change(answer.volume as Record<string, unknown>) } : answer
+      }
+      return { ...handlers, controller: { ...handlers.controller, createVolume } }
+    },
+  }
+}
+
+test('SIDE-18: a volume smaller than asked for, or not filled from its source, is deleted again; size 0 means as asked', async () => {
+  const small = answering((volume) => ({ ...volume, capacityBytes: 1n << 20n }))
+  const { world, life } = await started({ change: small.change })
+  await make(world)
+  await told(world, 'created volume capacity 1048576 less than requested capacity 1073741824')
+  await eventually(world, 'deleted again', async () => count(world, 'DeleteVolume') > 0)
+  assert.equal((await world.client.list('PersistentVolume')).items.length, 0)
+  small.heal()
+  await bound(world)
+  await life.stop()
+  const empty = answering(({ contentSource: _source, ...volume }) => ({ ...volume, capacityBytes: 0n }))
+  const other = await started({ change: empty.change })
+  await make(other.world)
+  assert.equal((await bound(other.world)).spec?.capacity?.['storage'], '1Gi')
+  await make(other.world, 'copy', clone)
+  await told(other.world, 'volume content source missing')
+  empty.heal()
+  await bound(other.world, 'copy')
+  await other.life.stop()
+  assert.equal(other.world.storage.allocated.size, 2, 'what was refused is not kept')
+})
+
+test('SIDE-21: a deletion that fails is told and tried again; a missing secret does not keep a volume', async () => {
+  const { world, life } = await started()
+  const volume = await bound(world, (await make(world)).metadata.name)
+  const annotations = {
+    'volume.kubernetes.io/provisioner-deletion-secret-name': 'gone',
+    'volume.kubernetes.io/provisioner-deletion-secret-namespace': 'default',
+  }
+  const { name } = volume.metadata
+  await world.client.patch('PersistentVolume', { name }, { type: 'merge', body: { metadata: { annotations } } })
+  world.setFaults((rpc, earlier) =>
+    rpc === 'DeleteVolume' && earlier === 0 ? { kind: 'refused', status: 'INTERNAL' } : undefined,
+  )
+  await world.client.remove('PersistentVolumeClaim', inDefault('c'))
+  await told(world, 'Warning VolumeFailedDelete: rpc error: code = Internal desc = injected')
+  await eventually(world, 'gone', async () => (await world.client.list('PersistentVolume')).items.length === 0)
+  assert.equal(world.storage.allocated.size, 0)
+  await life.stop()
+})
+
+test('SIDE-25, SIDE-30: without ControllerPublish everything is attached at once and nothing is held; with it the volume is held until the last attachment went', async () => {
+  for (const attach of [false, true]) {
+    const { world, life } = await started({ attach })
+    const { client } = world
+    const volume = await bound(world, (await make(world)).metadata.name)
+    const { name } = volume.metadata
+    await client.create('VolumeAttachment', {
+      apiVersion: 'storage.k8s.io/v1',
+      kind: 'VolumeAttachment',
+      metadata: { name: 'va' },
+      spec: { attacher: driver, nodeName: 'n1', source: { persistentVolumeName: name } },
+    })
+    const attachment = () => client.get('VolumeAttachment', { name: 'va' })
+    await eventually(world, 'attached', async () => (await attachment()).status?.attached === true)
+    const finalizer = 'external-attacher/model-hawser-dev'
+    const held = async () => (await client.get('PersistentVolume', { name })).metadata.finalizers?.includes(finalizer)
+    assert.deepEqual(
+      [
+        (await attachment()).metadata.finalizers?.includes(finalizer) ?? false,
+        await held(),
+        count(world, 'ControllerPublishVolume'),
+      ],
+      attach ? [true, true, 1] : [false, false, 0],
+    )
+    await client.remove('PersistentVolumeClaim', inDefault('c'))
+    await world.clock.advance(15_000)
+    assert.equal(world.storage.allocated.size, attach ? 1 : 0, 'attached volumes are not deleted (SIDE-20)')
+    await client.remove('VolumeAttachment', { name: 'va' })
+    await eventually(world, 'volume gone', async () => (await client.list('PersistentVolume')).items.length === 0)
+    await life.stop()
+  }
+})
+
+const growTo = ({ client }: CsiWorld, storage: string) =>
+  client.patch('PersistentVolumeClaim', inDefault('c'), {
+    type: 'merge',
+    body: { spec: { resources: { requests: { storage } } } },
+  })
+
+test('SIDE-36, SIDE-37: the target stands before the call, the volume grows first, the rest is the node’s', async () => {
+  const { world, life } = await started()
+  const volume = await bound(world, (await make(world)).metadata.name)
+  world.setFaults((rpc) => (rpc === 'ControllerExpandVolume' ? { kind: 'refused', status: 'UNAVAILABLE' } : undefined))
+  await growTo(world, '2Gi')
+  const status = async () => (await claimOf(world)).status
+  await eventually(world, 'begun', async () => (await status())?.allocatedResources !== undefined)
+  assert.partialDeepStrictEqual(await status(), {
+    allocatedResources: { storage: '2Gi' },
+    allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
+    capacity: { storage: '1Gi' },
+  })
+  assert.deepEqual(
+    (await status())?.conditions?.map(({ type }) => type),
+    ['Resizing'],
+  )
+  await told(world, `Normal Resizing: External resizer is resizing volume ${volume.metadata.name}`)
+  await growTo(world, '3Gi') // the unfinished target is kept until its answer is known
+  world.setFaults(() => undefined)
+  const record = () => [...world.storage.records.volumeMap.values()][0]
+  await eventually(world, 'first target', async () => record()?.capacityBytes === 2n << 30n)
+  await eventually(
+    world,
+    'handed over',
+    async () => (await status())?.allocatedResourceStatuses?.['storage'] === 'NodeResizePending',
+  )
+  assert.equal((await status())?.allocatedResources?.['storage'], '2Gi')
+  const grown = await world.client.get('PersistentVolume', { name: volume.metadata.name })
+  assert.equal(grown.spec?.capacity?.['storage'], '2Gi')
+  assert.equal(grown.metadata.annotations?.['volume.alpha.kubernetes.io/pre-resize-capacity'], '1Gi')
+  await told(world, 'Normal FileSystemResizeRequired: Require file system resize of volume on node')
+  await life.stop()
+})
+
+test('SIDE-35, XRS-8: a driver that grows volumes on nodes only is not asked at the controller', async () => {
+  const { world, life } = await started({ without: ['EXPAND_VOLUME'] })
+  await bound(world, (await make(world)).metadata.name)
+  await growTo(world, '2Gi')
+  await eventually(
+    world,
+    'handed over',
+    async () => (await claimOf(world)).status?.allocatedResourceStatuses?.['storage'] === 'NodeResizePending',
+  )
+  assert.equal(count(world, 'ControllerExpandVolume'), 0)
+  await life.stop()
+})
+
+test('SIDE-47: a snapshot made elsewhere is looked up where the driver can, believed where it cannot', async () => {
+  for (const lists of [true, false]) {
+    const { world, life } = await started(lists ? {} : { without: ['LIST_SNAPSHOTS'] })
+    const { client } = world
+    await client.create('VolumeSnapshotClass', snapshotClass)
+    const adopt = async (name: string, snapshotHandle: string) => {
+      await client.create('VolumeSnapshotContent', {
+        apiVersion: 'snapshot.storage.k8s.io/v1',
+        kind: 'VolumeSnapshotContent',
+        metadata: { name },
+        spec: {
+          driver,
+          deletionPolicy: 'Retain',
+          source: { snapshotHandle },
+          volumeSnapshotRef: { name, namespace: 'default' },
+        },
+      })
+      await client.create('VolumeSnapshot', {
+        apiVersion: 'snapshot.storage.k8s.io/v1',
+        kind: 'VolumeSnapshot',
+        metadata: { name, namespace: 'default' },
+        spec: { source: { volumeSnapshotContentName: name } },
+      })
+    }
+    const stored = { id: 'old', name: 'old', sourceVolumeId: 'v', sizeBytes: 3n << 20n, createdMs: 1_000 }
+    world.storage.records.snapshotMap.set('old', stored)
+    await adopt('known', 'old')
+    await adopt('unknown', 'never-seen')
+    const status = async (name: string) => (await client.get('VolumeSnapshotContent', { name })).status
+    await eventually(world, 'ready', async () => (await status('known'))?.readyToUse === true)
+    assert.deepEqual((await status('known'))?.restoreSize, lists ? 3 << 20 : undefined)
+    await eventually(world, 'judged', async () => (await status('unknown'))?.readyToUse !== undefined)
+    assert.equal((await status('unknown'))?.readyToUse, !lists)
+    assert.equal(count(world, 'ListSnapshots') > 0, lists)
+    await life.stop()
+  }
+})
