@@ -133,6 +133,7 @@ export function createAgent(deps: AgentDeps): Agent {
     facts: (volume) => ({
       podListComplete,
       unresolvedPods: populator.unresolved,
+      unexplained: [...orphans.left.values()].some(({ pod }) => populator.unresolved.has(pod)),
       expandable: isExpandable(registry, desired.items.get(volume)),
       listedAttached: isListedAttached(ownNode.get(node), volume),
     }),
@@ -153,7 +154,16 @@ export function createAgent(deps: AgentDeps): Agent {
   })
   countVolumes(metrics, desired, actual)
   const stats = createVolumeStats({ clock, log, metrics, registry, manager, desired })
-  const orphans = createOrphanCleaner({ host, registry, root, clock, log, desired, metrics })
+  const orphans = createOrphanCleaner({
+    host,
+    registry,
+    root,
+    clock,
+    log,
+    desired,
+    metrics,
+    isResolved: (pod) => !populator.unresolved.has(pod),
+  })
   const pods = createPods({
     client,
     clock,
@@ -183,7 +193,8 @@ export function createAgent(deps: AgentDeps): Agent {
         if (waits.some(({ reason }) => reason === 'notAttached')) reconciler.wake(volume)
       }
     }),
-    populator.onChange(() => {
+    populator.onChange((pod) => {
+      orphans.wake(pod)
       for (const [volume, waits] of reconciler.waiting) {
         if (waits.some(({ reason }) => reason === 'claimsUnresolved')) reconciler.wake(volume)
       }

@@ -22,6 +22,19 @@ function withoutNode() {
   return { link, through }
 }
 
+/** Claims cannot be read while `on`. */
+function withoutClaims() {
+  const silent = { on: false }
+  const through = (client: Client): Client => ({
+    ...client,
+    get: ((kind: 'PersistentVolumeClaim', ...rest: [{ name: string }, AbortSignal]) =>
+      silent.on && kind === 'PersistentVolumeClaim'
+        ? Promise.reject(new Error('the API server is away'))
+        : client.get(kind, ...rest)) as Client['get'],
+  })
+  return { silent, through }
+}
+
 async function createRestartWorld(options: DiskWorldOptions = {}) {
   const world = await createDiskWorld(options)
   const file = (path: string) => `${root}/pods/${path}`
@@ -80,7 +93,7 @@ test('RCS-3, RCO-1: a block volume is found by its link, with its global map', a
   await agent.stop()
 })
 
-test('RCS-7, RCS-9, INV-8: until the Node was read nothing is undone and volumesInUse stands as the earlier life left it', async () => {
+test('RCS-7, RCS-9, REC-1, INV-8: until the Node was read nothing is undone and volumesInUse stands as the earlier life left it', async () => {
   const { link, through } = withoutNode()
   const world = await createRestartWorld({ through })
   const first = await world.start()
@@ -106,7 +119,7 @@ test('RCS-7, RCS-9, INV-8: until the Node was read nothing is undone and volumes
   await second.agent.stop()
 })
 
-test('RCS-7: what volumesAttached lists is attachable and has its device; what it does not list is not', async () => {
+test('RCS-7, T-57: what volumesAttached lists is attachable and has its device; what it does not list is not', async () => {
   for (const [listed, attachable, devicePath] of [
     [true, 'yes', '/dev/disk'],
     [false, 'no', ''],
@@ -203,5 +216,111 @@ test('RCS-10: wanted again after a restart, a block volume is mapped again and i
   await world.remove('p')
   await world.clock.advance(5_000)
   assert.deepEqual([second.agent.actual.size, world.host.loops().length, await world.podDirectories()], [0, 0, []])
+  await second.agent.stop()
+})
+
+test('T-49, KP-2: which pods’ volumes are wanted: at a start all that may still run, later only those that are to run', async () => {
+  const world = await createNodeWorld({ script: () => ({ stopsAfterMs: 20_000 }) })
+  const first = await world.start()
+  const grace = { terminationGracePeriodSeconds: 60 }
+  const uids = new Map<string, PodUid>()
+  for (const name of ['normal', 'terminating', 'removable'])
+    uids.set(name, await world.create(pod(name, [memory('m')], grace)))
+  await world.clock.advance(1_000)
+  first.crash()
+  for (const name of ['terminating', 'removable']) await world.client.remove('Pod', { namespace: 'default', name })
+  const removable = uids.get('removable')!
+  for (const [key, record] of world.machine.containers) {
+    if (record.pod !== removable) continue
+    const exit = { at: world.clock.now(), code: 0, reason: 'Completed' }
+    world.machine.containers.set(key, { ...record, exit })
+  }
+  const second = await world.start()
+  await world.clock.advance(2_000)
+  const wanted = () => new Set([...second.agent.desired.values()].flatMap(({ pods }) => [...pods.keys()]))
+  assert.deepEqual(wanted(), new Set([uids.get('normal'), uids.get('terminating')]))
+  await world.clock.advance(60_000)
+  assert.deepEqual([wanted(), (await world.mounts()).length], [new Set([uids.get('normal')]), 1])
+  await second.agent.stop()
+})
+
+test('T-51, KP-9: volumes stay while containers run, even without an API object, and go with them, in doubt or not', async () => {
+  const world = await createNodeWorld({ script: () => ({ stopsAfterMs: 20_000 }) })
+  const { agent } = await world.start()
+  await world.create(pod('p', [memory('m')], { terminationGracePeriodSeconds: 60 }))
+  await world.clock.advance(1_000)
+  await world.client.remove('Pod', { namespace: 'default', name: 'p' })
+  await world.clock.advance(10_000)
+  assert.deepEqual([agent.desired.size, (await world.mounts()).length], [1, 1])
+  const fault = world.host.faults.plant({ call: 'mounts.unmount', kind: 'fails', code: 'EBUSY' })
+  await world.clock.advance(15_000)
+  assert.deepEqual([agent.desired.size, (await world.mounts()).length], [0, 1])
+  fault[Symbol.dispose]()
+  await world.clock.advance(120_000)
+  assert.deepEqual([await world.mounts(), await world.podDirectories(), agent.actual.size], [[], [], 0])
+  await agent.stop()
+})
+
+test('W-13: an orphan that cannot be cleaned is tried again, and a block orphan loses its link alone', async () => {
+  const world = await createNodeWorld()
+  const first = await world.start()
+  await world.clock.advance(100)
+  first.crash()
+  const { files, mounts } = world.host.quiet
+  const orphan = `${root}/pods/gone/volumes/example.com~unknown/x`
+  const devices = `${root}/pods/gone/volumeDevices/example.com~unknown`
+  await files.mkdirAll(orphan, 0o750, world.signal)
+  await files.mkdirAll(devices, 0o750, world.signal)
+  await files.symlink('/dev/null', `${devices}/y`, world.signal)
+  await mounts.mount({ source: 'tmpfs', target: orphan, type: 'tmpfs', options: [] }, world.signal)
+  const fault = world.host.faults.plant({ call: 'mounts.unmount', below: orphan, kind: 'fails', code: 'EBUSY' })
+  const { agent, metrics } = await world.start()
+  await world.clock.advance(5_000)
+  assert.deepEqual(await world.mounts(), [orphan])
+  fault[Symbol.dispose]()
+  await world.clock.advance(200_000)
+  assert.deepEqual([await world.mounts(), await world.podDirectories()], [[], []])
+  assert.match(await metrics.text(), /force_cleaned_failed_volume_operation_errors_total [1-9]/)
+  await agent.stop()
+})
+
+test('DES-9, W-8: an orphan of a running pod whose claims are not resolved yet is not touched', async () => {
+  const { through, silent } = withoutClaims()
+  const world = await createRestartWorld({ attachable: false, through })
+  const first = await world.start()
+  const uid = await world.create(pod('p', [...world.volumes, memory('m')]))
+  await world.clock.advance(1_000)
+  const orphan = world.file(`${uid}/volumes/example.com~unknown/pv`)
+  await world.leave(`${uid}/volumes/example.com~unknown/pv`)
+  first.crash()
+  silent.on = true
+  const second = await world.start()
+  await world.clock.advance(20_000)
+  const isThere = () => world.host.quiet.files.exists(orphan, world.signal)
+  assert.equal(await isThere(), true)
+  silent.on = false
+  await world.clock.advance(20_000)
+  assert.equal(await isThere(), true, 'its pod wants a volume of that name')
+  await world.remove('p')
+  await world.clock.advance(60_000)
+  assert.deepEqual([await isThere(), second.agent.actual.size], [false, 0])
+  await second.agent.stop()
+})
+
+test('DES-9: a device left by an earlier life goes although some pod waits for a claim that never comes', async () => {
+  const world = await createRestartWorld()
+  const first = await world.start()
+  await world.clock.advance(100)
+  await world.create(pod('stuck', [{ name: 'v', persistentVolumeClaim: { claimName: 'never' } }]))
+  const uid = await world.create(pod('p', world.volumes))
+  await world.clock.advance(100)
+  await world.attach()
+  await world.clock.advance(1_000)
+  await world.leave(`${uid}/volumes/example.com~device/pv`)
+  first.crash()
+  await world.remove('p')
+  const second = await world.start()
+  await world.clock.advance(10_000)
+  assert.deepEqual([world.plugin.devices.size, await world.inUse(), second.agent.actual.size], [0, [], 0])
   await second.agent.stop()
 })

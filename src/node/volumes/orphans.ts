@@ -1,6 +1,7 @@
 // Who cleans what no plugin could explain after a restart? RCS-8, with W-13 mended: the mode is kept, failures are tried
 // again with back-off, and nothing is touched that a pod still wants.
 import { join } from 'node:path/posix'
+import type { PodUid } from '../../api/names.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Host } from '../../host/host.ts'
 import { cleanMountPoint } from '../../host/clean-mount-point.ts'
@@ -18,6 +19,8 @@ export interface OrphanCleaner extends AsyncDisposable {
   add(orphans: readonly Orphan[]): void
   /** Unmounts may go ahead from now on. */
   begin(): void
+  /** The pod's volumes are resolved, or it is gone. */
+  wake(pod: PodUid): void
   readonly left: ReadonlyMap<string, Orphan>
 }
 
@@ -29,11 +32,14 @@ export interface OrphanDeps {
   readonly log: Log
   readonly metrics: Metrics
   readonly desired: DesiredWorld
+  /** Is it known which volumes this pod wants? Before that an orphan may be one of them (W-8, DES-9). */
+  isResolved(pod: PodUid): boolean
 }
 
 export function createOrphanCleaner(deps: OrphanDeps): OrphanCleaner {
   const { clock, log, desired } = deps
   const left = new Map<string, Orphan>()
+  let begun = false
   const tried = deps.metrics.counter(
     'force_cleaned_failed_volume_operations_total',
     'Volumes force cleaned after restart',
@@ -52,7 +58,7 @@ export function createOrphanCleaner(deps: OrphanDeps): OrphanCleaner {
   })
   const look = async (path: string, signal: AbortSignal) => {
     const orphan = left.get(path)
-    if (!orphan) return
+    if (!orphan || !deps.isResolved(orphan.pod)) return
     if (!isWanted(desired, orphan)) {
       tried.inc()
       await clean(deps, orphan, signal)
@@ -66,7 +72,12 @@ export function createOrphanCleaner(deps: OrphanDeps): OrphanCleaner {
       for (const orphan of orphans) left.set(orphan.path, orphan)
     },
     begin() {
+      begun = true
       for (const path of left.keys()) loop.wake(path)
+    },
+    wake(pod) {
+      if (!begun) return
+      for (const orphan of left.values()) if (orphan.pod === pod) loop.wake(orphan.path)
     },
     [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose](),
   }

@@ -64,6 +64,7 @@ const actual = (pods: [PodUid, ActualMount][], more: Partial<ActualVolume> = {})
 const facts = (more: Partial<NodeFacts> = {}): NodeFacts => ({
   podListComplete: true,
   unresolvedPods: new Set(),
+  unexplained: false,
   expandable: true,
   listedAttached: true,
   ...more,
@@ -136,7 +137,7 @@ const table: readonly [string, DesiredVolume | undefined, ActualVolume | undefin
   ],
   ['mounted and unchanged: nothing to do', desired([wanted(a)]), actual([on(a)]), facts(), {}],
   [
-    'KA-7: a grown volume is expanded once for all pods',
+    'KA-7, REC-7: a grown volume is expanded once for all pods',
     desired([wanted(a), wanted(b)], { sizeBytes: 15n }),
     actual([on(a), on(b)], { sizeBytes: 10n }),
     facts(),
@@ -184,14 +185,14 @@ const table: readonly [string, DesiredVolume | undefined, ActualVolume | undefin
     },
   ],
   [
-    'INV-7: nothing is unmounted before the pod list is complete',
+    'INV-7, REC-2: nothing is unmounted before the pod list is complete',
     undefined,
     actual([on(a)]),
     facts({ podListComplete: false }),
     { waiting: [{ reason: 'podListIncomplete', pod: a }] },
   ],
   [
-    'INV-7: nothing is unmounted before node.status was read',
+    'INV-7, REC-2: nothing is unmounted before node.status was read',
     undefined,
     actual([on(a)], { devicePathUnread: true }),
     facts(),
@@ -254,11 +255,18 @@ const table: readonly [string, DesiredVolume | undefined, ActualVolume | undefin
     { waiting: [{ reason: 'devicePathUnread' }] },
   ],
   [
-    'W-8, DES-9: a device found on disk waits while any pod is unresolved',
+    'W-8, DES-9: a device found on disk waits while an unresolved pod may be on it',
+    undefined,
+    actual([], { device: found }),
+    facts({ unresolvedPods: new Set([b]), unexplained: true }),
+    { waiting: [{ reason: 'claimsUnresolved' }] },
+  ],
+  [
+    'DES-9: and not while others wait for claims that may never come',
     undefined,
     actual([], { device: found }),
     facts({ unresolvedPods: new Set([b]) }),
-    { waiting: [{ reason: 'claimsUnresolved' }] },
+    { actions: [{ kind: 'unmountDevice' }] },
   ],
 ]
 

@@ -25,6 +25,8 @@ export interface NodeFacts {
   readonly podListComplete: boolean
   /** Pods that run or may run and whose volumes are not all resolved. */
   readonly unresolvedPods: ReadonlySet<PodUid>
+  /** One of these pods has something on disk that no plugin could explain: it may be on any volume found there. */
+  readonly unexplained: boolean
   /** Can the volume's plugin grow a volume in use on the node? (KA-7) */
   readonly expandable: boolean
   /** Does our copy of the Node list it under volumesAttached? Unknown while there is no copy (VCA-2). */
@@ -112,6 +114,6 @@ function mountNeed(desired: DesiredMount, actual: ActualMount | undefined): 'mou
 function planDevice(actual: ActualVolume, facts: NodeFacts, actions: NodeAction[], waiting: Waiting[]): void {
   if (!facts.podListComplete) waiting.push({ reason: 'podListIncomplete' })
   else if (actual.devicePathUnread) waiting.push({ reason: 'devicePathUnread' })
-  else if (actual.device.foundOnDisk && facts.unresolvedPods.size > 0) waiting.push({ reason: 'claimsUnresolved' })
+  else if (actual.device.foundOnDisk && facts.unexplained) waiting.push({ reason: 'claimsUnresolved' })
   else actions.push({ kind: actual.device.presence === 'absent' ? 'forget' : 'unmountDevice' })
 }
