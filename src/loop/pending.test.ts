@@ -21,7 +21,7 @@ const failOnce = async (pending: Pending, key: PendingKey, name: string, error =
   if (started.kind === 'started') await started.finished
 }
 
-test('NPO-3: the table of conflicts', () => {
+test('NPO-3, T-3: the table of conflicts', () => {
   const keys: Record<string, PendingKey> = { v: ['v'], vp: ['v', 'p'], vq: ['v', 'q'], w: ['w'], wp: ['w', 'p'] }
   const conflicts = Object.entries(keys).flatMap(([a, first]) =>
     Object.entries(keys).flatMap(([b, second]) => {
@@ -46,7 +46,7 @@ test('NPO-1, NPO-5: start answers at once, the operation runs on', async () => {
   assert.equal(pending.size, 0)
 })
 
-test('NPO-6a, NPO-9: a running overlap refuses as busy and counts as pending', () => {
+test('NPO-6a, NPO-9, T-1, T-2: a running overlap refuses as busy and counts as pending', () => {
   const { pending } = make()
   hang(pending, ['v', 'p'], 'volume_mount')
   assert.deepEqual(pending.refusal(['v'], 'unmount_device'), { kind: 'busy', operation: 'volume_mount' })
@@ -68,7 +68,7 @@ test('NPO-6b, BO-4: the same operation backs off and says until when and why', a
   assert.equal(pending.refusal(['v'], 'volume_attach'), undefined)
 })
 
-test('NPO-6c, NPO-13 iv: another operation starts at once and with a clean slate', async () => {
+test('NPO-6c, NPO-13 iv, T-5: another operation starts at once and with a clean slate', async () => {
   const { clock, pending } = make()
   await failOnce(pending, ['v'], 'volume_attach')
   await clock.advance(501)
@@ -89,7 +89,7 @@ test('NPO-6d: when back-off permits, the next failure doubles the wait', async (
   }
 })
 
-test('NPO-4, NPO-6e, #109047: parts that fail and a whole that succeeds leave nothing behind', async () => {
+test('NPO-4, NPO-6e, W-6, #109047: parts that fail and a whole that succeeds leave nothing behind', async () => {
   const { pending } = make()
   await failOnce(pending, ['v', 'p'], 'volume_unmount')
   await failOnce(pending, ['v', 'q'], 'volume_unmount')
@@ -127,7 +127,7 @@ test('NPO-11 (wart dropped): idle means nothing runs, even while a slot backs of
   await pending.idle()
 })
 
-test('NPO-12: a crash inside an operation releases its key and is a failure, never a success', async () => {
+test('NPO-12, T-4: a crash inside an operation releases its key and is a failure, never a success', async () => {
   const { pending } = make()
   const started = pending.start(['v'], 'x', () => {
     throw new TypeError('undefined is not a function')

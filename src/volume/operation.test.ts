@@ -53,7 +53,7 @@ const marks = {
   deferred: () => 'marked deferred',
 }
 
-test('OP-2: the world is told before the key is released; success says nothing to the user', async () => {
+test('OP-2, W-7: the world is told before the key is released; success says nothing to the user', async () => {
   const { start, seen, pending } = bench(async (step) => {
     assert.equal(await step('WaitForAttach', async () => '/dev/x'), '/dev/x')
     await step('SetUp', async () => {}, marks)

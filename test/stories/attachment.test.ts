@@ -254,7 +254,7 @@ test('AD-6 C-15 ADP-3: a node without the annotation gets nothing, until it gets
   assert.deepEqual(await attachments(cluster), ['v1@own'])
 })
 
-test('AD-7 ADP-1 T-34 T-35: a pod before its claim is bound waits for it; a pod that vanishes and returns as another is two pods', async (context) => {
+test('AD-7 ADP-1 T-34 T-35 W-17: a pod before its claim is bound waits for it; a pod that vanishes and returns as another is two pods', async (context) => {
   const cluster = await quietCluster(context)
   await run(cluster, 'p', 'n1', 'c1')
   await cluster.clock.advance(2_000)
@@ -394,6 +394,24 @@ test('NSP-7 T-21: after a failed detach only a fresh attach brings the volume ba
   await cluster.clock.advance(5 * minute)
   assert.ok(await isRunning(cluster, 'again'))
   assert.deepEqual(await listed(cluster, 'n1'), [nameOf('h1')])
+})
+
+test('T-20 ATT-3: an attach that happened unheard is doubt, not reported; it is taken back, and another node gets it', async (context) => {
+  const cluster = await quietCluster(context, {
+    rates: { refused: 0, answerLost: 0, watchCut: 0, delayMs: 1, storage: 1 },
+  })
+  await addBoundClaim(cluster, '1')
+  cluster.faults.calm = false
+  await run(cluster, 'p', 'n1', 'c1')
+  await cluster.clock.advance(5_000)
+  const presence = () => cluster.controller().actual.get(nameOf('h1'))?.nodes.get(nodeName('n1'))?.presence
+  assert.deepEqual([presence(), await listed(cluster, 'n1')], ['uncertain', []])
+  cluster.faults.calm = true
+  await remove(cluster, 'p', true)
+  await run(cluster, 'q', 'n2', 'c1')
+  await cluster.clock.advance(5 * minute)
+  assert.ok(await isRunning(cluster, 'q'))
+  assert.deepEqual([presence(), await listed(cluster, 'n1'), await attachments(cluster)], [undefined, [], ['v1@n2']])
 })
 
 test('ADR-5 BO-2 DES-1: a failed attach backs off, says until when, and is over the moment the driver succeeds', async (context) => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus, Pod } from '../../src/api/types.ts'
+import type { Client } from '../../src/client/client.ts'
 import { claim, createDevicePlugin, volume } from './device-plugin.ts'
 import { blockPod, createDiskWorld, disk } from './disk-world.ts'
 import { createNodeWorld, memory, pod } from './node-world.ts'
@@ -48,12 +49,12 @@ const broken: readonly [string, Chain, string][] = [
     'error processing PVC default/c: found PV object pv but its pv.Spec.ClaimRef.UID earlier does not point to claim.UID <uid>',
   ],
   [
-    'KP-7: a block volume used as a directory',
+    'KP-7, T-52: a block volume used as a directory',
     { claim: claim(), status: bound, volume: (uid) => ({ volumeMode: 'Block', claimRef: ref(uid) }) },
     'volume v has volumeMode Block, but is specified in volumeMounts',
   ],
   [
-    'KP-7: a file system used as a device',
+    'KP-7, T-52: a file system used as a device',
     { claim: claim(), status: bound, volume: (uid) => ({ claimRef: ref(uid) }), pod: blockPod('p', uses) },
     'volume v has volumeMode Filesystem, but is specified in volumeDevices',
   ],
@@ -145,7 +146,7 @@ test('KP-8: a reader does not make the volume grow; a writer’s size counts', a
   await agent.stop()
 })
 
-test('KP-9, VM-9: a driver that turns out to want no attaching is not waited for, and its volume not reported', async () => {
+test('KP-9, VM-9, T-52: a driver that turns out to want no attaching is not waited for, and its volume not reported', async () => {
   for (const told of [true, false]) {
     const world = await createDiskWorld()
     const { agent } = await world.start()
@@ -161,3 +162,81 @@ test('KP-9, VM-9: a driver that turns out to want no attaching is not waited for
     await agent.stop()
   }
 })
+
+test('VM-6: what passes by itself in a moment is no news: a claim made late is bound before anybody hears of it', async () => {
+  const world = await createNodeWorld({ plugins: [createDevicePlugin({ attachable: false }).registered] })
+  const { agent } = await world.start()
+  await world.create(pod('p', uses))
+  await world.clock.advance(40_000)
+  const made = await world.client.create('PersistentVolumeClaim', claim())
+  await world.client.create('PersistentVolume', volume('pv', { claimRef: ref(made.metadata.uid ?? '') }))
+  await world.clock.advance(500)
+  const at = { namespace: 'default', name: 'c' }
+  const body = { status: bound }
+  await world.client.patch('PersistentVolumeClaim', at, { type: 'merge', body }, { subresource: 'status' })
+  await world.clock.advance(2_000)
+  assert.equal(await world.phase('p'), 'Running')
+  const missing =
+    'error processing PVC default/c: failed to fetch PVC from API server: persistentvolumeclaims "c" not found'
+  const warnings = (await world.events()).filter((text) => text.startsWith('Warning'))
+  assert.deepEqual([...new Set(warnings)], [failed('v', missing)])
+  await agent.stop()
+})
+
+test('T-59, VM-4: a wait that fails sorts the volumes by how far each has got', async () => {
+  const world = await createNodeWorld({ plugins: [createDevicePlugin().registered] })
+  const { agent } = await world.start()
+  const waiting = ['vol2', 'vol02'].map((name) => ({ name, fc: { wwids: [name] } }))
+  const foreign = ['vol3', 'vol03'].map((name) => ({ name, flexVolume: { driver: 'example.com/nobody' } }))
+  await world.create(pod('p', [...foreign, ...waiting, memory('vol1')]))
+  await world.clock.advance(5_000)
+  const events = await world.events()
+  const lists =
+    'unmounted volumes=[vol02 vol03 vol2 vol3], unattached volumes=[vol02 vol2], failed to process volumes=[vol03 vol3]: '
+  assert.ok(
+    events.some((text) => text.includes(lists)),
+    events.join('\n'),
+  )
+  await agent.stop()
+})
+
+test('W-31: a claim that the API server does not answer for holds up its own pod alone', async () => {
+  const through = (client: Client): Client => ({
+    ...client,
+    get: ((kind: 'PersistentVolumeClaim', at: { name: string }, ...rest: []) =>
+      at.name === 'silent' ? new Promise(() => {}) : client.get(kind, at, ...rest)) as Client['get'],
+  })
+  const world = await createNodeWorld({ through })
+  const { agent } = await world.start()
+  await world.create(pod('waits', [{ name: 'v', persistentVolumeClaim: { claimName: 'silent' } }]))
+  await world.clock.advance(100)
+  await world.create(pod('goes', [memory('m')]))
+  await world.clock.advance(1_000)
+  assert.deepEqual([await world.phase('waits'), await world.phase('goes')], ['Pending', 'Running'])
+  assert.ok(agent.actual.size > 0)
+})
+
+const growth: readonly [string, Pod, boolean, boolean][] = [
+  ['a writer', pod('p', uses), false, true],
+  ['a reader', pod('p', [{ name: 'v', persistentVolumeClaim: { claimName: 'c', readOnly: true } }]), false, false],
+  ['nobody mounts it', pod('p', uses, { containers: [{ name: 'c', image: 'i', command: ['run'] }] }), false, false],
+  ['a device', blockPod('p', uses), true, true],
+]
+for (const [name, owner, block, grows] of growth) {
+  test(`T-53, KP-8: the volume grows: ${name}: ${grows ? 'expanded' : 'left alone'}`, async () => {
+    const mode = block ? { volume: { volumeMode: 'Block' as const }, block: 'plain' as const } : {}
+    const world = await createDiskWorld({ attachable: false, ...mode })
+    world.host.addDisk('/dev/disk')
+    const { agent } = await world.start()
+    await world.create(owner)
+    await world.clock.advance(1_000)
+    await world.grow()
+    await world.setClaim({
+      allocatedResources: { storage: '15Gi' },
+      allocatedResourceStatuses: { storage: 'NodeResizePending' },
+    })
+    await world.clock.advance(2_000)
+    assert.deepEqual(world.plugin.asked, grows ? [15n << 30n] : [])
+    await agent.stop()
+  })
+}

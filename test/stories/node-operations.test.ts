@@ -7,7 +7,7 @@ import type { Answer, Call } from './device-plugin.ts'
 import { createDiskWorld, disk, removeNow } from './disk-world.ts'
 import { nodeName, pod, root } from './node-world.ts'
 
-test('T-36, NSP-2, NSP-3, DES-5: reported in use, then attached, then mounted; and all the way back', async () => {
+test('T-36, NSP-2, NSP-3, DES-5, W-3: reported in use, then attached, then mounted; and all the way back', async () => {
   const world = await createDiskWorld()
   const { agent } = await world.start()
   await world.clock.advance(100)

@@ -9,7 +9,7 @@ import { createNodeWorld, memory, pod } from './node-world.ts'
 
 const many = (answer: Answer, count = 12) => Array.from({ length: count }, () => answer)
 
-test('VM-7, VM-8, KA-8: a mount in doubt is no volume for containers, and holds the pod’s end up until it is undone', async () => {
+test('VM-7, VM-8, KA-8, T-44: a mount in doubt is no volume for containers, and holds the pod’s end up until it is undone', async () => {
   const world = await createDiskWorld({ attachable: false })
   const { agent } = await world.start()
   world.plugin.answers.set('mount', many('unknown'))

@@ -134,7 +134,7 @@ test('a missing ConfigMap is told, holds up only its own pod, and is picked up t
   await agent.stop()
 })
 
-test('a changed ConfigMap reaches a running pod without a restart; a deleted one leaves the old contents (INV-9)', async () => {
+test('REC-9, W-32: a changed ConfigMap reaches a running pod without a restart; a deleted one leaves the old contents (INV-9)', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
   const ref = { namespace: 'default', name: 'c' }
@@ -237,7 +237,7 @@ test('the node registers itself, keeps its lease, and mends a deleted Node', asy
   await agent.stop()
 })
 
-test('an idle agent with mounted volumes makes no host calls and few API calls', async () => {
+test('W-1: an idle agent with mounted volumes makes no host calls and few API calls', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
   for (let index = 0; index < 20; index++)

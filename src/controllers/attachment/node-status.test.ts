@@ -49,7 +49,7 @@ test('ADS-1 ADS-3: nothing is written when the API already has the list', async 
   await writer.flush(a, never)
 })
 
-test('ADS-2 DES-7: changes during a write go into one further write', async () => {
+test('ADS-2 DES-7 W-2: changes during a write go into one further write', async () => {
   const { clock, lists, stored, writes, writer } = setUp()
   writer.nodeAppeared(a, nodeWith())
   for (const name of ['v1', 'v2', 'v3', 'v4']) {

@@ -51,7 +51,7 @@ test('FD-4 C-19: any value and effect of the out-of-service taint counts', () =>
   assert.equal(after(seen(node({ taint: 'other' })))?.outOfService, false)
 })
 
-test('AD-9 FD-6: a deleted node keeps its in-use set: the last words if they were heard, all of it if not', () => {
+test('AD-9 FD-6 W-38: a deleted node keeps its in-use set: the last words if they were heard, all of it if not', () => {
   const used = seen(node({ ready: 'True', inUse: [volume] }))
   const heard = after(used, { kind: 'nodeGone', name, last: node({ ready: 'True', inUse: [] }) })
   assert.equal(factsOf(heard, volume, undefined).inUse, false)

@@ -201,7 +201,7 @@ test('DET-1: a driver that no longer wants attaching still lets go', async () =>
   assert.deepEqual((await setUp({ attachable: false }).detach()).log.slice(-2), ['detach d^h', 'detached a'])
 })
 
-test('VVA-1 VVA-2 VVA-3 DES-15: only a definite no counts; no plugin is skipped, no answer keeps what we believed', async () => {
+test('VVA-1 VVA-2 VVA-3 DES-15 W-16: only a definite no counts; no plugin is skipped, no answer keeps what we believed', async () => {
   assert.deepEqual((await setUp().verify()).log, [])
   assert.deepEqual((await setUp({ verify: async () => [false] }).verify()).log, [`missing ${volume}`])
   const verify = async () => {

@@ -142,7 +142,7 @@ const healths = {
 }
 const timers = { unset: undefined, fresh: now - minute, atSixMinutes: now - 6 * minute, expired: now - 6 * minute - 1 }
 
-test('ADR-2 ADR-3 FD-1 FD-2 FD-3 FD-4 FD-5 FD-6: the whole table of one volume on one node', () => {
+test('ADR-2 ADR-3 W-12 FD-1 FD-2 FD-3 FD-4 FD-5 FD-6: the whole table of one volume on one node', () => {
   let states = 0
   for (const desired of [true, false]) {
     for (const presence of ['attached', 'uncertain', 'absent'] as const) {

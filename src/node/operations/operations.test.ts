@@ -73,7 +73,7 @@ const unknownPlugin: readonly [string, Operation<never, OperationDeps, ActualEve
   ['UPD-1', unmapDevice, device, `UnmapDevice.FindMapperPluginByName failed ${attached}`],
 ]
 for (const [rule, operation, work, text] of unknownPlugin) {
-  test(`${rule}, OP-4, MSG-3: without its plugin ${operation.label} fails in these words, changes nothing and backs off`, async () => {
+  test(`${rule}, OP-4, MSG-3, W-11, W-25: without its plugin ${operation.label} fails in these words, changes nothing and backs off`, async () => {
     const { events, told, error } = await run(operation, work, { registry: { find: noPlugin, byName: noPlugin } })
     assert.deepEqual([events, error], [[], `${text} : no volume plugin matched`])
     assert.equal(told.length, operation.failureReason ? 1 : 0, 'only ways in are told to users')

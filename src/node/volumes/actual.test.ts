@@ -43,7 +43,7 @@ const after = (...events: ActualEvent[]) =>
 const podState = (item: ActualVolume | undefined) => item?.pods.get(pod)?.presence ?? 'absent'
 
 const podTable: readonly [string, ActualEvent[], string][] = [
-  ['T-39 uncertain: NotMounted becomes doubtful', [attached, mountUncertain], 'uncertain'],
+  ['VOL-3, T-39 uncertain: NotMounted becomes doubtful', [attached, mountUncertain], 'uncertain'],
   ['T-39 final: NotMounted stays absent', [attached, mountFailed], 'absent'],
   ['VOL-1 doubt of our own resolves to absent', [attached, mountUncertain, mountFailed], 'absent'],
   ['VOL-2 doubt found on disk survives a failed retry', [foundOnDisk, mountFailed], 'uncertain'],
