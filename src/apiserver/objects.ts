@@ -49,9 +49,6 @@ export function forgetRecentObjects(): void {
   older = new Map()
 }
 
-/** Objects read from text are found again as long as anybody holds them. */
-const held = new WeakMap<Entry, WeakRef<KubeObject>>()
-
 /** Two kinds may be views of the same stored objects. */
 export function storedKind(info: KindInfo): KindInfo {
   return info.name === 'EventsEvent' ? kinds.Event : info
@@ -103,14 +100,44 @@ function parseEntry(info: KindInfo, entry: Entry): KubeObject {
 }
 
 function parseLean(info: KindInfo, entry: Entry): KubeObject {
-  const stored = JSON.parse(entry.value) as { metadata: KubeObject['metadata'] } // we wrote it
-  const metadata = omit(stored.metadata, ['managedFields'])
+  const { metadata, others } = readWithoutOwners(entry.value)
   return deepFreeze({
     kind: info.kind,
     apiVersion: info.apiVersion,
-    ...stored,
     metadata: { ...metadata, resourceVersion: String(entry.revision) },
+    ...others,
   })
+}
+
+/** The part of the stored text in which the metadata lie, without the record of who owns the fields where there is one. */
+export function metadataText({ value }: Entry): string {
+  const end = value.indexOf(ownersStart)
+  return end === -1 ? value : value.slice(0, end)
+}
+
+const ownersStart = ',"managedFields":[{'
+const ownersEnd = '}]}'
+
+/**
+ * The record of who owns the fields, last in the metadata, is cut out of the text: parsing it is half of the work.
+ * A cut at the wrong place is noticed: with one brace too few or in the middle of a string, what is left is no JSON;
+ * and before the right place there is nothing but metadata.
+ */
+function readWithoutOwners(text: string): { readonly metadata: KubeObject['metadata']; readonly others: Loose } {
+  const start = text.indexOf(ownersStart)
+  const end = start === -1 ? -1 : text.indexOf(ownersEnd, start)
+  if (end !== -1) {
+    try {
+      const head = JSON.parse(`${text.slice(0, start)}}}`) as Pick<KubeObject, 'metadata'> // we wrote it
+      const rest = text.slice(end + ownersEnd.length)
+      const others = rest === '}' ? {} : (JSON.parse(`{${rest.slice(1)}`) as Loose)
+      if (Object.keys(head).length === 1) return { metadata: head.metadata, others }
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
+    }
+  }
+  const stored = JSON.parse(text) as KubeObject & Loose // we wrote it
+  return { metadata: omit(stored.metadata, ['managedFields']), others: omit(stored, ['metadata']) }
 }
 
 /** Remembers the object that was just written as this entry, so that nobody parses it again. */
@@ -135,11 +162,7 @@ export function leanObject(info: KindInfo, entry: Entry): KubeObject {
   if (known?.lean !== undefined) return known.lean
   if (known?.whole !== undefined) return (known.lean = withoutManagedFields(known.whole))
   // An old version, read by a list: it does not push out what is being worked with.
-  const before = held.get(entry)?.deref()
-  if (before !== undefined) return before
-  const object = parseLean(info, entry)
-  held.set(entry, new WeakRef(object))
-  return object
+  return parseLean(info, entry)
 }
 
 export function withoutManagedFields(object: KubeObject): KubeObject {

@@ -23,13 +23,19 @@ export function giveBackWhenCalm({ store, clock, log, giveBack }: IdleMemoryDeps
   const { signal } = stop
   const run = async (): Promise<void> => {
     let given: Revision | undefined
+    // A steady trickle never counts as a burst, however long it lasts: it must not be interrupted every now and then.
+    let wasBusy = true
     while (!signal.aborted) {
       const before = store.revision()
       await clock.sleep(calmMs, signal)
       const now = store.revision()
-      if (now - before > calmChanges) continue
-      if (given === undefined || now - given >= burst) {
+      if (now - before > calmChanges) {
+        wasBusy = true
+        continue
+      }
+      if (wasBusy && (given === undefined || now - given >= burst)) {
         given = now
+        wasBusy = false
         giveBack()
       }
       await nextChange(store, now, signal)

@@ -11,7 +11,7 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Call } from '../api.ts'
 import type { ServerContext } from '../context.ts'
 import { findObject } from '../context.ts'
-import { decodeObject, recentObject } from '../objects.ts'
+import { decodeObject, metadataText, recentObject } from '../objects.ts'
 import { deleteObject, foregroundFinalizer, orphanFinalizer } from '../verbs/delete.ts'
 import { changeObject } from '../verbs/update.ts'
 import type { Dependent, OwnerGraph } from './owners.ts'
@@ -51,17 +51,20 @@ const ownerMark = '"ownerReferences":'
 const deletionMark = '"deletionTimestamp":'
 
 function mayMatter(entry: Entry): boolean {
-  return mayHaveOwners(entry) || mayBeDeleting(entry)
+  const text = metadataText(entry)
+  return text.includes(ownerMark) || text.includes(deletionMark)
 }
 
 function mayHaveOwners(entry: Entry): boolean {
   const known = recentObject(entry)
-  return known === undefined ? entry.value.includes(ownerMark) : known.metadata.ownerReferences !== undefined
+  return known === undefined ? metadataText(entry).includes(ownerMark) : known.metadata.ownerReferences !== undefined
 }
 
 function mayBeDeleting(entry: Entry): boolean {
   const known = recentObject(entry)
-  return known === undefined ? entry.value.includes(deletionMark) : known.metadata.deletionTimestamp !== undefined
+  return known === undefined
+    ? metadataText(entry).includes(deletionMark)
+    : known.metadata.deletionTimestamp !== undefined
 }
 
 function asCreated(entry: Entry): Change {

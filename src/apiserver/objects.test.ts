@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { kinds } from '../api/kinds.ts'
+import type { KubeObject } from '../api/meta.ts'
+import { decodeObject, encodeObject, leanObject, withoutManagedFields } from './objects.ts'
+
+const owner = (manager: string, fieldsV1: object = { 'f:data': { '.': {}, 'f:a': {} } }) => ({
+  manager,
+  operation: 'Update',
+  apiVersion: 'v1',
+  time: '2026-01-01T00:00:00Z',
+  fieldsType: 'FieldsV1',
+  fieldsV1,
+})
+const embedded = { metadata: { a: 1, managedFields: [{ manager: 'inside' }] }, more: [{ b: 2 }] }
+
+const cases: Record<string, object> = {
+  'one owner': { metadata: { name: 'x', managedFields: [owner('kubectl')] }, data: { a: 'b' } },
+  'two owners and nothing else': { metadata: { name: 'x', managedFields: [owner('a'), owner('b')] } },
+  'no owners': { metadata: { name: 'x' }, data: { a: 'b' } },
+  'an empty record': { metadata: { name: 'x', managedFields: [] }, spec: { list: [{ b: 1 }] }, status: { a: 'b' } },
+  'no owners, but a record inside the object': { metadata: { name: 'x' }, spec: embedded, status: { a: 'b' } },
+  'a record beside the metadata': { metadata: { name: 'x' }, spec: { a: 1, managedFields: [{ b: 1 }] }, status: {} },
+  'owners and a record inside': { metadata: { name: 'x', managedFields: [owner('a')] }, spec: embedded },
+  'a manager that looks like the end': { metadata: { name: 'x', managedFields: [owner('}]},"y":{"')] }, data: {} },
+  'a manager that ends like the end': { metadata: { name: 'x', managedFields: [owner('}]}')] }, data: { a: 'b' } },
+  'a field that looks like the end': {
+    metadata: { name: 'x', managedFields: [owner('a', { 'f:}]}': {}, 'v:"}]},': {} })] },
+    data: { a: '}]}' },
+  },
+  'lists among the fields': {
+    metadata: { name: 'x', managedFields: [owner('a', { 'f:a': [{ b: 1 }], 'f:c': {} })] },
+    data: { a: 'b' },
+  },
+  'an annotation of that name': {
+    metadata: { name: 'x', annotations: { a: '', managedFields: '[{}]}' }, managedFields: [owner('a')] },
+    data: { a: 'b' },
+  },
+}
+
+for (const [name, object] of Object.entries(cases)) {
+  test(`an object without its owners is the same, read from text: ${name}`, () => {
+    const info = kinds.ConfigMap
+    const value = encodeObject(info, object as KubeObject)
+    const entry = () => ({ key: '/core/configmaps/default/x', value, revision: 7, createRevision: 7 })
+    assert.deepEqual(leanObject(info, entry()), withoutManagedFields(decodeObject(info, entry())))
+  })
+}
