@@ -20,6 +20,7 @@ import { createProcessRuntime } from '../node/runtime/processes.ts'
 import { csiNodePlugin, nodePlugins, probeFlexDrivers } from '../plugins/index.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { OperationObserver } from '../volume/operation.ts'
 import { registrationDirectory } from '../volume/paths.ts'
 import { createRegistry } from '../volume/registry.ts'
 import type { HawserConfig, NodeConfig } from './config.ts'
@@ -39,6 +40,8 @@ export interface NodeDeps {
   readonly version: string
   /** Drivers that no registrar announces: the built-in one, and those named by the user. */
   readonly csiDrivers: HawserConfig['csiDrivers']
+  /** Hears of every step in place of the history; for tests. */
+  readonly observer?: OperationObserver
 }
 
 export interface StartedNode extends AsyncDisposable {
@@ -95,6 +98,7 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
       history,
       description,
       hostAddress: hostAddress(),
+      ...(deps.observer === undefined ? {} : { observer: deps.observer }),
       ...(config.manifests === undefined ? {} : { manifestDirectory: config.manifests }),
       ...(config.manifestUrl === undefined ? {} : { manifestUrl: { url: config.manifestUrl, get: fetchText } }),
     }),

@@ -5,12 +5,14 @@ import { createHttpClient } from '../../src/client/http.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { createLinuxHost } from '../../src/host/linux/linux-host.ts'
+import { killPoints } from './kill-points.ts'
 import { startNode } from '../../src/main/node.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { createPinoLog } from '../../src/telemetry/pino-log.ts'
 
 const [url = '', token = '', dataDirectory = '', root = '', name = '', runtime = 'process'] = process.argv.slice(2)
 const client = createHttpClient({ url, token, insecureSkipTlsVerify: true })
+const { host, observer } = killPoints(createLinuxHost(), root, process.env)
 const started = await startNode({
   config: { dataDirectory, runtime: runtime === 'none' ? 'none' : 'process' },
   node: { name, root },
@@ -19,7 +21,8 @@ const started = await startNode({
   random: createRandom(randomBytes(32)),
   log: createPinoLog({ level: process.env['HAWSER_TEST_LOG'] === 'info' ? 'info' : 'warn' }),
   metrics: createMetrics(),
-  host: createLinuxHost(),
+  host,
+  ...(observer ? { observer } : {}),
   version: 'test',
   csiDrivers: [],
 })

@@ -76,8 +76,15 @@ export async function restoreVolumes(deps: RestoreDeps, signal: AbortSignal): Pr
   }
   for (const { volume, plugin, spec, path } of await deps.devices.list(signal)) {
     // A volume whose pods' directories were found knows of its device already; this adds what only the record knows.
-    deps.actual.apply({ kind: 'foundOnDisk', volume, plugin, spec, pod: undefined, devicePath: path })
+    const found = { kind: 'foundOnDisk', volume, plugin, spec, devicePath: path } as const
+    deps.actual.apply({ ...found, pod: undefined })
     volumes++
+    if (spec.mode !== 'Block') continue
+    // A pod's device node may be all there is: made before its link, or left when the link was gone (BLOCK-2, BLOCK-4).
+    for (const name of await namesIn(host, path, signal)) {
+      pods.add(podUid(name))
+      deps.actual.apply({ ...found, pod: podUid(name) })
+    }
   }
   return { pods, volumes, orphans }
 }
