@@ -25,9 +25,25 @@ export interface Launched {
   readonly exited: Promise<void>
 }
 
+export interface RunRequest {
+  readonly argv: readonly [string, ...string[]]
+  /** The whole environment; nothing of ours is inherited. */
+  readonly env: Readonly<Record<string, string>>
+  /** It is killed with its group when it takes longer (TIMEOUT). */
+  readonly timeoutMs: number
+}
+
+export interface RunResult {
+  readonly exitCode: number
+  /** Standard output and standard error together, the first ten kilobytes. */
+  readonly output: string
+}
+
 export interface Processes {
   /** Starts a process in a session of its own that lives on when we die; answers when descriptor 3 has spoken. */
   launch(request: LaunchRequest, signal: AbortSignal): Promise<Launched>
+  /** Runs a process to its end. A non-zero exit is an answer, not an error. */
+  run(request: RunRequest, signal: AbortSignal): Promise<RunResult>
   isAlive(identity: ProcessIdentity): Promise<boolean>
   /** Resolves when the process is gone, also for processes that are no children of ours. */
   gone(identity: ProcessIdentity, signal: AbortSignal): Promise<void>

@@ -10,6 +10,7 @@ import type { Drivers } from '../csi/drivers.ts'
 import { createDrivers } from '../csi/drivers.ts'
 import { openChannel } from '../csi/channel.ts'
 import { createRegistrar } from '../csi/registration/registrar.ts'
+import { createLinuxNetwork } from '../host/linux/network.ts'
 import { createLinuxProcesses } from '../host/linux/processes.ts'
 import type { LinuxHost } from '../host/linux/linux-host.ts'
 import { createAgent } from '../node/agent.ts'
@@ -93,6 +94,7 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
       log,
       metrics,
       host,
+      network: createLinuxNetwork(),
       runtime,
       registry,
       history,

@@ -11,6 +11,7 @@ import { createRecorder } from '../client/recorder.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Random } from '../clock/random.ts'
 import type { Host } from '../host/host.ts'
+import type { Network } from '../host/network.ts'
 import { createPending } from '../loop/pending.ts'
 import type { Pending } from '../loop/pending.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -52,6 +53,7 @@ export interface AgentDeps {
   readonly log: Log
   readonly metrics: Metrics
   readonly host: Host
+  readonly network: Network
   readonly runtime: Runtime
   readonly registry: Registry<NodePlugin>
   readonly description: NodeDescription
@@ -82,7 +84,7 @@ export interface Agent extends AsyncDisposable {
 const claimStatsMs = 60_000
 
 export function createAgent(deps: AgentDeps): Agent {
-  const { node, root, client, clock, random, log, metrics, host, runtime, registry } = deps
+  const { node, root, client, clock, random, log, metrics, host, network, runtime, registry } = deps
   const stopping = new AbortController()
   const desired = createDesiredWorld()
   const actual = createActualWorld()
@@ -170,6 +172,7 @@ export function createAgent(deps: AgentDeps): Agent {
     log,
     recorder,
     host,
+    network,
     root,
     runtime,
     manager,

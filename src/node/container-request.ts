@@ -8,7 +8,7 @@ import type { Log } from '../telemetry/log.ts'
 import { podDirectory, subPathTarget } from '../volume/paths.ts'
 import type { EnvironmentDeps } from './environment.ts'
 import { environmentOf, expandReferences, expandStrictly } from './environment.ts'
-import type { ContainerDevice, ContainerMount, ContainerRequest } from './runtime/port.ts'
+import type { ContainerDevice, ContainerMount, ContainerRequest, ProcessSettings } from './runtime/port.ts'
 import type { MountedVolume, VolumeManager } from './volumes/manager.ts'
 
 export interface ContainerRequestDeps extends EnvironmentDeps {
@@ -26,36 +26,50 @@ export async function containerRequest(
   signal: AbortSignal,
 ): Promise<ContainerRequest> {
   const { pod, uid, container, attempt } = work
-  const user = container.securityContext?.runAsUser ?? pod.spec?.securityContext?.runAsUser
-  const group = container.securityContext?.runAsGroup ?? pod.spec?.securityContext?.runAsGroup
-  const own = await environmentOf(deps, pod, container, signal)
-  const base = { PATH: searchPath, HOME: user === undefined || user === 0 ? '/root' : '/', HOSTNAME: pod.metadata.name }
-  const env = { ...base, ...own }
+  const { own, settings } = await processSettings(deps, pod, container, signal)
   const volumes = deps.manager.mountedVolumes(uid)
   const mounts: ContainerMount[] = []
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
     mounts.push(await mountOf(deps, { ...work, env: own, mount, index, volume: volumes.get(mount.name) }, signal))
   }
-  const expand = (words: readonly string[] | undefined) => (words ?? []).map((word) => expandReferences(word, env))
+  const expand = (words: readonly string[] | undefined) =>
+    (words ?? []).map((word) => expandReferences(word, settings.env))
   return {
+    ...settings,
     pod: uid,
     podName: pod.metadata.name,
     namespace: pod.metadata.namespace ?? 'default',
     name: container.name,
     attempt,
     argv: [...expand(container.command), ...expand(container.args)],
-    env,
-    workingDirectory: container.workingDir || '/',
-    ...(user === undefined ? {} : { user, group: group ?? 0 }),
-    ...(user === undefined && group !== undefined ? { group } : {}),
-    groups: groupsOf(deps, pod),
     readOnlyRoot: container.securityContext?.readOnlyRootFilesystem === true,
     mounts,
     devices: devicesOf(container, volumes),
   }
 }
 
-function groupsOf({ manager }: ContainerRequestDeps, pod: Pod): readonly number[] {
+/** As whom and with which variables the container's processes run; `own` are the variables the pod's author named. */
+export async function processSettings(
+  deps: EnvironmentDeps & Pick<ContainerRequestDeps, 'manager'>,
+  pod: Pod,
+  container: Container,
+  signal: AbortSignal,
+): Promise<{ readonly own: Readonly<Record<string, string>>; readonly settings: ProcessSettings }> {
+  const user = container.securityContext?.runAsUser ?? pod.spec?.securityContext?.runAsUser
+  const group = container.securityContext?.runAsGroup ?? pod.spec?.securityContext?.runAsGroup
+  const own = await environmentOf(deps, pod, container, signal)
+  const base = { PATH: searchPath, HOME: user === undefined || user === 0 ? '/root' : '/', HOSTNAME: pod.metadata.name }
+  const settings = {
+    env: { ...base, ...own },
+    workingDirectory: container.workingDir || '/',
+    ...(user === undefined ? {} : { user, group: group ?? 0 }),
+    ...(user === undefined && group !== undefined ? { group } : {}),
+    groups: groupsOf(deps, pod),
+  }
+  return { own, settings }
+}
+
+function groupsOf({ manager }: Pick<ContainerRequestDeps, 'manager'>, pod: Pod): readonly number[] {
   const { fsGroup, supplementalGroups = [] } = pod.spec?.securityContext ?? {}
   const extra = manager.extraGroups(pod)
   return [...new Set([...(fsGroup === undefined ? [] : [fsGroup]), ...supplementalGroups, ...extra])]

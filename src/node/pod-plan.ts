@@ -13,6 +13,16 @@ export interface ContainerView {
     readonly retryAt: number
     readonly failures: number
   }
+  /** Absent until the first look at a container with probes. */
+  readonly health?: ContainerHealth
+}
+
+/** What probes found out about the container that runs now. */
+export interface ContainerHealth {
+  readonly started: boolean
+  readonly ready: boolean
+  /** It failed its startup or liveness probe and is being killed. */
+  readonly failed: boolean
 }
 
 export interface PodView {
@@ -55,12 +65,25 @@ export const isRunning = (view: ContainerView | undefined) =>
   view?.record !== undefined && view.record.exit === undefined
 export const isSidecar = (container: Container) => container.restartPolicy === 'Always'
 
-/** Has every init container done its part? A sidecar has once it runs. */
+/** Runs, and its startup probe, if it has one, was content. */
+export const isStarted = (container: Container, view: ContainerView | undefined) =>
+  isRunning(view) && (container.startupProbe === undefined || view?.health?.started === true)
+
+/** Started, and its readiness probe, if it has one, is content. */
+export const isReady = (container: Container, view: ContainerView | undefined) =>
+  isStarted(container, view) && (container.readinessProbe === undefined || view?.health?.ready === true)
+
+/** Has every init container done its part? A sidecar has once it has started; what came after it is never taken back. */
 export function isInitialized({ pod, containers }: Pick<PodView, 'pod' | 'containers'>): boolean {
+  if (hasBegun({ pod, containers })) return true
   return (pod.spec?.initContainers ?? []).every((container) => {
-    const record = containers.get(container.name)?.record
-    return isSidecar(container) ? record !== undefined : record?.exit?.code === 0
+    const view = containers.get(container.name)
+    return isSidecar(container) ? isStarted(container, view) : view?.record?.exit?.code === 0
   })
+}
+
+function hasBegun({ pod, containers }: Pick<PodView, 'pod' | 'containers'>): boolean {
+  return (pod.spec?.containers ?? []).some(({ name }) => containers.get(name)?.record !== undefined)
 }
 
 function runningNames({ containers }: PodView): string[] {
@@ -74,10 +97,10 @@ function startable(view: PodView): Container[] {
     const state = view.containers.get(container.name)
     if (isSidecar(container)) {
       if (!isRunning(state)) start.push(container)
-      if (state?.record === undefined) return start
+      if (!isStarted(container, state) && !hasBegun(view)) return start
       continue
     }
-    if (state?.record?.exit?.code === 0) continue
+    if (state?.record?.exit?.code === 0 || hasBegun(view)) continue
     if (!isRunning(state)) start.push(container)
     return start
   }

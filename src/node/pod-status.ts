@@ -3,7 +3,7 @@
 import type { Container, ContainerState, ContainerStatus, Pod, PodCondition, PodStatus } from '../api/types.ts'
 import { timestamp } from '../clock/clock.ts'
 import type { ContainerView } from './pod-plan.ts'
-import { isInitialized, isRunning, isSidecar, restartDelay } from './pod-plan.ts'
+import { isInitialized, isReady, isRunning, isSidecar, isStarted, restartDelay } from './pod-plan.ts'
 import type { ContainerRecord } from './runtime/port.ts'
 
 export interface StatusFacts {
@@ -23,10 +23,13 @@ export function podStatus(facts: StatusFacts): PodStatus {
   const { pod, containers, failure, now, address } = facts
   const initialized = isInitialized(facts)
   const mains = pod.spec?.containers ?? []
-  const ready = mains.length > 0 && mains.every(({ name }) => isRunning(containers.get(name)))
   const phase = phaseOf(facts, initialized)
   const over = phase === 'Succeeded' || phase === 'Failed'
-  const notReady = mains.filter(({ name }) => !isRunning(containers.get(name))).map(({ name }) => name)
+  const sidecars = (pod.spec?.initContainers ?? []).filter(isSidecar)
+  const notReady = [...sidecars, ...mains]
+    .filter((each) => !isReady(each, containers.get(each.name)))
+    .map(({ name }) => name)
+  const ready = mains.length > 0 && notReady.length === 0
   const readyReason =
     phase === 'Succeeded'
       ? { reason: 'PodCompleted' }
@@ -75,8 +78,8 @@ function phaseOf(
 const uninitialized = ({ pod, containers }: StatusFacts) =>
   (pod.spec?.initContainers ?? [])
     .filter((each) => {
-      const record = containers.get(each.name)?.record
-      return isSidecar(each) ? !record : record?.exit?.code !== 0
+      const view = containers.get(each.name)
+      return isSidecar(each) ? !isStarted(each, view) : view?.record?.exit?.code !== 0
     })
     .map(({ name }) => name)
 
@@ -97,8 +100,8 @@ function containerStatus(
     name: container.name,
     state,
     lastState: last?.exit ? { terminated: terminated(last) } : {},
-    ready: isRunning(view) || done,
-    started: isRunning(view),
+    ready: isReady(container, view) || done,
+    started: isStarted(container, view),
     restartCount: record?.attempt ?? 0,
     image: container.image ?? '',
     imageID: '',

@@ -30,6 +30,8 @@ export interface PodWork {
   readonly containers: Map<string, ContainerView>
   readonly earlier: Map<string, ContainerRecord>
   stopping: { graceMs: number } | undefined
+  /** Containers (by id) whose preStop hook has been called. */
+  readonly hooked: Set<string>
   released: 'no' | 'unmounting' | 'clean'
   failure: { readonly reason: string; readonly message: string } | undefined
   ended: 'Succeeded' | 'Failed' | undefined
@@ -68,7 +70,8 @@ export function noteRecord(work: PodWork, record: ContainerRecord): void {
   if (known && known.attempt > record.attempt) return
   if (known && known.attempt < record.attempt) work.earlier.set(record.name, known)
   if (known?.attempt === record.attempt && known.exit && !record.exit) return
-  work.containers.set(record.name, { record })
+  const health = known?.id === record.id && !record.exit ? work.containers.get(record.name)?.health : undefined
+  work.containers.set(record.name, { record, ...(health ? { health } : {}) })
 }
 
 /** What a kubelet adds for its own use, and the downward API shows. */

@@ -6,16 +6,13 @@ import { podUid } from '../api/names.ts'
 import type { Pod } from '../api/types.ts'
 import type { Client } from '../client/client.ts'
 import type { Recorder } from '../client/recorder.ts'
-import type { Clock } from '../clock/clock.ts'
-import type { Host } from '../host/host.ts'
 import { createKeyLoop } from '../loop/key-loop.ts'
-import type { Log } from '../telemetry/log.ts'
 import { eventReasons } from '../volume/messages.ts'
 import { podDirectory } from '../volume/paths.ts'
-import type { ContainerRequestDeps } from './container-request.ts'
-import { containerRequest } from './container-request.ts'
+import { createContainerLife } from './container-life.ts'
+import type { ContainerLifeDeps } from './container-life.ts'
 import type { ContainerView, PodPlan } from './pod-plan.ts'
-import { planPod } from './pod-plan.ts'
+import { isSidecar, planPod } from './pod-plan.ts'
 import type { PodWork } from './pod-work.ts'
 import {
   graceOf,
@@ -28,11 +25,12 @@ import {
   statusFacts,
   withSource,
 } from './pod-work.ts'
-import type { ContainerRecord, Runtime } from './runtime/port.ts'
+import { probeOf } from './probe-plan.ts'
+import { createProbes } from './probes.ts'
+import type { ContainerRecord } from './runtime/port.ts'
 import type { SourceName } from './sources.ts'
 import { createStatusWriter } from './status-writer.ts'
 import { VolumesNotReady } from './volumes/manager.ts'
-import type { VolumeManager } from './volumes/manager.ts'
 import type { Populator } from './volumes/populate.ts'
 
 export interface Pods extends AsyncDisposable {
@@ -51,22 +49,12 @@ export interface Pods extends AsyncDisposable {
   idle(): Promise<void>
 }
 
-export interface PodsDeps extends ContainerRequestDeps {
+export interface PodsDeps extends Omit<ContainerLifeDeps, 'stopping' | 'tell' | 'tellLater' | 'wake'> {
   readonly client: Client
-  readonly clock: Clock
-  readonly log: Log
   readonly recorder: Recorder
-  readonly host: Host
-  readonly root: string
-  readonly runtime: Runtime
-  readonly manager: VolumeManager
   readonly populator: Populator
-  readonly hostAddress: string
-  /** Resolves when no volume is being worked on, or soon: mounting goes before starting, which costs far more. */
-  calm(signal: AbortSignal): Promise<void>
 }
 
-const startRetry = { firstMs: 1_000, capMs: 30_000 }
 /** The same words about waiting volumes are said again only after this long. */
 const repeatMs = 60_000
 const goodNewsMs = 250
@@ -108,6 +96,7 @@ export function createPods(deps: PodsDeps): Pods {
     if (!work) return
     const terminating = isTerminating(work, clock.now())
     if (!terminating && work.pod) await prepare(work, work.pod, signal)
+    probes.watch(work, terminating)
     work.taken = true
     for (const resolve of takers.splice(0)) resolve()
     const plan = planPod(viewOf(work, terminating))
@@ -116,7 +105,7 @@ export function createPods(deps: PodsDeps): Pods {
       status.wake(uid)
     }
     if (plan.start.length > 0) startAll(work, plan.start)
-    if (plan.stop.length > 0) stop(work, plan.stop)
+    if (plan.stop.length > 0) life.stop(work, plan.stop)
     if (plan.released && !work.starting) await release(work, signal)
     return { again: nextLook(work, plan) }
   }
@@ -189,51 +178,16 @@ export function createPods(deps: PodsDeps): Pods {
   /** One after the other, beside the loop: a start that hangs on a dead volume is only its own pod's trouble. */
   const startAll = (work: PodWork, wanted: PodPlan['start']) => {
     work.starting ??= (async () => {
-      for (const { container, attempt } of wanted) await start(work, work.pod!, container.name, attempt)
+      const signal = AbortSignal.any([stopping.signal, work.starts.signal])
+      for (const { container, attempt } of wanted) {
+        if (!signal.aborted) await life.start(work, container, attempt, signal)
+        probes.watch(work, signal.aborted)
+        status.wake(work.uid)
+      }
       work.starting = undefined
       loop.wake(work.uid)
     })()
   }
-  const start = async (work: PodWork, pod: Pod, name: string, attempt: number) => {
-    const signal = AbortSignal.any([stopping.signal, work.starts.signal])
-    const all = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])]
-    const container = all.find((each) => each.name === name)!
-    let stage: 'CreateContainerConfigError' | 'RunContainerError' = 'CreateContainerConfigError'
-    try {
-      const request = await containerRequest(deps, { pod, uid: work.uid, container, attempt }, signal)
-      stage = 'RunContainerError'
-      await deps.calm(signal)
-      noteRecord(work, await runtime.start(request, signal))
-      tellLater(work, 'Started', `Started container ${name}`)
-    } catch (error) {
-      if (signal.aborted) return
-      const view = work.containers.get(name)
-      const failures = (view?.startError?.failures ?? 0) + 1
-      const message = error instanceof Error ? error.message : String(error)
-      const retryAt = clock.now() + Math.min(startRetry.capMs, startRetry.firstMs * 2 ** Math.min(failures - 1, 10))
-      work.containers.set(name, { record: view?.record, startError: { reason: stage, message, retryAt, failures } })
-      tell(work, 'Warning', 'Failed', `Error: ${message}`)
-    }
-    status.wake(work.uid)
-  }
-  /** Stops beside the loop, so that a shorter grace can overtake a longer one. */
-  const stop = (work: PodWork, names: readonly string[]) => {
-    const graceMs = graceOf(work)
-    if (work.stopping && work.stopping.graceMs <= graceMs) return
-    if (!work.stopping) for (const name of names) tellLater(work, 'Killing', `Stopping container ${name}`)
-    const task = { graceMs }
-    work.stopping = task
-    work.volumeWait?.abort()
-    const stops = names.map((name) => runtime.stop({ pod: work.uid, name, graceMs }, stopping.signal))
-    void Promise.allSettled(stops).then((results) => {
-      const failed = results.find((result) => result.status === 'rejected')
-      if (failed && !stopping.signal.aborted)
-        log.warn('containers could not be stopped', { pod: work.uid, error: failed.reason })
-      if (work.stopping === task) work.stopping = undefined
-      loop.wake(work.uid)
-    })
-  }
-
   const release = async (work: PodWork, signal: AbortSignal) => {
     work.volumeWait?.abort()
     work.volumeWait = undefined
@@ -271,6 +225,31 @@ export function createPods(deps: PodsDeps): Pods {
   const tellLater = (work: PodWork, reason: string, message: string) => {
     clock.at(clock.now() + goodNewsMs, () => stopping.signal.aborted || tell(work, 'Normal', reason, message))
   }
+  const life = createContainerLife({
+    ...deps,
+    stopping: stopping.signal,
+    tell,
+    tellLater,
+    wake(work) {
+      probes.watch(work, isTerminating(work, clock.now()))
+      loop.wake(work.uid)
+      status.wake(work.uid)
+    },
+  })
+  const probes = createProbes({
+    ...deps,
+    tell,
+    onChange(uid) {
+      loop.wake(uid)
+      status.wake(uid)
+    },
+    onFailed(work, container, kind) {
+      const again = work.pod?.spec?.restartPolicy === 'Never' && !isSidecar(container) ? '' : ', will be restarted'
+      const grace = probeOf(container, kind)?.terminationGracePeriodSeconds
+      const graceMs = grace === undefined ? graceOf(work) : grace * 1000
+      life.kill(work, container, `Container ${container.name} failed ${kind} probe${again}`, graceMs)
+    },
+  })
   const admit = (uid: PodUid, source: SourceName): PodWork => {
     const containers = new Map<string, ContainerView>()
     for (const [name, record] of records.get(uid) ?? []) containers.set(name, { record })
@@ -289,6 +268,7 @@ export function createPods(deps: PodsDeps): Pods {
       containers,
       earlier: new Map(),
       stopping: undefined,
+      hooked: new Set(),
       released: 'no',
       failure: undefined,
       ended: undefined,
@@ -343,6 +323,7 @@ export function createPods(deps: PodsDeps): Pods {
       subscription[Symbol.dispose]()
       for (const resolve of takers.splice(0)) resolve()
       await loop[Symbol.asyncDispose]()
+      await probes[Symbol.asyncDispose]()
       await Promise.all([...works.values()].map(({ starting }) => starting))
       await status[Symbol.asyncDispose]()
     },

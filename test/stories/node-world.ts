@@ -9,6 +9,8 @@ import { createInProcessClient } from '../../src/client/in-process.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
 import { createModelHost } from '../../src/host/model/model-host.ts'
+import type { ModelNetworkDeps } from '../../src/host/model/network.ts'
+import { createModelNetwork } from '../../src/host/model/network.ts'
 import { createAgent } from '../../src/node/agent.ts'
 import type { Agent, AgentDeps } from '../../src/node/agent.ts'
 import type { ContainerRequest } from '../../src/node/runtime/port.ts'
@@ -28,6 +30,8 @@ export const nodeName = 'n1' as NodeName
 
 export interface NodeWorldOptions {
   script?(request: ContainerRequest): ContainerScript
+  /** What listens on the node's ports says to probes. */
+  answer?: NonNullable<ModelNetworkDeps['answer']>
   /** Plugins beside the built-in ones. */
   readonly plugins?: readonly Registered<NodePlugin>[]
   /** Stands between the agent and the API server. */
@@ -67,6 +71,7 @@ export async function createNodeWorld(options: NodeWorldOptions = {}) {
       log: silentLog,
       metrics,
       host: ownHost,
+      network: createModelNetwork(options.answer ? { answer: options.answer } : {}),
       runtime: cutOff(createModelRuntime({ clock, machine, ...script }), power),
       registry: createRegistry([
         ...builtIns({

@@ -4,20 +4,25 @@
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import type { Readable } from 'node:stream'
-import type { LaunchRequest } from '../processes.ts'
+import type { LaunchRequest, RunRequest } from '../processes.ts'
 
 export type LaunchOrder =
   | { readonly id: number; readonly kind: 'launch'; readonly request: LaunchRequest }
+  | { readonly id: number; readonly kind: 'run'; readonly request: RunRequest }
   /** The answer took too long: whoever was started for it must not go on. */
   | { readonly id: number; readonly kind: 'kill' }
 
 export type LaunchNews =
   | { readonly id: number; readonly kind: 'launched'; readonly pid: number; readonly message: string }
   | { readonly id: number; readonly kind: 'failed'; readonly message: string }
+  | { readonly id: number; readonly kind: 'ended'; readonly exitCode: number; readonly output: string }
   | { readonly id: number; readonly kind: 'exited' }
 
 const messageLimit = 16_384
-/** Children that have not spoken yet. */
+const outputLimit = 10_240
+/** What is still written when a process has gone: its children may hold the pipe for ever. */
+const lastWordsMs = 100
+/** Children whose answer is still waited for. */
 const silent = new Map<number, number>()
 
 function tell(news: LaunchNews): void {
@@ -61,6 +66,32 @@ function launch(id: number, request: LaunchRequest): void {
   }
 }
 
+function run(id: number, request: RunRequest): void {
+  const [program, ...args] = request.argv
+  const child = spawn(program, args, {
+    detached: true,
+    env: { ...request.env },
+    cwd: '/',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  if (child.pid !== undefined) silent.set(id, child.pid)
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (chunk: Buffer) => {
+      if (output.length < outputLimit) output += chunk.toString('utf8')
+    })
+  }
+  const end = (exitCode: number) => {
+    if (!silent.delete(id)) return
+    child.stdout.destroy()
+    child.stderr.destroy()
+    tell({ id, kind: 'ended', exitCode, output: output.slice(0, outputLimit) })
+  }
+  child.once('error', (error) => tell({ id, kind: 'failed', message: error.message }))
+  child.once('close', (code) => end(code ?? 137))
+  child.once('exit', (code) => setTimeout(() => end(code ?? 137), lastWordsMs))
+}
+
 function killSilent(id: number): void {
   const pid = silent.get(id)
   if (pid !== undefined) process.kill(-pid, 'SIGKILL')
@@ -69,6 +100,7 @@ function killSilent(id: number): void {
 process.on('message', (order: LaunchOrder) => {
   try {
     if (order.kind === 'kill') killSilent(order.id)
+    else if (order.kind === 'run') run(order.id, order.request)
     else launch(order.id, order.request)
   } catch (error) {
     tell({ id: order.id, kind: 'failed', message: error instanceof Error ? error.message : String(error) })

@@ -5,9 +5,11 @@ import { readdir, readFile, readlink } from 'node:fs/promises'
 import type { Clock } from '../../clock/clock.ts'
 import { HostError } from '../host-error.ts'
 import type { LaunchNews, LaunchOrder } from './launch-server.ts'
-import type { Launched, LaunchRequest, Processes, ProcessIdentity } from '../processes.ts'
+import type { Launched, LaunchRequest, Processes, ProcessIdentity, RunRequest, RunResult } from '../processes.ts'
 
 const pollMs = 1_000
+/** Whether a number still means the same process costs more to ask, and is asked less often. */
+const identityMs = 30_000
 const sweepMs = 10
 const never = new AbortController().signal
 
@@ -16,13 +18,16 @@ export function createLinuxProcesses({ clock }: { readonly clock: Clock }): Proc
     const found = await readStat(pid)
     return found !== undefined && found.startTime === startTime && found.state !== 'Z' && found.state !== 'X'
   }
+  const watcher = createWatcher(clock, isAlive)
   const gone = async (identity: ProcessIdentity, signal: AbortSignal) => {
-    while (await isAlive(identity)) await clock.sleep(pollMs, signal)
+    if (await isAlive(identity)) await watcher.gone(identity, signal)
   }
   const killer = createNamespaceKiller(clock)
+  const { launch, run } = createLauncher(clock, (identity) => gone(identity, never))
   return {
     isAlive,
-    launch: createLauncher(clock, (identity) => gone(identity, never)),
+    launch,
+    run,
     gone,
     async signalGroup(identity, name) {
       // The leader may be gone while its group lives on; the group's number stays taken until the last member dies.
@@ -32,6 +37,51 @@ export function createLinuxProcesses({ clock }: { readonly clock: Clock }): Proc
     },
     mountNamespace: namespaceOf,
     killNamespace: (namespace) => killer.kill(namespace),
+  }
+}
+
+/** One timer for all processes that are no children of ours; to ask whether a number is in use costs a microsecond. */
+function createWatcher(clock: Clock, isAlive: (identity: ProcessIdentity) => Promise<boolean>) {
+  const watched = new Set<{ readonly identity: ProcessIdentity; checkedAt: number; readonly resolve: () => void }>()
+  let ticking = false
+  const tick = async () => {
+    for (const one of [...watched]) {
+      const checkDue = clock.now() - one.checkedAt >= identityMs
+      if (checkDue) one.checkedAt = clock.now()
+      if (isInUse(one.identity.pid) && !(checkDue && !(await isAlive(one.identity)))) continue
+      watched.delete(one)
+      one.resolve()
+    }
+    ticking = watched.size > 0
+    if (ticking) clock.at(clock.now() + pollMs, () => void tick())
+  }
+  return {
+    gone: (identity: ProcessIdentity, signal: AbortSignal) =>
+      new Promise<void>((resolve, reject) => {
+        const onAbort = () => {
+          watched.delete(one)
+          reject(signal.reason)
+        }
+        if (signal.aborted) return reject(signal.reason)
+        const done = () => {
+          signal.removeEventListener('abort', onAbort)
+          resolve()
+        }
+        const one = { identity, checkedAt: clock.now(), resolve: done }
+        signal.addEventListener('abort', onAbort, { once: true })
+        watched.add(one)
+        if (ticking) return
+        ticking = true
+        clock.at(clock.now() + pollMs, () => void tick())
+      }),
+  }
+}
+
+function isInUse(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false // ESRCH; we are root, so nothing else
   }
 }
 
@@ -104,26 +154,21 @@ function createLauncher(clock: Clock, gone: (identity: ProcessIdentity) => Promi
     server = opened
     return opened
   }
-  return async (request: LaunchRequest, signal: AbortSignal): Promise<Launched> => {
-    using deadline = clock.deadline(request.timeoutMs, signal)
-    const id = nextId++
-    const ended = Promise.withResolvers<void>()
-    const entry = { identity: undefined as ProcessIdentity | undefined, resolve: ended.resolve }
-    running.set(id, entry)
+  /** Sends an order and waits for its answer; an answer that comes too late is nobody's, and so is who would give it. */
+  const order = async (id: number, send: LaunchOrder, timeoutMs: number, signal: AbortSignal): Promise<LaunchNews> => {
+    using deadline = clock.deadline(timeoutMs, signal)
     const answer = Promise.withResolvers<LaunchNews>()
     waiting.set(id, answer)
     const late = () => answer.reject(new HostError('TIMEOUT', 'the process said nothing in time', { certain: false }))
+    if (deadline.signal.aborted) late()
     deadline.signal.addEventListener('abort', late, { once: true })
     const opened = open()
     opened.channel?.ref()
     try {
-      opened.send({ id, kind: 'launch', request } satisfies LaunchOrder)
+      opened.send(send)
       const news = await answer.promise
-      if (news.kind !== 'launched')
-        throw new HostError('NOPROGRAM', news.kind === 'failed' ? news.message : 'it has ended')
-      const stat = await readStat(news.pid)
-      entry.identity = { pid: news.pid, startTime: stat?.startTime ?? '' }
-      return { identity: entry.identity, message: news.message, exited: ended.promise }
+      if (news.kind === 'failed') throw new HostError('NOPROGRAM', news.message)
+      return news
     } catch (error) {
       if (opened.connected) opened.send({ id, kind: 'kill' } satisfies LaunchOrder)
       throw error
@@ -131,6 +176,25 @@ function createLauncher(clock: Clock, gone: (identity: ProcessIdentity) => Promi
       waiting.delete(id)
       if (waiting.size === 0) opened.channel?.unref()
     }
+  }
+  return {
+    async launch(request: LaunchRequest, signal: AbortSignal): Promise<Launched> {
+      const id = nextId++
+      const ended = Promise.withResolvers<void>()
+      const entry = { identity: undefined as ProcessIdentity | undefined, resolve: ended.resolve }
+      running.set(id, entry)
+      const news = await order(id, { id, kind: 'launch', request }, request.timeoutMs, signal)
+      if (news.kind !== 'launched') throw new HostError('NOPROGRAM', 'it has ended')
+      const stat = await readStat(news.pid)
+      entry.identity = { pid: news.pid, startTime: stat?.startTime ?? '' }
+      return { identity: entry.identity, message: news.message, exited: ended.promise }
+    },
+    async run(request: RunRequest, signal: AbortSignal): Promise<RunResult> {
+      const id = nextId++
+      const news = await order(id, { id, kind: 'run', request }, request.timeoutMs, signal)
+      if (news.kind !== 'ended') throw new HostError('NOPROGRAM', 'it could not be started')
+      return { exitCode: news.exitCode, output: news.output }
+    },
   }
 }
 

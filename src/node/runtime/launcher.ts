@@ -1,10 +1,11 @@
-// How does a process get its own view of the machine? Three constant scripts, run with `sh -c <script> <name> <arguments…>`;
+// How does a process get its own view of the machine? Four constant scripts, run with `sh -c <script> <name> <arguments…>`;
 // nothing is ever pasted into their text. They need dash or any POSIX shell and util-linux (unshare, mount, setpriv).
 //
 // supervise  outlives the agent: starts the container in a session of its own, writes its pid and start time, waits,
 //            writes its exit code. The agent may die and come back at any moment.
 // setup      in the new mount namespace: an overlay shows the host's root with a private layer above, the node's own
 //            directories are hidden, volumes are bound at their places, then the old root goes away (pivot_root).
+// exec       in a running container's namespace: the same user and variables for one more command.
 // enter      after the change of user: sets the container's environment and becomes the command.
 
 /** Arguments: directory, then the command to supervise. Descriptor 3 leads to the agent. */
@@ -103,6 +104,18 @@ cd "$workdir"
 echo started >&3 2>/dev/null || :
 exec 2>&4 3>&- 4>&-
 trap - PIPE
+if [ -n "$privileges" ]; then
+  exec setpriv $privileges -- /bin/sh -c "$enter" enter "$@"
+fi
+exec /bin/sh -c "$enter" enter "$@"
+`
+
+/** Arguments: working directory, setpriv arguments (may be empty), enter script, then the command. */
+export const execScript = `
+set -u
+workdir=$1 privileges=$2 enter=$3
+shift 3
+cd "$workdir" || exit 126
 if [ -n "$privileges" ]; then
   exec setpriv $privileges -- /bin/sh -c "$enter" enter "$@"
 fi

@@ -12,6 +12,8 @@ export interface ContainerScript {
   readonly stopsAfterMs?: number
   /** The start fails with this text. */
   readonly startError?: string
+  /** What a command inside it ends with; 0 unless told. */
+  exec?(argv: readonly string[]): number
 }
 
 /** The machine's processes; keep it across restarts of the agent. */
@@ -75,6 +77,13 @@ export function createModelRuntime({ clock, machine, script = () => ({}) }: Mode
       const waitMs = Math.min(stopsAfterMs, graceMs)
       if (waitMs > 0) await clock.sleep(waitMs, signal)
       end(key, record.attempt, exitOf(killed ? 137 : 0, clock.now()))
+    },
+    exec({ pod, name, argv }) {
+      const key = keyFor(pod, name)
+      const [record, request] = [machine.containers.get(key), machine.requests.get(key)]
+      if (!record || record.exit || !request) return Promise.reject(new Error(`container ${name} does not run`))
+      const exitCode = script(request).exec?.(argv) ?? 0
+      return Promise.resolve({ exitCode, output: exitCode === 0 ? '' : `ended with ${exitCode}` })
     },
     removePod(pod) {
       for (const [key, record] of machine.containers) {

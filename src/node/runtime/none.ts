@@ -24,6 +24,8 @@ export function createNoRuntime({ clock }: { readonly clock: Clock }): Runtime {
       if (record && !record.exit) tell({ ...record, exit: { code: 0, at: clock.now(), reason: 'Completed' } })
       return Promise.resolve()
     },
+    // Nothing runs, so nothing can be unwell.
+    exec: () => Promise.resolve({ exitCode: 0, output: '' }),
     removePod(pod: PodUid) {
       for (const [key, record] of records) if (record.pod === pod) records.delete(key)
       return Promise.resolve()

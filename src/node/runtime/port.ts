@@ -11,6 +11,8 @@ export interface Runtime {
   start(request: ContainerRequest, signal: AbortSignal): Promise<ContainerRecord>
   /** Asks it to end, waits for the grace, then ends it with all its children. Resolves when it is gone. */
   stop(request: StopRequest, signal: AbortSignal): Promise<void>
+  /** Runs a command inside a running container, as the container's own user. A non-zero exit is an answer. */
+  exec(request: ExecRequest, signal: AbortSignal): Promise<ExecResult>
   /** Forgets a pod whose containers are gone, with its files. */
   removePod(pod: PodUid, signal: AbortSignal): Promise<void>
   /** Hears of every change of a container. */
@@ -34,7 +36,16 @@ export interface ContainerExit {
   readonly message?: string
 }
 
-export interface ContainerRequest {
+/** As whom, where and with which variables a container's processes run. */
+export interface ProcessSettings {
+  readonly env: Readonly<Record<string, string>>
+  readonly workingDirectory: string
+  readonly user?: number
+  readonly group?: number
+  readonly groups: readonly number[]
+}
+
+export interface ContainerRequest extends ProcessSettings {
   readonly pod: PodUid
   readonly podName: string
   readonly namespace: string
@@ -42,11 +53,6 @@ export interface ContainerRequest {
   readonly attempt: number
   /** Empty: no process of its own (a pause). */
   readonly argv: readonly string[]
-  readonly env: Readonly<Record<string, string>>
-  readonly workingDirectory: string
-  readonly user?: number
-  readonly group?: number
-  readonly groups: readonly number[]
   readonly readOnlyRoot: boolean
   readonly mounts: readonly ContainerMount[]
   readonly devices: readonly ContainerDevice[]
@@ -69,4 +75,16 @@ export interface StopRequest {
   readonly pod: PodUid
   readonly name: string
   readonly graceMs: number
+}
+
+export interface ExecRequest extends ProcessSettings {
+  readonly pod: PodUid
+  readonly name: string
+  readonly argv: readonly string[]
+  readonly timeoutMs: number
+}
+
+export interface ExecResult {
+  readonly exitCode: number
+  readonly output: string
 }

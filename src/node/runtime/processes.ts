@@ -11,8 +11,15 @@ import { hasCode } from '../../host/host-error.ts'
 import type { Host } from '../../host/host.ts'
 import type { Processes, ProcessIdentity } from '../../host/processes.ts'
 import type { Log } from '../../telemetry/log.ts'
-import { enterScript, setupScript, superviseScript } from './launcher.ts'
-import type { ContainerExit, ContainerMount, ContainerRecord, ContainerRequest, Runtime } from './port.ts'
+import { enterScript, execScript, setupScript, superviseScript } from './launcher.ts'
+import type {
+  ContainerExit,
+  ContainerMount,
+  ContainerRecord,
+  ContainerRequest,
+  ProcessSettings,
+  Runtime,
+} from './port.ts'
 import { createTurns, delayedAbort } from './turns.ts'
 
 export interface ProcessRuntimeDeps {
@@ -161,6 +168,16 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       if (entry.namespace) await processes.killNamespace(entry.namespace)
       if (!(await goneBy(entry.gone, signal))) signal.throwIfAborted()
     },
+    async exec(request, signal) {
+      const { pod, name, workingDirectory, timeoutMs } = request
+      const { record, process } = live.get(keyFor(pod, name)) ?? {}
+      if (!record || record.exit) throw new Error(`container ${name} does not run`)
+      if (!process) throw new Error(`container ${name} has no command, so there is no process to run beside`)
+      const argv: [string, ...string[]] = ['nsenter', `--target=${process.pid}`, '--mount', '--']
+      argv.push('/bin/sh', '-c', execScript, 'hawser-exec', workingDirectory, privilegesOf(request), enterScript)
+      argv.push(...request.argv)
+      return await processes.run({ argv, env: variablesOf(request), timeoutMs }, signal)
+    },
     async removePod(pod, signal) {
       for (const [key, entry] of live) if (entry.record.pod === pod) live.delete(key)
       await files.removeTree(join(deps.directory, pod), signal).catch((error: unknown) => {
@@ -238,9 +255,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     argv.push('/bin/sh', '-c', setupScript, 'hawser-setup', directory, deps.hidden.join(':'))
     argv.push(request.readOnlyRoot ? '1' : '', ownDev ? '1' : '', request.workingDirectory)
     argv.push(privilegesOf(request), enterScript, String(binds.length), ...binds.flat(), ...request.argv)
-    const variables = Object.entries(request.env).map(([key, value], index) => [`HAWSER_E${index}`, `${key}=${value}`])
-    const env = { PATH: searchPath, HAWSER_COUNT: String(variables.length), ...Object.fromEntries(variables) }
-    return { argv, env }
+    return { argv, env: variablesOf(request) }
   }
 
   async function bindArguments(mount: ContainerMount, signal: AbortSignal): Promise<string[]> {
@@ -282,7 +297,13 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
 
 export const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-function privilegesOf({ user, group, groups }: ContainerRequest): string {
+/** As the enter script takes them. */
+function variablesOf({ env }: ProcessSettings): Record<string, string> {
+  const variables = Object.entries(env).map(([key, value], index) => [`HAWSER_E${index}`, `${key}=${value}`])
+  return { PATH: searchPath, HAWSER_COUNT: String(variables.length), ...Object.fromEntries(variables) }
+}
+
+function privilegesOf({ user, group, groups }: ProcessSettings): string {
   if (user === undefined && group === undefined && groups.length === 0) return ''
   const parts = [groups.length > 0 ? `--groups=${groups.join(',')}` : '--clear-groups']
   if (user !== undefined) parts.push(`--reuid=${user}`)

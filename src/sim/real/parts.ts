@@ -20,6 +20,7 @@ import { createCsiJobs } from '../../csi/sidecars/jobs.ts'
 import { createModelHost } from '../../host/model/model-host.ts'
 import type { ModelHost } from '../../host/model/model-host.ts'
 import { createAgent } from '../../node/agent.ts'
+import { createModelNetwork } from '../../host/model/network.ts'
 import { createModelMachine, createModelRuntime } from '../../node/runtime/model.ts'
 import type { ModelMachine } from '../../node/runtime/model.ts'
 import { clusterPlugins, csiNodePlugin, nodePlugins } from '../../plugins/index.ts'
@@ -212,6 +213,7 @@ export function startAgent(deps: PartDeps & { readonly name: string }, storage: 
         log: silentLog,
         metrics: createMetrics(),
         host,
+        network: createModelNetwork(),
         runtime,
         hostAddress: '',
       },
