@@ -6,13 +6,15 @@
 // both agents, which are then one node to it; it is run with --check-volume-lifecycle, so that a call in a wrong order fails.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
-import { mkdirSync, readFileSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import type { CSIDriver } from '../../src/api/types.ts'
 import { hostPathPlugin } from '../support/host-path-plugin.ts'
 import { claim, startCsiCluster, until } from './cluster.ts'
 import type { CsiCluster } from './cluster.ts'
 import {
+  bound,
   checksum,
   inDefault,
   inline,
@@ -29,6 +31,8 @@ import type { Subject } from './scenarios.ts'
 
 const driverName = 'hostpath.csi.k8s.io'
 const limitedName = 'limited.csi.k8s.io'
+const plainName = 'plain.csi.k8s.io'
+const lateName = 'late.csi.k8s.io'
 const program = await hostPathPlugin()
 const skip = program.path === undefined ? program.why : process.getuid?.() === 0 ? false : 'needs root'
 if (skip) console.log(`# LOUDLY SKIPPED: third-party driver csi-driver-host-path: ${skip}`)
@@ -40,11 +44,56 @@ let limited: Subject
 before(async () => {
   if (skip) return
   cluster = await startCsiCluster({ mode: 'local', nodeNames: ['n1', 'n2'], others: startDrivers })
-  for (const name of [driverName, limitedName]) await furnish(cluster, name)
+  for (const name of [driverName, limitedName, lateName]) await furnish(cluster, name)
+  await furnish(cluster, plainName, {
+    attachRequired: false,
+    podInfoOnMount: false,
+    requiresRepublish: true,
+    tokenRequests: [{ audience: 'hawser' }],
+    fsGroupPolicy: 'None',
+  })
   subject = subjectOf(driverName)
   limited = subjectOf(limitedName)
 })
 after(() => cluster?.[Symbol.asyncDispose]())
+
+test(
+  'csi-driver-host-path: a driver that comes after its claim and pod is found, and serves them (CSI-12)',
+  options,
+  async () => {
+    const late = subjectOf(lateName)
+    await cluster.client.create(
+      'PersistentVolumeClaim',
+      claim('data', { storageClassName: lateName, resources: { requests: { storage: late.size } } }),
+    )
+    const { uid = '' } = (await cluster.client.create('Pod', podOn('n1', 'p', 'data'))).metadata
+    assert.equal((await cluster.client.get('PersistentVolumeClaim', inDefault('data'))).status?.phase, 'Pending')
+    drivers.get(lateName)?.start()
+    const volume = await bound(late, 'data')
+    await until('mounted', () => cluster.podVolume(uid, volume))
+    await cluster.client.remove('Pod', inDefault('p'), { gracePeriodSeconds: 0 })
+    await nothingLeft(late, ['data'])
+  },
+)
+
+test(
+  'csi-driver-host-path: without attaching, with tokens, published again while it runs (CSI-20, CSI-25, CSI-37, CSI-39)',
+  options,
+  async () => {
+    const plain = subjectOf(plainName)
+    await wholeLife(plain, 'Filesystem')
+    const volume = await makeClaim(plain, 'data')
+    const running = await run(plain, podOn('n1', 'p', 'data'), volume)
+    const written = write(running.path)
+    assert.deepEqual((await cluster.client.list('VolumeAttachment')).items, [])
+    const labels = { metadata: { labels: { touched: 'yes' } } }
+    await cluster.client.patch('Pod', inDefault('p'), { type: 'merge', body: labels })
+    await until('published again', () => published(plainName) >= 2)
+    assert.equal(checksum(running.path), written)
+    await running.stop()
+    await nothingLeft(plain, ['data'])
+  },
+)
 
 test('csi-driver-host-path: a filesystem, its whole life (SIDE-61 … SIDE-63)', options, () =>
   wholeLife(subject, 'Filesystem'),
@@ -214,11 +263,15 @@ const drivers = new Map<string, Restartable>()
 
 function startDrivers(directory: string): Restartable[] {
   const started = [
+    startDriver(directory, lateName, ['--enable-attach'], true),
+    startDriver(directory, plainName, []),
     startDriver(directory, driverName, [
+      '--enable-attach',
       '--enable-controller-modify-volume',
       '--accepted-mutable-parameter-names=tier',
     ]),
     startDriver(directory, limitedName, [
+      '--enable-attach',
       '--attach-limit=1',
       `--max-volume-size=${1 << 30}`,
       `--max-volume-size-node=${256 << 20}`,
@@ -228,23 +281,39 @@ function startDrivers(directory: string): Restartable[] {
   return started
 }
 
-function startDriver(directory: string, name: string, more: readonly string[]): Restartable {
+function startDriver(directory: string, name: string, more: readonly string[], later = false): Restartable {
   const socket = join(directory, `${name}.sock`)
   const state = stateOf(directory, name)
   mkdirSync(state)
   const argv = [
     ...['--endpoint', `unix://${socket}`, '--nodeid', 'machine', '--statedir', state, '--drivername', name],
-    ...['--enable-attach', '--check-volume-lifecycle', ...more],
+    ...['--check-volume-lifecycle', '-v=5', ...more],
   ]
-  const start = () => spawn(program.path!, argv, { stdio: 'ignore' })
-  let child = start()
+  const start = () => {
+    const log = openSync(logOf(directory, name), 'a')
+    const started = spawn(program.path!, argv, { stdio: ['ignore', log, log] })
+    closeSync(log)
+    return started
+  }
+  let child = later ? undefined : start()
   return {
     name,
     socket,
     start: () => void (child = start()),
-    kill: () => void child.kill('SIGKILL'),
-    [Symbol.dispose]: () => void child.kill('SIGKILL'),
+    kill: () => void child?.kill('SIGKILL'),
+    [Symbol.dispose]: () => void child?.kill('SIGKILL'),
   }
+}
+
+const logOf = (directory: string, name: string) => join(directory, `${name}.log`)
+
+/** How often the driver was asked to publish the volume that it was asked for last. */
+function published(name: string): number {
+  const calls = readFileSync(logOf(cluster.directory, name), 'utf8').matchAll(
+    /"Method":"\/csi\.v1\.Node\/NodePublishVolume","Request":\{[^\n]*?"volume_id":"([^"]+)"/g,
+  )
+  const ids = Array.from(calls, ([, id]) => id)
+  return ids.filter((id) => id === ids.at(-1)).length
 }
 
 const stateOf = (directory: string, name: string) => join(directory, `state-${name}`)
@@ -268,7 +337,7 @@ function subjectOf(name: string): Subject {
   }
 }
 
-async function furnish({ client }: CsiCluster, name: string): Promise<void> {
+async function furnish({ client }: CsiCluster, name: string, more: Partial<CSIDriver['spec']> = {}): Promise<void> {
   await client.create('CSIDriver', {
     apiVersion: 'storage.k8s.io/v1',
     kind: 'CSIDriver',
@@ -278,6 +347,7 @@ async function furnish({ client }: CsiCluster, name: string): Promise<void> {
       podInfoOnMount: true,
       volumeLifecycleModes: ['Persistent', 'Ephemeral'],
       fsGroupPolicy: 'File',
+      ...more,
     },
   })
   await client.create('StorageClass', {
