@@ -1,6 +1,7 @@
 // What does a simulated cluster consist of? The real API server and controllers, model machines, agents, attacher and
 // storage, each in a life of its own that may end at any moment.
 import type { Client } from '../client/client.ts'
+import { createHistory } from '../client/history.ts'
 import { createInformers } from '../client/informer.ts'
 import { createRecorder } from '../client/recorder.ts'
 import type { Random } from '../clock/random.ts'
@@ -40,6 +41,8 @@ export interface ClusterOptions {
   /** `model`: model nodes and attacher, attachment controller only. `real`: agents, controllers and CSI jobs as they ship. */
   readonly cast?: 'model' | 'real'
   readonly attachment?: AttachmentOptions
+  /** Every part tells its story, as it does when it ships; costs writes, and leads to other runs of the same seeds. */
+  readonly history?: boolean
   /** Tampers with what the controller sees, to prove that a broken controller is caught. */
   readonly sabotage?: (client: Client) => Client
 }
@@ -226,18 +229,27 @@ function realMachine(machine: ModelMachine): Machine {
   }
 }
 
+const isDriver = (actor: string) => actor.startsWith('csi ')
+
 function createLives(shared: Shared, real: RealStorage | undefined) {
   const { clock, random, trace, faults, admin, parts, options, watch, metrics } = shared
   const clientFor = (life: Life) => createFaultyClient(admin, { clock, random: random.fork(), faults }, life)
-  const partFor = (life: Life, log: Log = silentLog): PartDeps => ({
+  const partFor = (life: Life, actor: (name: string) => boolean, log: Log = silentLog): PartDeps => ({
     ...{ client: clientFor(life), clock, random: random.fork(), log, metrics, life },
+    ...(options.history === true ? { history: storyOf(life, actor) } : {}),
   })
+  const storyOf = (life: Life, actor: (name: string) => boolean) =>
+    createHistory({ client: clientFor(life), clock, log: silentLog, owns: actor })
   const startAgent = (name: string) => {
     const life = createLife()
     life.cutOff = parts.agents.get(name)?.life.cutOff ?? false
     const running = real
-      ? startRealAgent({ ...partFor(life), name }, real)
-      : startModelAgent(shared, partFor(life), name)
+      ? startRealAgent({ ...partFor(life, (actor) => actor === `node ${name}`), name }, real)
+      : startModelAgent(
+          shared,
+          partFor(life, () => false),
+          name,
+        )
     parts.agents.set(name, { life, running })
   }
   return {
@@ -251,8 +263,11 @@ function createLives(shared: Shared, real: RealStorage | undefined) {
       const life = createLife()
       const first = options.nodes > 0 ? 'n1' : ''
       const running = real
-        ? startJobs(partFor(life), real.driversFor(first, life))
-        : startModelAttacher(shared, partFor(life))
+        ? startJobs(partFor(life, isDriver), real.driversFor(first, life))
+        : startModelAttacher(
+            shared,
+            partFor(life, () => false),
+          )
       parts.attacher = { life, running }
     },
     startController() {
@@ -267,7 +282,7 @@ function createLives(shared: Shared, real: RealStorage | undefined) {
         if (level !== 'debug') trace.line(`controller: ${message}`, shown)
         if (message === 'volume taken by force') watch.onForce(shown.volume!, shown.node!)
       })
-      const part = partFor(life, log)
+      const part = partFor(life, (actor) => !isDriver(actor) && !actor.startsWith('node '), log)
       const deps = { ...part, client: options.sabotage?.(part.client) ?? part.client }
       parts.controller = { life, ...(real ? realControllers(deps, options) : attachmentOnly(deps, options)) }
     },
@@ -289,7 +304,7 @@ function attachmentOnly(deps: PartDeps, options: ClusterOptions) {
   const rest = {
     async [Symbol.asyncDispose]() {
       await running[Symbol.asyncDispose]()
-      await Promise.all([informers[Symbol.asyncDispose](), recorder[Symbol.asyncDispose]()])
+      await Promise.all([informers, recorder, deps.history].map((part) => part?.[Symbol.asyncDispose]()))
     },
   }
   return { running, rest }

@@ -6,6 +6,7 @@ import { isNotFound } from '../../src/api/status-error.ts'
 import { statusCodes } from '../../src/csi/codes.ts'
 import type { StatusName } from '../../src/csi/codes.ts'
 import type { Fault } from '../../src/csi/model/faults.ts'
+import { assertWhy } from '../support/assert-why.ts'
 import { createCsiWorld, furnish, modelClaim } from './world.ts'
 import type { CsiWorld } from './world.ts'
 
@@ -143,6 +144,7 @@ test('A.8: a process that dies between CreateVolume and the volume’s object le
   await first.stop()
   await client.remove('PersistentVolumeClaim', claimRef)
   assert.ok(await client.get('PersistentVolumeClaim', claimRef), 'the claim is held by our finalizer')
+  await assertWhy(world, 'pvc/c', 'finalizersHold') // nobody is there to finish it
   world.setFaults(() => undefined)
   const second = world.start()
   await eventually(world, 'claim gone', () => absent(client.get('PersistentVolumeClaim', claimRef)))
@@ -177,6 +179,8 @@ test('T-40: a publish that timed out is undone although attached was never true'
     async () => (await client.get('VolumeAttachment', { name: 'va' })).status?.attachError?.errorCode === 4,
   )
   assert.deepEqual(attachmentsOf(world), ['node-id'])
+  await world.clock.advance(400)
+  await assertWhy(world, 'va/va', 'driverTimeout')
   await client.remove('VolumeAttachment', { name: 'va' })
   await eventually(world, 'detached', () => absent(client.get('VolumeAttachment', { name: 'va' })))
   assert.deepEqual(attachmentsOf(world), [])
@@ -196,6 +200,7 @@ test('T-39: RESOURCE_EXHAUSTED with a selected node and topology takes the selec
     const claim = await client.get('PersistentVolumeClaim', claimRef)
     return claim.metadata.annotations?.['volume.kubernetes.io/selected-node'] === undefined
   })
+  await assertWhy(world, 'pvc/c', 'firstConsumer') // no pod is there for which a node could be chosen again
   await life.stop()
 })
 
@@ -226,6 +231,8 @@ test('T-41: OUT_OF_RANGE is infeasible, and a later smaller request is honoured'
       (await client.get('PersistentVolumeClaim', claimRef)).status?.allocatedResourceStatuses?.['storage'] ===
       'ControllerResizeInfeasible',
   )
+  await world.clock.advance(400)
+  await assertWhy(world, 'pvc/c', 'outOfRange')
   const tried = world.calls.filter((name) => name === 'ControllerExpandVolume').length
   await world.clock.advance(60_000)
   assert.equal(world.calls.filter((name) => name === 'ControllerExpandVolume').length, tried, 'retried slowly')

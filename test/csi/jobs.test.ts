@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isNotFound } from '../../src/api/status-error.ts'
 import { microTimestamp } from '../../src/clock/clock.ts'
+import { assertWhy } from '../support/assert-why.ts'
 import { createCsiWorld, eventually, furnish, modelClaim } from './world.ts'
 import type { CsiWorld } from './world.ts'
 
@@ -80,6 +81,7 @@ test('a fresh lease of upstream’s provisioner stands us down; once it runs out
   await client.create('PersistentVolumeClaim', modelClaim('c'))
   await clock.advance(30_000)
   assert.ok(!world.calls.includes('CreateVolume'))
+  await assertWhy(world, 'pvc/c', 'askedProvisioner')
   await eventually(world, 'bound', async () => (await phase(world)) === 'Bound')
   await life.stop()
 })
@@ -92,6 +94,7 @@ test('a driver left to its sidecars by configuration is never called for that jo
   await world.clock.advance(60_000)
   assert.ok(!world.calls.includes('CreateVolume'))
   assert.equal(await phase(world), 'Pending')
+  await assertWhy(world, 'pvc/c', 'askedProvisioner')
   await life.stop()
 })
 
@@ -117,6 +120,8 @@ test('SIDE-10: secrets named by templates reach the driver; a missing one is tol
   await eventually(world, 'failure told', async () =>
     (await world.events()).some((text) => text.startsWith('Warning ProvisioningFailed') && text.includes('c-key')),
   )
+  await world.clock.advance(400)
+  await assertWhy(world, 'pvc/c', 'secretMissing')
   await client.create('Secret', {
     apiVersion: 'v1',
     kind: 'Secret',

@@ -7,13 +7,15 @@ import { managedAnnotation, outOfServiceTaint } from '../../src/controllers/atta
 import type { Cluster, ClusterOptions } from '../../src/sim/cluster.ts'
 import { addNode, createCluster, setNotReady } from '../../src/sim/cluster.ts'
 import { addBoundClaim, podFor } from '../../src/sim/workload.ts'
+import type { Cause } from '../../src/cli/why/causes.ts'
+import { assertWhy } from '../support/assert-why.ts'
 
 const namespace = 'default'
 const minute = 60_000
 const nameOf = (handle: string) => uniqueVolumeName(`kubernetes.io/csi/model.hawser.dev^${handle}`)
 
 async function quietCluster(context: TestContext, options: Partial<ClusterOptions> = {}): Promise<Cluster> {
-  const cluster = await createCluster({ seed: 1, nodes: 2, ...options })
+  const cluster = await createCluster({ seed: 1, nodes: 2, history: true, ...options })
   cluster.faults.calm = true
   await cluster.start()
   await cluster.clock.advance(2_000)
@@ -37,6 +39,13 @@ const listed = async (cluster: Cluster, node: string) =>
 const happened = (cluster: Cluster, text: RegExp) => cluster.trace.tail().findIndex((line) => text.test(line))
 const reasons = (cluster: Cluster, handle: string) =>
   (cluster.controller().waiting.get(nameOf(handle)) ?? []).map(({ reason }) => reason)
+const says = ({ admin, clock }: Cluster, words: string, cause: Cause) =>
+  assertWhy({ client: admin, clock }, words, cause)
+/** The one attachment that there is. */
+const attachmentSays = async (cluster: Cluster, cause: Cause) => {
+  const [attachment] = (await cluster.admin.list('VolumeAttachment')).items
+  return says(cluster, `va/${attachment?.metadata.name}`, cause)
+}
 const isRunning = async (cluster: Cluster, name: string) =>
   (await cluster.admin.get('Pod', { namespace, name })).status?.phase === 'Running'
 async function events(cluster: Cluster, pod: string) {
@@ -142,6 +151,7 @@ test('FD-2 FD-3 T-16 T-23: force only after six minutes and only while the node 
   const gone = cluster.clock.now()
   await remove(cluster, 'p', true)
   await cluster.clock.advance(20 * minute)
+  await attachmentSays(cluster, 'inUse')
   assert.deepEqual(reasons(cluster, 'h1'), ['inUse']) // still Ready: never forced, however long it takes
   await setNotReady(cluster.admin, 'n1')
   await cluster.clock.advance(1_000)
@@ -162,6 +172,8 @@ test('FD-2: before the six minutes are over it waits, and says until when', asyn
   await cluster.clock.advance(1_000)
   const [waiting] = cluster.controller().waiting.get(nameOf('h1')) ?? []
   assert.equal(waiting?.reason, 'inUseOnUnhealthyNode')
+  const { blocked } = await attachmentSays(cluster, 'inUseOnUnhealthyNode')
+  assert.equal(Date.parse(blocked?.nextTry ?? ''), waiting?.until)
   await cluster.clock.advance(waiting!.until! - cluster.clock.now() - 1)
   assert.deepEqual(await attachments(cluster), ['v1@n1'])
   await cluster.clock.advance(2_000)
@@ -179,6 +191,8 @@ test('FD-4 T-22 NSP-6: the out-of-service taint detaches at once although in use
   await remove(cluster, 'p', true)
   await cluster.clock.advance(1_000)
   assert.deepEqual(await attachments(cluster), ['v1@n1'])
+  await attachmentSays(cluster, 'inUseOnUnhealthyNode')
+  await says(cluster, 'node/n1', 'nodeNotReady')
   const taints = [{ key: outOfServiceTaint, effect: 'NoExecute' }]
   await cluster.admin.patch('Node', { name: 'n1' }, { type: 'merge', body: { spec: { taints } } })
   await cluster.clock.advance(1_000)
@@ -197,6 +211,7 @@ test('FD-5 T-24: with forced detach on timeout switched off only the taint helps
   await remove(cluster, 'p', true)
   await cluster.clock.advance(30 * minute)
   assert.deepEqual(reasons(cluster, 'h1'), ['forceDetachDisabled'])
+  await attachmentSays(cluster, 'forceDetachDisabled')
   assert.equal(await metric(cluster, 'timeout'), undefined)
   const taints = [{ key: outOfServiceTaint, effect: 'NoExecute' }]
   await cluster.admin.patch('Node', { name: 'n1' }, { type: 'merge', body: { spec: { taints } } })
@@ -220,6 +235,7 @@ test('AD-9 FD-6: a deleted Node that used the volume is waited for; one that did
   await cluster.admin.remove('Node', { name: 'n2' })
   await cluster.clock.advance(10_000)
   assert.deepEqual(await attachments(cluster), ['v1@n1'])
+  await attachmentSays(cluster, 'inUseOnUnhealthyNode')
   await cluster.clock.advance(6 * minute)
   assert.deepEqual(await attachments(cluster), [])
   assert.equal(cluster.controller().nodes.size, 0) // W-34: nothing of a deleted node stays behind
@@ -245,6 +261,7 @@ test('AD-6 C-15 ADP-3: a node without the annotation gets nothing, until it gets
   await run(cluster, 'p', 'own', 'c1')
   await cluster.clock.advance(10_000)
   assert.deepEqual(await attachments(cluster), [])
+  await says(cluster, 'pod/p', 'nodeNotReady')
   await cluster.admin.patch(
     'Node',
     { name: 'own' },
@@ -259,6 +276,7 @@ test('AD-7 ADP-1 T-34 T-35 W-17: a pod before its claim is bound waits for it; a
   await run(cluster, 'p', 'n1', 'c1')
   await cluster.clock.advance(2_000)
   assert.equal(cluster.controller().desired.size, 0)
+  await says(cluster, 'pod/p', 'claimMissing')
   await addBoundClaim(cluster, '1')
   await cluster.clock.advance(1_000)
   assert.deepEqual(await attachments(cluster), ['v1@n1'])
@@ -281,6 +299,8 @@ test('MA-1 MA-2 MA-3 MA-4 T-19 ADR-4: an exclusive volume goes from node to node
   await cluster.clock.advance(2_000)
   assert.ok(await isRunning(cluster, 'beside'))
   assert.deepEqual(reasons(cluster, 'h1'), ['attachedElsewhere'])
+  const { blocked } = await says(cluster, 'pod/second', 'attachedElsewhere')
+  assert.match(blocked?.sentence ?? '', /n1/)
   assert.deepEqual(await events(cluster, 'second'), [
     'FailedAttachVolume: Multi-Attach error for volume "v1" Volume is already used by pod(s) first, beside',
   ])
@@ -371,6 +391,8 @@ test('W-27: when the last pod goes while the driver is silent, the wait ends and
   await run(cluster, 'p', 'n1', 'cs')
   await cluster.clock.advance(2_000)
   assert.deepEqual(await attachments(cluster), ['vs@n1'])
+  await cluster.clock.advance(5_000)
+  await says(cluster, 'pod/p', 'attacherSilent')
   await remove(cluster, 'p', true)
   await cluster.clock.advance(2_000)
   assert.deepEqual(await attachments(cluster), []) // not two minutes later
@@ -389,6 +411,7 @@ test('NSP-7 T-21: after a failed detach only a fresh attach brings the volume ba
   assert.deepEqual(await listed(cluster, 'n1'), [])
   const record = cluster.controller().actual.get(nameOf('h1'))?.nodes.get(nodeName('n1'))
   assert.equal(record?.presence, 'uncertain')
+  await attachmentSays(cluster, 'detachFailed')
   cluster.faults.calm = true
   await run(cluster, 'again', 'n1', 'c1')
   await cluster.clock.advance(5 * minute)
@@ -425,6 +448,7 @@ test('ADR-5 BO-2 DES-1: a failed attach backs off, says until when, and is over 
   const [waiting] = cluster.controller().waiting.get(nameOf('h1')) ?? []
   assert.equal(waiting?.reason, 'backingOff')
   assert.match(waiting?.detail ?? '', /the storage said no/)
+  await says(cluster, 'pod/p', 'attachFailed')
   assert.ok(waiting!.until! - cluster.clock.now() <= 122_001)
   assert.match(
     (await events(cluster, 'p'))[0] ?? '',

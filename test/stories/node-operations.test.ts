@@ -6,6 +6,7 @@ import type { PersistentVolumeClaim, PersistentVolumeClaimStatus } from '../../s
 import type { Answer, Call } from './device-plugin.ts'
 import { createDiskWorld, disk, removeNow } from './disk-world.ts'
 import { nodeName, pod, root } from './node-world.ts'
+import { assertWhy } from '../support/assert-why.ts'
 
 test('T-36, NSP-2, NSP-3, DES-5, W-3: reported in use, then attached, then mounted; and all the way back', async () => {
   const world = await createDiskWorld()
@@ -16,6 +17,7 @@ test('T-36, NSP-2, NSP-3, DES-5, W-3: reported in use, then attached, then mount
   const inUse = async () => (await world.client.get('Node', { name: nodeName })).status?.volumesInUse ?? []
   assert.deepEqual(await inUse(), [disk])
   assert.deepEqual(agent.waiting.get(disk), [{ reason: 'notAttached', pod: uid }])
+  await assertWhy(world, 'pod/p', 'notAttached')
   assert.deepEqual(world.plugin.calls, [])
 
   await world.attach()
@@ -57,6 +59,7 @@ for (const [name, mountDevice, presence, unmounts] of deviceTable) {
     await world.create(pod('p', world.volumes))
     await world.clock.advance(5_000)
     assert.equal(agent.actual.get(disk)?.device.presence, presence)
+    if (presence !== 'present') await assertWhy(world, 'pod/p', 'mountFailed')
     const records = await world.host.quiet.files.readDir(`${root}/hawser-devices`, world.signal)
     assert.equal(records.length, presence === 'absent' ? 0 : 1)
     await world.client.remove('Pod', { namespace: 'default', name: 'p' }, removeNow)
@@ -89,6 +92,7 @@ for (const [name, call, list, presence, unmounts] of setUpTable) {
     const uid = await world.create(pod('p', world.volumes))
     await world.clock.advance(5_000)
     assert.equal(agent.actual.get(disk)?.pods.get(uid)?.presence ?? 'absent', presence)
+    if (presence !== 'present') await assertWhy(world, 'pod/p', 'mountFailed')
     await world.client.remove('Pod', { namespace: 'default', name: 'p' }, removeNow)
     await world.clock.advance(10_000)
     assert.deepEqual(
@@ -110,6 +114,7 @@ test('T-39 SetUp succeeds, expansion fails: doubt, and the pod does not start (M
   await world.clock.advance(5_000)
   assert.equal(agent.actual.get(disk)?.pods.get(uid)?.presence, 'uncertain')
   assert.equal(await world.phase('p'), 'Pending')
+  await assertWhy(world, 'pod/p', 'mountFailed')
   assert.ok(
     (await world.events()).some((text) =>
       text.startsWith('Warning FailedMount: MountVolume.Setup failed while expanding volume for volume "pv" : '),
@@ -129,6 +134,7 @@ test('MNT-5: a ReadWriteOncePod volume is refused to a second pod until the firs
   await world.create(pod('two', world.volumes))
   await world.clock.advance(5_000)
   assert.deepEqual([await world.phase('one'), await world.phase('two')], ['Running', 'Pending'])
+  await assertWhy(world, 'pod/two', 'singlePodWriter')
   const text =
     'MountVolume.SetUp failed for volume "pv" : volume uses the ReadWriteOncePod access mode and is already in use by another pod'
   assert.ok((await world.events()).includes(`Warning FailedMount: ${text}`))
@@ -152,6 +158,7 @@ test('MNT-2: a volume of another node is refused with the promised words', async
   const text = 'MountVolume.NodeAffinity check failed for volume "pv" : no matching NodeSelectorTerms'
   assert.ok((await world.events()).includes(`Warning FailedMount: ${text}`))
   assert.deepEqual(world.plugin.calls, [])
+  await assertWhy(world, 'pod/p', 'nodeAffinityConflict')
   await agent.stop()
 })
 

@@ -5,6 +5,7 @@ import type { NodeName } from '../../src/api/names.ts'
 import type { Pod } from '../../src/api/types.ts'
 import { createApiServer } from '../../src/apiserver/start.ts'
 import type { Client } from '../../src/client/client.ts'
+import { createHistory } from '../../src/client/history.ts'
 import { createInProcessClient } from '../../src/client/in-process.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
@@ -66,6 +67,12 @@ export async function createNodeWorld(options: NodeWorldOptions = {}) {
       node: nodeName,
       root,
       client: ownClient,
+      history: createHistory({
+        client: ownClient,
+        clock,
+        log: silentLog,
+        owns: (actor) => actor === `node ${nodeName}`,
+      }),
       clock,
       random,
       log: silentLog,

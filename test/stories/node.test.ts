@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createNodeWorld, memory, nodeName, pod, root } from './node-world.ts'
+import { assertWhy } from '../support/assert-why.ts'
 
 test('a pod gets its volumes, runs, and leaves nothing behind when it is deleted', async () => {
   const world = await createNodeWorld()
@@ -119,6 +120,7 @@ test('a missing ConfigMap is told, holds up only its own pod, and is picked up t
   await world.clock.advance(20_000)
   assert.equal(await world.phase('goes'), 'Running')
   assert.equal(await world.phase('waits'), 'Pending')
+  await assertWhy(world, 'pod/waits', 'configMissing')
   assert.ok(
     (await world.events()).some((text) =>
       /^Warning FailedMount: MountVolume\.SetUp failed for volume "c" : .*"late" not found/.test(text),
@@ -181,6 +183,8 @@ test('VM-4: a wait that fails names the volumes and the cause, also when it is o
     'error processing PVC default/c: failed to fetch PVC from API server: persistentvolumeclaims "c" not found'
   const text = `Unable to attach or mount volumes: unmounted volumes=[v], unattached volumes=[], failed to process volumes=[v]: ${claim}`
   assert.ok(events.includes(`Warning FailedMount: ${text}`), events.join('\n'))
+  await assertWhy(world, 'pod/p', 'claimMissing')
+  await assertWhy(world, 'pod/q', 'configMissing')
   const late =
     'Unable to attach or mount volumes: unmounted volumes=[bad], unattached volumes=[], failed to process volumes=[]: context deadline exceeded'
   assert.ok(events.includes(`Warning FailedMount: ${late}`), events.join('\n'))

@@ -114,6 +114,14 @@ test('ControllerExpandVolume fails: the claim says so', () =>
     assert.deepEqual([blocked?.cause, blocked?.error?.code], ['outOfRange', 'OUT_OF_RANGE'])
   }))
 
+test('a claim is deleted while its volume may be half made: it waits for the driver, and says so', () =>
+  withFault('CreateVolume', { kind: 'answerLost', status: 'DEADLINE_EXCEEDED' }, async (world) => {
+    await world.client.remove('PersistentVolumeClaim', { namespace: 'default', name: 'c' })
+    await world.clock.advance(5_000)
+    const { blocked } = await why(world, ofClaim)
+    assert.deepEqual([blocked?.cause, blocked?.step.name], ['driverTimeout', 'it is deleted'])
+  }))
+
 test('a driver that never answers is waited for, and then said to be too slow', async () => {
   const world = await createCsiWorld({ faults: (name) => (name === 'CreateVolume' ? { kind: 'silent' } : undefined) })
   await furnish(world)

@@ -146,6 +146,11 @@ function growthLinks(facts: Facts, claim: PersistentVolumeClaim): readonly Link[
   const pending = (claim.status?.conditions ?? []).find(
     ({ type, status }) => type === 'FileSystemResizePending' && status === 'True',
   )
+  const onNode = failureOf(facts, { kind: 'PersistentVolume', name: claim.spec?.volumeName }, ['volume_fs_resize'])
+  if (onNode) {
+    const cause = causeOfCode(onNode.status?.error?.code, 'expansionFailed')
+    return [blocked(title, onNode.spec.actor, cause, names, failureFacts(onNode))]
+  }
   if (pending) return [blocked(title, 'node', 'nodeMustExpand', names, sinceFacts(parse(pending.lastTransitionTime)))]
   const failure = failureOf(facts, targetOf(claim), ['expand'])
   if (failure) {

@@ -135,6 +135,13 @@ const claimRows: readonly Row[] = [
   ['askedResizer', growing({ operations: [waits('expansion', onClaim, 'externalResizer')] })],
   ['expansionFailed', growing({ operations: [failed('csi d', 'expand', [onClaim], 'SomethingNew')] })],
   ['growsOnlyUnused', growing({ operations: [failed('csi d', 'expand', [onClaim], 'GrowsOnlyUnused')] })],
+  [
+    'outOfRange',
+    growing(
+      { operations: [failed('node a', 'volume_fs_resize', [onVolume], 'OUT_OF_RANGE')] },
+      'FileSystemResizePending',
+    ),
+  ],
   ['nodeMustExpand', growing({}, 'FileSystemResizePending')],
   [
     'claimProtected',
@@ -208,6 +215,7 @@ const attachmentRows: readonly Row[] = [
     }),
   ],
   ['detaching', facts(ofAttachment, { attachments: [attachment({ deleting: true })] })],
+  ['nobodyAttaches', placed({})],
   ['notAttached', nodeWaits('notAttached')],
   ['notReportedInUse', nodeWaits('notReportedInUse')],
 ]
@@ -281,6 +289,7 @@ const nodeRows: readonly Row[] = [
   ['ownershipFailed', mountFailed('OwnershipFailed')],
   ['pluginMissing', mountFailed('NoPluginMatched')],
   ['savedStateBroken', mountFailed('SavedDataBroken')],
+  ['nodeSilent', placed(attached)],
   ['busy', nodeWaits('busy')],
 ]
 

@@ -23,7 +23,7 @@ export function podLinks(facts: Facts, pod: Pod): readonly Link[] {
   const placed = placeLinks(facts, pod)
   if (!node) return [made, ...claims, ...placed, later('volumes are mounted', 'node'), later('it runs', 'node')]
   const volumes = [...volumesOf(facts, pod)]
-  return [
+  return unlessSilent(facts, pod, [
     made,
     ...claims,
     ...placed,
@@ -31,7 +31,21 @@ export function podLinks(facts: Facts, pod: Pod): readonly Link[] {
     ...volumes.map((volume) => mountLink(facts, pod, volume, node)),
     ...ownVolumesLink(facts, pod, node),
     startLink(facts, pod),
-  ]
+  ])
+}
+
+const quietMs = 10_000
+
+/** Nothing blocks, nothing is under way, and it has been so for a while: then whoever is next does not speak. */
+function unlessSilent(facts: Facts, pod: Pod, links: readonly Link[]): readonly Link[] {
+  if (links.some(({ state }) => state === 'blocked' || state === 'working')) return links
+  const next = links.findIndex(({ state }) => state === 'later')
+  const last = Math.max(...links.map(({ at }) => at ?? 0))
+  const link = links[next]
+  if (link === undefined || facts.now - last < quietMs) return links
+  const cause = link.actor === 'attachment' ? 'nobodyAttaches' : 'nodeSilent'
+  const block = blocked(link.name, link.actor, cause, podNames(pod), sinceFacts(last))
+  return links.map((each, index) => (index === next ? block : each))
 }
 
 /** The claim as one step of the pod; its own steps are told by `why pvc/…`. */

@@ -5,7 +5,7 @@ import type { KindMap, KindName } from '../../api/kinds.ts'
 import { annotation, hasFinalizer, isDeleting, refOf, withFinalizer, withoutFinalizer } from '../../api/meta.ts'
 import type { ObjectRef } from '../../api/meta.ts'
 import { annotations } from '../../api/annotations.ts'
-import { isConflict, isNotFound } from '../../api/status-error.ts'
+import { isConflict, isForbidden, isNotFound } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim, SecretReference } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { History } from '../../client/history.ts'
@@ -13,7 +13,7 @@ import type { Recorder } from '../../client/recorder.ts'
 import type { BackoffShape } from '../../clock/backoff.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Log } from '../../telemetry/log.ts'
-import { VolumeError } from '../../volume/effect.ts'
+import { VolumeError, asVolumeError } from '../../volume/effect.ts'
 import type { Driver } from '../drivers.ts'
 import type { Caches } from './fresh-view.ts'
 import type { ControllerCapabilityName, NodeCapabilityName, PluginCapabilityName, Strings } from '../values.ts'
@@ -111,7 +111,13 @@ export async function readSecret(
   signal: AbortSignal,
 ): Promise<Strings> {
   if (!ref?.name) return {}
-  const secret = await client.get('Secret', { name: ref.name, namespace: ref.namespace ?? '' }, signal)
+  const secret = await client
+    .get('Secret', { name: ref.name, namespace: ref.namespace ?? '' }, signal)
+    .catch((cause: unknown) => {
+      if (!isNotFound(cause) && !isForbidden(cause)) throw cause
+      // The words stay those of the server. Unknown, because an earlier try may have reached the driver.
+      throw new VolumeError('SecretUnread', asVolumeError(cause).message, { effect: 'unknown', cause })
+    })
   return Object.fromEntries(
     Object.entries(secret.data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]),
   )

@@ -11,7 +11,7 @@ import { expandVerdict } from '../codes.ts'
 import { timeouts } from '../deadline.ts'
 import { capabilityOf } from './attacher.ts'
 import { createJobStory, createToldLoop, reference } from './job-history.ts'
-import { change, jobBackoff, readSecret, slowRetryMs, workers, refused } from './job.ts'
+import { change, jobBackoff, readSecret, refused, slowRetryMs, workers } from './job.ts'
 import type { JobDeps } from './job.ts'
 import {
   failedFinally,

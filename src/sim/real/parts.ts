@@ -3,6 +3,7 @@
 import { fromBinary } from '@bufbuild/protobuf'
 import { nodeName } from '../../api/names.ts'
 import type { Client } from '../../client/client.ts'
+import type { History } from '../../client/history.ts'
 import { createInformers } from '../../client/informer.ts'
 import { createRecorder } from '../../client/recorder.ts'
 import type { Recorder } from '../../client/recorder.ts'
@@ -142,6 +143,7 @@ export interface PartDeps {
   readonly log: Log
   readonly metrics: Metrics
   readonly life: Life
+  readonly history?: History
 }
 
 /** All controllers as they ship. */
@@ -164,6 +166,7 @@ export function startControllers(deps: PartDeps, attachment: AttachmentOptions |
     async [Symbol.asyncDispose]() {
       await controllers[Symbol.asyncDispose]()
       await informers[Symbol.asyncDispose]()
+      await deps.history?.[Symbol.asyncDispose]()
       await Promise.all(Array.from(recorders.values(), (each) => each[Symbol.asyncDispose]()))
     },
   }
@@ -177,6 +180,7 @@ export function startJobs(deps: PartDeps, drivers: Drivers): AsyncDisposable {
     async [Symbol.asyncDispose]() {
       await jobs[Symbol.asyncDispose]()
       await informers[Symbol.asyncDispose]()
+      await deps.history?.[Symbol.asyncDispose]()
     },
   }
 }
@@ -218,6 +222,7 @@ export function startAgent(deps: PartDeps & { readonly name: string }, storage: 
         hostAddress: '',
       },
       registry: createRegistry([...nodePlugins(pluginDeps), csiNodePlugin(pluginDeps)]),
+      ...(deps.history ? { history: deps.history } : {}),
       description: { labels: {}, addresses: [], capacity: { memory: '1Gi' }, allocatable: { memory: '1Gi' }, info },
     })
   const starting = (async () => {
@@ -240,6 +245,7 @@ export function startAgent(deps: PartDeps & { readonly name: string }, storage: 
       const agent = await starting
       await agent?.[Symbol.asyncDispose]()
       await informers[Symbol.asyncDispose]()
+      await deps.history?.[Symbol.asyncDispose]()
     },
   }
 }

@@ -69,6 +69,17 @@ export const attachmentCauses = {
     ends: 'The pods on the other node end.',
     hints: [['hawser get pods -A -o wide', 'see both pods']],
   },
+  nobodyAttaches: {
+    title: 'Nobody attaches the volume',
+    sentence: 'pod {pod} is on node {node}, and nobody has begun to attach its volume there',
+    meaning:
+      'The control plane attaches only for nodes that carry the annotation volumes.kubernetes.io/controller-managed-attach-detach; hawser agents set it. Or the controllers do not run.',
+    ends: 'The node gets the annotation, or the controllers start.',
+    hints: [
+      ['hawser get node {node} -o yaml', 'see its annotations'],
+      ['hawser get operations', 'do the controllers say anything at all?'],
+    ],
+  },
   attachRunning: {
     title: 'The volume is being attached',
     sentence: 'volume {volume} is being attached to node {node} right now',

@@ -107,6 +107,17 @@ export const nodeCauses = {
     ends: 'The object appears.',
     hints: [['hawser get configmaps,secrets', 'see which there are']],
   },
+  nodeSilent: {
+    title: 'The node says nothing about the pod',
+    sentence: 'node {node} counts as ready and has said nothing about pod {pod} yet',
+    meaning:
+      'Everything before is done and the node agent is next. It may have just died, be cut off from the server, or be busy with very many pods; a dead one is noticed after its lease runs out.',
+    ends: 'The agent speaks, or is seen to be dead.',
+    hints: [
+      ['hawser why node/{node}', 'does it still answer?'],
+      ['hawser doctor', 'on the node: is the agent alive, does it reach the server?'],
+    ],
+  },
   volumesUnresolved: {
     title: 'The node cannot find the volumes of the pod',
     sentence: 'node {node} cannot resolve the volumes of pod {pod}',
