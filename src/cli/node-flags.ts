@@ -1,6 +1,7 @@
 // Which flags do `up` and `agent` share? Everything about a node and its drivers, told once.
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
+import { mayMount, readMachine } from './doctor/machine.ts'
 import type { HawserConfig, NodeConfig } from '../main/config.ts'
 import { UsageError } from '../main/config.ts'
 
@@ -46,6 +47,11 @@ export const nodeFlags = {
     brief: 'What is logged to stderr',
   },
 } as const
+
+/** Told before anything is started: the kernel's own word (EPERM) helps nobody. */
+export function requireMountRights(env: Readonly<Partial<Record<string, string>>>, hint: string): void {
+  if (!mayMount(readMachine(env))) throw new UsageError('a node mounts filesystems, and this user may not', hint)
+}
 
 /** This node, its name checked. */
 export function nodeFrom(flags: NodeFlags, dataDirectory: string): NodeConfig {

@@ -53,7 +53,7 @@ export interface Server extends AsyncDisposable {
   /** Runs a command against this server. */
   hawser(...args: string[]): Promise<Answer>
   /** Ends the process and keeps the directory. */
-  stop(): Promise<void>
+  stop(signal?: NodeJS.Signals): Promise<void>
 }
 
 export async function startServer(...flags: string[]): Promise<Server> {
@@ -64,9 +64,9 @@ export async function startServer(...flags: string[]): Promise<Server> {
   await ready(child)
   const kubeconfig = join(directory, 'kubeconfig')
   const env = { KUBECONFIG: kubeconfig, HAWSER_DATA_DIR: directory }
-  const stop = async () => {
+  const stop = async (signal: NodeJS.Signals = 'SIGTERM') => {
     if (child.exitCode !== null || child.signalCode !== null) return
-    child.kill('SIGTERM')
+    child.kill(signal)
     await once(child, 'exit')
   }
   return {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -103,6 +103,45 @@ test('the built-in driver serves alone and has no problems', { skip: !isRoot && 
   )
   child.kill('SIGTERM')
   assert.deepEqual(await once(child, 'exit'), [0, null])
+})
+
+test('driver serve says what it lacks, and where it cannot listen', () => {
+  const bare = spawnHawser(['driver', 'serve'])
+  assert.deepEqual([bare.code, bare.err], [2, 'Expected input for flag --socket\nExpected input for flag --data\n'])
+  const size = spawnHawser(['driver', 'serve', '--socket', join(place, 's'), '--data', place, '--capacity', 'big'])
+  assert.equal(size.code, 2)
+  assert.match(size.err, /"big" is no size/)
+  const nowhere = spawnHawser(['driver', 'serve', '--socket', '/proc/none/s', '--data', join(place, 'images')])
+  assert.notEqual(nowhere.code, 0)
+  assert.match(nowhere.err, /^hawser: .*\/proc\/none/m)
+  assert.doesNotMatch(nowhere.err, /\n {4}at /)
+})
+
+const ended = (end: () => void): Disposable => ({ [Symbol.dispose]: end })
+
+test('doctor after a kill -9 tells what stayed and how to go on', { skip: !isRoot && 'needs root' }, async () => {
+  await using server = await startServer()
+  const pod =
+    '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"left"},"spec":{"containers":[{"name":"c","image":"none","command":["sleep","600"],"volumeMounts":[{"name":"m","mountPath":"/m"}]}],"volumes":[{"name":"m","emptyDir":{"medium":"Memory"}}]}}'
+  const file = join(place, 'left.json')
+  writeFileSync(file, pod)
+  ok(await server.hawser('apply', '-f', file))
+  for (let tries = 0; tries < 200; tries++) {
+    if (/"phase": "Running"/.test((await server.hawser('get', 'pod/left', '-o', 'json')).out)) break
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  await server.stop('SIGKILL')
+  // The container outlives its server, as it should; here nobody comes back for it.
+  using _containers = ended(() => {
+    for (const file of globSync('containers/**/pid', { cwd: server.directory }))
+      process.kill(Number(readFileSync(join(server.directory, file), 'utf8').split(' ')[0]), 'SIGKILL')
+  })
+  const { out } = await hawser(['doctor', '--data-dir', server.directory], server.env)
+  assert.match(out, /warn +server: it does not answer: [^\n]*\n +→ hawser up/)
+  assert.match(out, new RegExp(`1 mounts of pods stay [^\\n]*\\n +→ hawser up --data-dir ${server.directory} `))
+  const unreachable = await server.hawser('why', 'pod/left')
+  assert.equal(unreachable.code, 5)
+  assert.match(unreachable.err, /try: hawser up/)
 })
 
 test('doctor names problems and what mends them', async () => {

@@ -172,6 +172,20 @@ test('what is not there is exit code 3, in the words of Kubernetes', async () =>
   )
 })
 
+test('events and why of what is not there say so', async () => {
+  assert.deepEqual(await server.hawser('events', '--for', 'pvc/none'), { code: 0, out: '', err: 'no events\n' })
+  assert.deepEqual(await server.hawser('why', 'pvc/none'), {
+    code: 3,
+    out: '',
+    err: 'hawser: persistentvolumeclaims "none" not found\n',
+  })
+  assert.deepEqual(await server.hawser('events', '--for', 'what/none'), {
+    code: 2,
+    out: '',
+    err: 'hawser: there is no resource type "what"\n  try: hawser get --help\n',
+  })
+})
+
 const mistakes: readonly (readonly [args: readonly string[], says: RegExp])[] = [
   [['gte', 'pods'], /No command registered for `gte`, did you mean `get`\?/],
   [['get', 'pvx'], /no resource type "pvx"\n {2}try: did you mean .*pvc/],

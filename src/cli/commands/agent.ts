@@ -5,14 +5,17 @@ import { loadKubeconfig } from '../../main/kubeconfig.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
+import { exitCodes } from '../exit-codes.ts'
 import type { NodeFlags } from '../node-flags.ts'
-import { driversFrom, nodeFlags, nodeFrom } from '../node-flags.ts'
+import { driversFrom, nodeFlags, nodeFrom, requireMountRights } from '../node-flags.ts'
 
 interface Flags extends NodeFlags {
   readonly kubeconfig?: string
   readonly dataDir?: string
   readonly csiJobs: boolean
 }
+
+const patienceMs = 5_000
 
 export const agent = buildCommand<Flags, [], Context>({
   docs: {
@@ -54,19 +57,27 @@ export const agent = buildCommand<Flags, [], Context>({
     const dataDirectory = resolve(flags.dataDir ?? defaultDataDirectory(env))
     const node = nodeFrom(flags, dataDirectory)
     const path = flags.kubeconfig ?? env['HAWSER_KUBECONFIG'] ?? env['KUBECONFIG'] ?? join(dataDirectory, 'kubeconfig')
+    const server = loadKubeconfig(path)
+    const drivers = driversFrom(flags)
+    requireMountRights(env, 'sudo hawser agent --kubeconfig FILE')
     const { startAgent } = await import('../../main/agent.ts')
     const stop = Promise.withResolvers<string>()
     process.once('SIGINT', stop.resolve).once('SIGTERM', stop.resolve)
-    const started = await startAgent(
-      {
-        dataDirectory,
-        server: loadKubeconfig(path),
-        node,
-        csiJobs: flags.csiJobs,
-        ...driversFrom(flags),
-      },
+    const late = setTimeout(() => {
+      this.note(`the server at ${server.url} has not answered yet; it is tried again until it does`)
+      this.note(`  try: hawser get nodes --kubeconfig ${path}`)
+    }, patienceMs)
+    const starting = startAgent(
+      { dataDirectory, server, node, csiJobs: flags.csiJobs, ...drivers },
       { log: createPinoLog({ level: flags.logLevel }) },
     )
+    const started = await Promise.race([starting, stop.promise])
+    clearTimeout(late)
+    // Nothing is mounted and no pod runs before the server has spoken once, so there is nothing to put in order.
+    if (typeof started === 'string') {
+      this.note(`${started}: stopped before the server at ${server.url} answered`)
+      return process.exit(exitCodes.unreachable)
+    }
     this.print(`node ${node.name} is up`)
     this.note(`${await stop.promise}: stopping (pods and their mounts stay; the next agent adopts them)`)
     process.once('SIGINT', () => process.exit(1)).once('SIGTERM', () => process.exit(1))

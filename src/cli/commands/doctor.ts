@@ -1,6 +1,6 @@
 // `hawser doctor`: looks at machine, data directory, sockets and server, and names the command that mends each finding.
 import { connect as connectSocket } from 'node:net'
-import { dirname, resolve } from 'node:path'
+import { basename, dirname, resolve } from 'node:path'
 import { buildCommand } from '@stricli/core'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
@@ -105,10 +105,10 @@ async function checkSocket(path: string, running: boolean): Promise<Finding> {
     socket.once('connect', () => socket.destroy())
   })
   if (answers) return ok('sockets', `${path} is listened on`)
-  const level = running ? problem : warn
-  return level(
-    'sockets',
-    `nobody listens on ${path}`,
-    running ? `is its driver running? hawser driver check ${path}` : `rm ${path} (or start what owns ${dirname(path)})`,
-  )
+  if (running)
+    return problem('sockets', `nobody listens on ${path}`, `is its driver running? hawser driver check ${path}`)
+  // A killed server leaves the socket of the driver that it starts itself.
+  const own = basename(dirname(path)) === 'local.hawser.dev'
+  const mend = own ? 'hawser up (starts its driver again)' : `rm ${path} (or start what owns ${dirname(path)})`
+  return warn('sockets', `nobody listens on ${path}`, mend)
 }

@@ -3,13 +3,12 @@ import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildCommand } from '@stricli/core'
 import type { HawserConfig } from '../../main/config.ts'
-import { parseListen, UsageError } from '../../main/config.ts'
+import { parseListen } from '../../main/config.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
 import type { NodeFlags } from '../node-flags.ts'
-import { driversFrom, nodeFlags, nodeFrom } from '../node-flags.ts'
-import { mayMount, readMachine } from '../doctor/machine.ts'
+import { driversFrom, nodeFlags, nodeFrom, requireMountRights } from '../node-flags.ts'
 import { table } from '../output.ts'
 
 interface Flags extends NodeFlags {
@@ -75,7 +74,11 @@ export const up = buildCommand<Flags, [], Context>({
   },
   async func(flags) {
     const config = configOf(flags, this.process.env)
-    if (config.nodes.length > 0) requireMountRights(this.process.env)
+    if (config.nodes.length > 0)
+      requireMountRights(
+        this.process.env,
+        'sudo hawser up; or without a node: hawser up --bare; or on models: hawser demo --model',
+      )
     const { startHawser } = await import('../../main/all-in-one.ts')
     const { memoryGiver } = await import('../../main/give-back-memory.ts')
     const log = createPinoLog({ level: flags.logLevel })
@@ -95,15 +98,6 @@ export const up = buildCommand<Flags, [], Context>({
     await hawser[Symbol.asyncDispose]()
   },
 })
-
-/** Told before anything is started: the kernel's own word (EPERM) helps nobody. */
-function requireMountRights(env: Readonly<Partial<Record<string, string>>>): void {
-  if (mayMount(readMachine(env))) return
-  throw new UsageError(
-    'a node mounts filesystems, and this user may not',
-    'sudo hawser up; or without a node: hawser up --bare; or on models: hawser demo --model',
-  )
-}
 
 function configOf(flags: Flags, env: Readonly<Partial<Record<string, string>>>): HawserConfig {
   const dataDirectory = resolve(flags.dataDir ?? defaultDataDirectory(env))

@@ -106,7 +106,7 @@ test('mounts of pods that exist are fine, others are unmounted deepest first', (
 
 test('mounts that wait for the next start are told once', () => {
   assert.deepEqual(found({ mounts: [mount(podMount)], holder: undefined }), [
-    ['warn', 'mounts', 'hawser up (takes them over again and cleans up after deleted pods)'],
+    ['warn', 'mounts', 'hawser up --data-dir /d (takes them over again and cleans up after deleted pods)'],
   ])
 })
 

@@ -108,7 +108,7 @@ function judgeMounts({ mounts, path, holder }: DirectoryFacts, known: ReadonlySe
       warn(
         'mounts',
         `${own.length} mounts of pods stay under ${path} while nothing runs`,
-        'hawser up (takes them over again and cleans up after deleted pods)',
+        `hawser up --data-dir ${path} (takes them over again and cleans up after deleted pods)`,
       ),
     ]
   }

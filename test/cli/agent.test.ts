@@ -1,0 +1,112 @@
+// Does `hawser agent` serve a node for a server elsewhere, and does it say what is in its way? Real mounts: needs root.
+import assert from 'node:assert/strict'
+import { spawn, spawnSync } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { removeEverything } from '../../src/cli/demo/proof.ts'
+import { binary, fileIn, isRoot, spawnHawser, startServer } from './harness.ts'
+
+const needs = { skip: !isRoot && 'needs root' }
+let place = ''
+before(() => void (place = mkdtempSync(join(tmpdir(), 'hawser-agent-'))))
+after(() => rmSync(place, { recursive: true, force: true }))
+
+const pod =
+  '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"there"},"spec":{"nodeName":"worker","containers":[{"name":"c","image":"none","command":["sh","-c","echo hello > /d/file; sleep 600"],"volumeMounts":[{"name":"d","mountPath":"/d"}]}],"volumes":[{"name":"d","emptyDir":{}}]}}'
+const noServer =
+  'apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{ name: a, cluster: { server: "https://127.0.0.1:1" } }]\ncontexts: [{ name: a, context: { cluster: a, user: a } }]\nusers: []\n'
+
+test('an agent joins a server, runs a pod with a volume, and stops when it is told', needs, async () => {
+  await using server = await startServer('--bare')
+  await using stack = new AsyncDisposableStack()
+  const data = mkdtempSync(join(place, 'data-'))
+  stack.defer(async () => void (await removeEverything(data)))
+  const agent = speaking(['agent', '--kubeconfig', server.kubeconfig, '--data-dir', data, '--node-name', 'worker'])
+  stack.defer(() => void agent.child.kill('SIGKILL'))
+  await agent.says(/^node worker is up$/m)
+  await server.hawser('apply', '-f', fileIn(place, 'pod.json', pod))
+  for (let tries = 0; tries < 200; tries++) {
+    if (/"phase": "Running"/.test((await server.hawser('get', 'pod/there', '-o', 'json')).out)) break
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  const why = await server.hawser('why', 'pod/there')
+  assert.deepEqual([why.code, why.err], [0, ''], why.out)
+  assert.match(why.out, /it is placed on worker/)
+  await server.hawser('delete', 'pod/there', '--yes')
+  agent.child.kill('SIGTERM')
+  await once(agent.child, 'exit')
+  assert.equal(agent.child.exitCode, 0)
+  assert.match(agent.text(), /SIGTERM: stopping \(pods and their mounts stay; the next agent adopts them\)/)
+})
+
+test('an agent says which file, name, driver or right it lacks', () => {
+  const missing = spawnHawser(['agent', '--kubeconfig', '/nonexistent', '--data-dir', join(place, 'none')])
+  assert.deepEqual(
+    [missing.code, missing.err],
+    [
+      2,
+      'hawser: cannot read the kubeconfig /nonexistent: ENOENT\n  try: start a server with "hawser up", or name its file with --kubeconfig FILE\n',
+    ],
+  )
+  const config = fileIn(place, 'gone.kubeconfig', noServer)
+  const name = spawnHawser(['agent', '--kubeconfig', config, '--node-name', 'A_B'])
+  assert.deepEqual(
+    [name.code, name.err],
+    [2, 'hawser: "A_B" cannot be a node\'s name\n  try: name it with --node-name\n'],
+  )
+  const driver = spawnHawser(['agent', '--kubeconfig', config, '--csi-driver', 'x'])
+  assert.equal(driver.code, 2)
+  assert.match(driver.err, /--csi-driver takes NAME=SOCKET, not "x"/)
+})
+
+test('an agent without rights says what helps', { skip: !isRoot && 'needs root to become nobody' }, () => {
+  const config = fileIn(place, 'gone.kubeconfig', noServer)
+  spawnSync('chmod', ['-R', 'a+rX', place])
+  const nobody = ['--reuid', '65534', '--clear-groups', '--inh-caps=-all', '--bounding-set=-all', binary]
+  const args = [...nobody, 'agent', '--kubeconfig', config, '--data-dir', '/tmp/hawser-never']
+  const env = { ...process.env, NODE_COMPILE_CACHE: '' }
+  const { status, stderr } = spawnSync('setpriv', args, { env, encoding: 'utf8', timeout: 30_000 })
+  assert.equal(status, 2, stderr)
+  assert.match(stderr, /a node mounts filesystems, and this user may not\n {2}try: sudo hawser agent/)
+  assert.ok(!existsSync('/tmp/hawser-never'))
+})
+
+test('an agent whose server does not answer says so, and can be stopped: exit code 5', needs, async () => {
+  await using stack = new AsyncDisposableStack()
+  const config = fileIn(place, 'gone.kubeconfig', noServer)
+  const data = mkdtempSync(join(place, 'data-'))
+  stack.defer(async () => void (await removeEverything(data)))
+  const agent = speaking(['agent', '--kubeconfig', config, '--data-dir', data, '--node-name', 'w'])
+  stack.defer(() => void agent.child.kill('SIGKILL'))
+  await agent.says(
+    /the server at https:\/\/127\.0\.0\.1:1 has not answered yet; .*\n {2}try: hawser get nodes --kubeconfig/,
+  )
+  agent.child.kill('SIGINT')
+  await once(agent.child, 'exit')
+  assert.equal(agent.child.exitCode, 5, agent.text())
+})
+
+interface Speaking {
+  readonly child: ChildProcess
+  text(): string
+  says(what: RegExp): Promise<void>
+}
+
+function speaking(args: readonly string[]): Speaking {
+  const child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  let text = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (piece: Buffer) => (text += piece.toString()))
+  return {
+    child,
+    text: () => text,
+    async says(what) {
+      for (let tries = 0; tries < 600 && !what.test(text); tries++)
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      assert.match(text, what)
+    },
+  }
+}

@@ -1,0 +1,116 @@
+// Has every command been tried, in good ways and in bad? Each is listed with the tests that hold its transcripts; a command
+// that is not listed, or whose test is gone, fails. Every command is also given a flag that it does not have.
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { generateHelpTextForAllCommands } from '@stricli/core'
+import type { Application, CommandContext } from '@stricli/core'
+import { createApplication } from '../../src/cli/app.ts'
+import { hawser } from './harness.ts'
+
+/** `file: name of the test`; a name ends where the test's own name may go on. */
+interface Transcripts {
+  readonly works: readonly string[]
+  readonly fails: readonly string[]
+}
+
+const objects = (name: string) => `objects.test.ts: ${name}`
+const machine = (name: string) => `machine.test.ts: ${name}`
+const volumes = (name: string) => `volumes.test.ts: ${name}`
+const agents = (name: string) => `agent.test.ts: ${name}`
+const notThere = objects('what is not there is exit code 3')
+const mistake = objects('a mistake is told in a sentence')
+
+const transcripts: Readonly<Record<string, Transcripts>> = {
+  up: {
+    works: [machine('doctor compares with a server that runs')],
+    fails: [machine('up tells what is in its way'), machine('up without rights')],
+  },
+  agent: {
+    works: [agents('an agent joins a server')],
+    fails: [agents('an agent says which'), agents('an agent whose server')],
+  },
+  demo: {
+    works: ['demo.test.ts: the whole story is told', 'demo.test.ts: on models'],
+    fails: ['demo.test.ts: interrupted'],
+  },
+  why: {
+    works: [agents('an agent joins a server')],
+    fails: ['../docs/why-on-a-node.test.ts: each pod and claim', '../docs/why-on-a-node.test.ts: why refuses'],
+  },
+  get: { works: [objects('get shows tables')], fails: [notThere, mistake, objects('no server is exit code 5')] },
+  describe: { works: [objects('describe shows an object')], fails: [notThere] },
+  apply: { works: [objects('apply creates')], fails: [mistake, objects('files with mistakes are named')] },
+  delete: { works: [objects('delete shows what is lost')], fails: [notThere, mistake] },
+  logs: { works: [volumes('logs prints, tails')], fails: [notThere, mistake] },
+  events: { works: [objects('events are listed')], fails: [objects('events and why of what')] },
+  'volume create': {
+    works: [volumes('volume create tells')],
+    fails: [mistake, objects('volume commands on a server without nodes')],
+  },
+  'volume ls': { works: [volumes('volume ls and inspect')], fails: [objects('no server is exit code 5')] },
+  'volume inspect': { works: [volumes('volume ls and inspect')], fails: [notThere] },
+  'volume resize': {
+    works: [volumes('volume resize grows')],
+    fails: [notThere, volumes('volume resize grows, and refuses')],
+  },
+  'volume snapshot': { works: [volumes('volume snapshot and restore')], fails: [notThere] },
+  'volume restore': { works: [volumes('volume snapshot and restore')], fails: [notThere] },
+  'volume rm': { works: [volumes('volume rm deletes')], fails: [notThere, objects('volume rm shows its plan')] },
+  run: { works: [volumes('run mounts the claim')], fails: [notThere, mistake, volumes('a signal ends')] },
+  detach: { works: [volumes('detach refuses what is in use, and by force')], fails: [notThere, mistake] },
+  'driver check': {
+    works: [machine('the built-in driver serves alone')],
+    fails: [machine('driver check finds'), machine('driver check and rpc refuse')],
+  },
+  'driver rpc': { works: [machine('driver rpc speaks')], fails: [machine('driver rpc speaks')] },
+  'driver serve': { works: [machine('the built-in driver serves alone')], fails: [machine('driver serve says')] },
+  doctor: {
+    works: [machine('doctor compares')],
+    fails: [machine('doctor names problems'), machine('doctor after a kill')],
+  },
+  backup: { works: [machine('a backup is taken')], fails: [machine('half a backup is refused')] },
+  restore: { works: [machine('a backup is taken')], fails: [machine('half a backup is refused')] },
+  sim: { works: [machine('sim is the same')], fails: [machine('sim is the same')] },
+  bench: { works: [machine('bench lists what can be measured')], fails: [machine('bench lists what can be measured')] },
+  token: { works: [objects('a token works')], fails: [objects('a token works')] },
+  completion: { works: [objects('every command has help')], fails: [mistake] },
+  version: { works: [objects('version names the server')], fails: [] },
+}
+
+// Only names are read here; no command runs, so the context's kind does not matter.
+const application = (await createApplication()) as unknown as Application<CommandContext>
+const commands = generateHelpTextForAllCommands(application)
+  .map(([route]) => route.replace(/^hawser ?/, ''))
+  .filter((route) => route !== '' && !route.startsWith('__') && route !== 'volume' && route !== 'driver')
+
+test('every command has transcripts, and none is listed that is no command', () => {
+  assert.deepEqual(commands.toSorted(), Object.keys(transcripts).toSorted())
+})
+
+test('every listed transcript is a test that exists', () => {
+  const missing = Object.values(transcripts)
+    .flatMap(({ works, fails }) => [...works, ...fails])
+    .filter((entry) => {
+      const [file = '', name = ''] = entry.split(': ')
+      return (
+        !/\btest\(\s*['"`]/.test(readFileSync(join(import.meta.dirname, file), 'utf8')) ||
+        !titlesOf(file).some((title) => title.startsWith(name))
+      )
+    })
+  assert.deepEqual([...new Set(missing)], [])
+})
+
+function titlesOf(file: string): readonly string[] {
+  const text = readFileSync(join(import.meta.dirname, file), 'utf8')
+  return [...text.matchAll(/\btest\(\s*(['"`])(.*?)(?:\1|\$\{)/g)].map((match) => match[2]!)
+}
+
+for (const command of commands)
+  test(`a flag that does not exist is told in a sentence: hawser ${command}`, async () => {
+    const { code, err, out } = await hawser([...command.split(' '), '--no-such-flag'])
+    assert.deepEqual([code, out], [2, ''], err)
+    assert.match(err, /No flag registered for --no-such-flag/)
+    assert.doesNotMatch(err, /\n {4}at /)
+  })
