@@ -309,7 +309,7 @@ test('SIDE-21: a deletion that fails is told and tried again; a missing secret d
   await life.stop()
 })
 
-test('SIDE-25, SIDE-30: without ControllerPublish everything is attached at once and nothing is held; with it the volume is held until the last attachment went', async () => {
+test('SIDE-25, SIDE-30, WART-20: without ControllerPublish everything is attached at once and nothing is held; with it the volume is held until the last attachment went', async () => {
   for (const attach of [false, true]) {
     const { world, life } = await started({ attach })
     const { client } = world
@@ -431,4 +431,54 @@ test('SIDE-47: a snapshot made elsewhere is looked up where the driver can, beli
     assert.equal(count(world, 'ListSnapshots') > 0, lists)
     await life.stop()
   }
+})
+
+test('WIRE-1: a size that no double can hold reaches the driver and comes back exactly', async () => {
+  const bytes = (1n << 53n) + 1n
+  let seen: unknown
+  const { world, life } = await started({
+    change: (handlers) => ({
+      ...handlers,
+      controller: {
+        ...handlers.controller,
+        createVolume: async (request) => {
+          seen = request.capacityRange?.requiredBytes
+          return { volume: { volumeId: 'huge', capacityBytes: bytes } }
+        },
+      },
+    }),
+  })
+  await make(world, 'c', { resources: { requests: { storage: String(bytes) } } })
+  assert.equal((await bound(world)).spec?.capacity?.['storage'], String(bytes))
+  assert.equal(seen, bytes)
+  await life.stop()
+})
+
+test('WART-21, SIDE-50: the driver is asked for room with its own parameters only', async () => {
+  let seen: unknown
+  const { world, life } = await started({
+    change: (handlers) => ({
+      ...handlers,
+      controller: {
+        ...handlers.controller,
+        getCapacity: async (request) => {
+          seen = { ...request.parameters }
+          return { availableCapacity: 5n << 30n }
+        },
+      },
+    }),
+  })
+  await world.client.create('StorageClass', {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'StorageClass',
+    metadata: { name: 'tiered' },
+    provisioner: driver,
+    volumeBindingMode: 'WaitForFirstConsumer',
+    parameters: { tier: 'fast', 'csi.storage.k8s.io/fstype': 'ext4' },
+  })
+  const objects = async () => (await world.client.list('CSIStorageCapacity')).items
+  await eventually(world, 'told', async () => (await objects()).length > 0)
+  assert.deepEqual(seen, { tier: 'fast' })
+  assert.deepEqual((await objects())[0]?.capacity, '5Gi')
+  await life.stop()
 })

@@ -219,7 +219,7 @@ test('T-42: two volumes with one handle share one staging directory', async () =
   assert.equal(bench.device.path(other), bench.device.path(bench.spec))
 })
 
-test('CSI-16: an expansion that fails says why by its tags; a driver without it is not supported', async () => {
+test('CSI-16, WART-9: an expansion that fails says why by its tags; a driver without it is not supported', async () => {
   const bench = await createBench()
   await bench.stage()
   await bench.plugin.mount(bench.request(), signal)

@@ -271,7 +271,7 @@ test('REG-9: a driver without a registrar is registered by its own word, and by 
   assert.deepEqual(bench.notified, [], 'nobody is notified')
 })
 
-test('CSINODE-2, CSINODE-4, CSINODE-6: the object exists before any driver, belongs to the node, and is made anew for another node of that name', async () => {
+test('CSINODE-2, CSINODE-4, CSINODE-6, WART-17: the object exists before any driver, belongs to the node, and is made anew for another node of that name', async () => {
   await using bench = await createBench()
   const node = await bench.client.get('Node', { name: 'n1' })
   const owner = (uid: string) => [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid }]
