@@ -95,7 +95,8 @@ export function createPods(deps: PodsDeps): Pods {
     const work = works.get(uid)
     if (!work) return
     const terminating = isTerminating(work, clock.now())
-    if (!terminating && work.pod) await prepare(work, work.pod, signal)
+    // What has ended wants nothing again, even before the API has heard of its end.
+    if (!terminating && work.pod && !work.ended) await prepare(work, work.pod, signal)
     probes.watch(work, terminating)
     work.taken = true
     for (const resolve of takers.splice(0)) resolve()
