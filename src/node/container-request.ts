@@ -44,7 +44,7 @@ export async function containerRequest(
     argv: [...expand(container.command), ...expand(container.args)],
     readOnlyRoot: container.securityContext?.readOnlyRootFilesystem === true,
     mounts,
-    devices: devicesOf(container, volumes),
+    devices: await devicesOf(deps, container, volumes, signal),
   }
 }
 
@@ -75,13 +75,27 @@ function groupsOf({ manager }: Pick<ContainerRequestDeps, 'manager'>, pod: Pod):
   return [...new Set([...(fsGroup === undefined ? [] : [fsGroup]), ...supplementalGroups, ...extra])]
 }
 
-/** BLOCK-8 */
-function devicesOf(container: Container, volumes: ReadonlyMap<string, MountedVolume>): readonly ContainerDevice[] {
-  return (container.volumeDevices ?? []).map(({ name, devicePath }) => {
+/** BLOCK-8: the device itself, or for a read-only volume its holder, which the kernel lets nobody write to. */
+async function devicesOf(
+  { host }: ContainerRequestDeps,
+  container: Container,
+  volumes: ReadonlyMap<string, MountedVolume>,
+  signal: AbortSignal,
+): Promise<readonly ContainerDevice[]> {
+  const devices: ContainerDevice[] = []
+  for (const { name, devicePath } of container.volumeDevices ?? []) {
     const volume = volumes.get(name)
     if (volume?.mode !== 'Block') throw new Error(`volume "${name}" of container "${container.name}" is not mapped`)
-    return { source: volume.path, target: devicePath }
-  })
+    const source = volume.readOnly ? await readOnlyHolder(host, volume, signal) : volume.path
+    devices.push({ source, target: devicePath })
+  }
+  return devices
+}
+
+async function readOnlyHolder(host: Host, { spec, mapPath }: MountedVolume, signal: AbortSignal): Promise<string> {
+  const [holder] = await host.devices.loopsOf(mapPath, signal)
+  if (holder && (await host.devices.isReadOnly(holder, signal))) return holder
+  throw new Error(`volume "${spec.name}" is read-only, but there is no read-only device of it`)
 }
 
 interface MountWish {

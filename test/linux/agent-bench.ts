@@ -3,7 +3,16 @@
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pod } from '../../src/api/types.ts'
@@ -159,6 +168,39 @@ export function memoryPod(name: string, volumes: number): Pod {
     ],
     volumes: names.map((each) => ({ name: each, emptyDir: { medium: 'Memory' as const, sizeLimit: '1Mi' } })),
   })
+}
+
+/** An image as a loop device, with a volume and a bound claim of this name over it. Answers the device. */
+export async function createDisk(
+  { base, client }: AgentBench,
+  name: string,
+  mode: 'Filesystem' | 'Block',
+): Promise<string> {
+  const image = join(base, `${name}.img`)
+  writeFileSync(image, '')
+  truncateSync(image, 16 << 20)
+  const device = spawnSync('losetup', ['-f', '--show', image], { encoding: 'utf8' }).stdout.trim()
+  const common = { accessModes: ['ReadWriteOnce' as const], volumeMode: mode, storageClassName: '' }
+  const hostname = { key: 'kubernetes.io/hostname', operator: 'In' as const, values: ['n1'] }
+  await client.create('PersistentVolume', {
+    metadata: { name },
+    spec: {
+      ...common,
+      capacity: { storage: '16Mi' },
+      persistentVolumeReclaimPolicy: 'Retain',
+      local: { path: device, ...(mode === 'Filesystem' ? { fsType: 'ext4' } : {}) },
+      nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [hostname] }] } },
+    },
+  })
+  await client.create('PersistentVolumeClaim', {
+    metadata: { name, namespace: 'default' },
+    spec: { ...common, volumeName: name, resources: { requests: { storage: '16Mi' } } },
+  })
+  await until('the claim is bound', async () => {
+    const claim = await client.get('PersistentVolumeClaim', { namespace: 'default', name })
+    return claim.status?.phase === 'Bound'
+  })
+  return device
 }
 
 /** Containers of a test that failed half-way: the supervisor's group and what its pid file names. */

@@ -3,13 +3,12 @@
 // Each time the pod must run in the end, nothing may be left when it is gone, and a second pod with the same kinds of
 // volumes (a filesystem on a device, memory, a configMap, a raw block device) must not notice anything.
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Pod } from '../../src/api/types.ts'
 import type { AgentBench } from './agent-bench.ts'
-import { loopsBelow, needsRoot, openAgentBench, podOn, until } from './agent-bench.ts'
+import { createDisk, loopsBelow, needsRoot, openAgentBench, podOn, until } from './agent-bench.ts'
 
 const skip = process.env['HAWSER_HEAVY'] === '1' ? needsRoot : 'heavy'
 
@@ -20,7 +19,10 @@ test(
     await using bench = await openAgentBench()
     const { client } = bench
     await client.create('ConfigMap', { metadata: { name: 'words', namespace: 'default' }, data: { greeting: 'hello' } })
-    for (const owner of ['witness', 'victim']) await createDisks(bench, owner)
+    for (const owner of ['witness', 'victim']) {
+      await createDisk(bench, `${owner}-filesystem`, 'Filesystem')
+      await createDisk(bench, `${owner}-block`, 'Block')
+    }
     await bench.startAgent()
     const uid = (await client.create('Pod', podWithAll('witness'))).metadata.uid!
     await until('the witness runs', async () => (await bench.phaseOf('witness')) === 'Running')
@@ -92,42 +94,6 @@ test(
     assert.deepEqual(loopsBelow(join(bench.base, 'node')), [])
   },
 )
-
-/** Two images as loop devices, with volumes and claims over them: one for a filesystem, one as it is. */
-async function createDisks({ base, client }: AgentBench, owner: string): Promise<void> {
-  for (const mode of ['Filesystem', 'Block'] as const) {
-    const name = `${owner}-${mode.toLowerCase()}`
-    const image = join(base, `${name}.img`)
-    writeFileSync(image, '')
-    truncateSync(image, 16 << 20)
-    const device = spawnSync('losetup', ['-f', '--show', image], { encoding: 'utf8' }).stdout.trim()
-    const common = { accessModes: ['ReadWriteOnce' as const], volumeMode: mode, storageClassName: '' }
-    await client.create('PersistentVolume', {
-      metadata: { name },
-      spec: {
-        ...common,
-        capacity: { storage: '16Mi' },
-        persistentVolumeReclaimPolicy: 'Retain',
-        local: { path: device, ...(mode === 'Filesystem' ? { fsType: 'ext4' } : {}) },
-        nodeAffinity: {
-          required: {
-            nodeSelectorTerms: [
-              { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: ['n1'] }] },
-            ],
-          },
-        },
-      },
-    })
-    await client.create('PersistentVolumeClaim', {
-      metadata: { name, namespace: 'default' },
-      spec: { ...common, volumeName: name, resources: { requests: { storage: '16Mi' } } },
-    })
-    await until('the claim is bound', async () => {
-      const claim = await client.get('PersistentVolumeClaim', { namespace: 'default', name })
-      return claim.status?.phase === 'Bound'
-    })
-  }
-}
 
 function podWithAll(owner: string): Pod {
   const mounted = ['disk', 'memory', 'words']

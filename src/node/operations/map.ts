@@ -85,7 +85,7 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     })
     const podDirectory = podDeviceDirectory(deps.root, uid, name)
     const link = join(podDirectory, spec.name)
-    const mapped = { devicePath: real, mapPath: join(globalMapPath, uid), link }
+    const mapped = { devicePath: real, mapPath: join(globalMapPath, uid), link, readOnly: spec.readOnly }
     await step('MapBlockVolume', () => mapBlock(deps.host, mapped, signal), { ...doubts, done: doubt })
     const notify = notifyPod(deps, pod)
     const tell = (what: string, path: string) =>
@@ -126,11 +126,15 @@ interface BlockMapping {
   readonly devicePath: string
   readonly mapPath: string
   readonly link: string
+  readonly readOnly: boolean
 }
 
-/** MAP-8, BLOCK-2: bind, link, hold. Each part is skipped or refreshed when it is there already. */
+/**
+ * MAP-8, BLOCK-2: bind, link, hold. Each part is skipped or refreshed when it is there already. The holder of a read-only
+ * volume is read-only, and it is what containers get (BLOCK-8): a bind cannot keep anybody from writing to a device.
+ */
 async function mapBlock({ files, mounts, devices }: Host, mapping: BlockMapping, signal: AbortSignal): Promise<void> {
-  const { devicePath, mapPath, link } = mapping
+  const { devicePath, mapPath, link, readOnly } = mapping
   await files.mkdirAll(dirname(mapPath), 0o750, signal)
   const found = await files.lstat(mapPath, signal).catch((error: unknown) => {
     if (hasCode(error, 'ENOENT')) return undefined
@@ -144,6 +148,6 @@ async function mapBlock({ files, mounts, devices }: Host, mapping: BlockMapping,
   await files.remove(link, signal)
   await files.symlink(devicePath, link, signal)
   if ((await devices.loopsOf(mapPath, signal)).length === 0) {
-    await devices.attachLoop({ file: mapPath, readOnly: false }, signal)
+    await devices.attachLoop({ file: mapPath, readOnly }, signal)
   }
 }

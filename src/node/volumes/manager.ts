@@ -38,6 +38,8 @@ export interface MountedVolume {
   /** The directory to bind into containers; for block volumes the link to the device. */
   readonly path: string
   readonly readOnly: boolean
+  /** For block volumes: this pod's device node, which the holder keeps open. */
+  readonly mapPath: string
 }
 
 /** VM-4's sentence, with what it is made of. */
@@ -200,14 +202,16 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
   }
 }
 
-function describe({ registry, root }: ManagerDeps, item: DesiredVolume, pod: PodUid): MountedVolume {
+function describe({ registry, root, actual }: ManagerDeps, item: DesiredVolume, pod: PodUid): MountedVolume {
   const { spec } = item.pods.get(pod)!
   const { volume, plugin: name } = item
   const { plugin } = registry.byName(name)
   const readOnly = plugin.readOnly?.(spec) ?? spec.readOnly
   if (spec.mode === 'Block') {
-    return { volume, spec, mode: 'Block', path: `${podDeviceDirectory(root, pod, name)}/${spec.name}`, readOnly }
+    const path = `${podDeviceDirectory(root, pod, name)}/${spec.name}`
+    const mapPath = `${actual.items.get(volume)?.device.path ?? ''}/${pod}`
+    return { volume, spec, mode: 'Block', path, readOnly, mapPath }
   }
   const target = podVolumePath(root, pod, name, spec.name)
-  return { volume, spec, mode: 'Filesystem', path: plugin.path?.(spec, target) ?? target, readOnly }
+  return { volume, spec, mode: 'Filesystem', path: plugin.path?.(spec, target) ?? target, readOnly, mapPath: '' }
 }
