@@ -36,6 +36,10 @@ export interface DevicePlugin {
   readonly asked: bigint[]
   /** Devices of block volumes it was asked to grow. */
   readonly grownAt: string[]
+  /** Where the plugin leaves its traces on disk, for those who look for them after a restart. */
+  traces: { make(target: string): Promise<void>; remove(target: string): Promise<void> } | undefined
+  /** Hears of every call that took effect. */
+  onEffect(call: Call, at: string): void
   /** What happens elsewhere while a call is under way. */
   readonly meanwhile: Map<Call, () => Promise<unknown>>
   /** Specs for which the node can hold no more volumes. */
@@ -91,6 +95,14 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
       running.splice(running.indexOf(scope), 1)
     }
   }
+  const there = (call: Call, set: Set<string>, at: string) => {
+    set.add(at)
+    plugin.onEffect(call, at)
+  }
+  const gone = (call: Call, set: Set<string>, at: string) => {
+    set.delete(at)
+    plugin.onEffect(call, at)
+  }
   const waitForAttach = async ({ devicePath }: { readonly devicePath: string }) => {
     waited.push(devicePath)
     await alone(undefined, () => answer('waitForAttach', () => {}))
@@ -132,16 +144,20 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
     mount: async (request) => {
       const { target } = request
       requests.push(request)
+      await plugin.traces?.make(target)
       await plugin.meanwhile.get('mount')?.()
       await alone(undefined, () =>
         answer(
           'mount',
-          () => void mounts.add(target),
+          () => there('mount', mounts, target),
           () => void mounts.delete(target),
         ),
       )
     },
-    unmount: ({ target }) => alone(target, () => answer('unmount', () => void mounts.delete(target))),
+    async unmount({ target }) {
+      await alone(target, () => answer('unmount', () => gone('unmount', mounts, target)))
+      await plugin.traces?.remove(target)
+    },
     device: (spec) =>
       spec.mode === 'Block'
         ? undefined
@@ -152,11 +168,12 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
               alone(undefined, () =>
                 answer(
                   'mountDevice',
-                  () => void devices.add(path),
+                  () => there('mountDevice', devices, path),
                   () => void devices.delete(path),
                 ),
               ),
-            unmount: ({ path }) => alone(undefined, () => answer('unmountDevice', () => void devices.delete(path))),
+            unmount: ({ path }) =>
+              alone(undefined, () => answer('unmountDevice', () => gone('unmountDevice', devices, path))),
           },
     ...(options.block === 'none' || options.block === undefined
       ? {}
@@ -185,6 +202,8 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
     requests,
     asked,
     grownAt: [],
+    traces: undefined,
+    onEffect() {},
     meanwhile: new Map(),
     exhausted: false,
     attachable: options.attachable ?? true,

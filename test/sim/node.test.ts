@@ -1,0 +1,116 @@
+// Does a node keep its promises whatever happens? Random pods, failures, restarts and a control plane in miniature; the volume's
+// own record says what was mounted when. HAWSER_HEAVY=1 runs more seeds. A failure names its seed.
+//
+// 1. A device is not unmounted under a pod, and no pod is served before its device (INV-6).
+// 2. What is mounted is in use according to the API, or was never reported attached (INV-8, NSP-3).
+// 3. The control plane takes a volume only from a node that does not have it (INV-1).
+// 4. No two operations that concern each other run together (INV-10).
+// 5. When all is calm again, wanted pods run and nothing of the others is left (INV-5).
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Client } from '../../src/client/client.ts'
+import { createRandom } from '../../src/clock/random.ts'
+import type { Answer, Call } from '../stories/device-plugin.ts'
+import { createDiskWorld, disk } from '../stories/disk-world.ts'
+import { nodeName, pod, root } from '../stories/node-world.ts'
+import type { Life } from '../stories/node-world.ts'
+
+const seeds = process.env['HAWSER_HEAVY'] === '1' ? 400 : 25
+const calls: Call[] = ['waitForAttach', 'mountDevice', 'mount', 'unmount', 'unmountDevice']
+const told: Answer[] = ['none', 'unknown', 'untried']
+const names = ['a', 'b', 'c'] as const
+
+async function play(seed: number) {
+  const random = createRandom(`node ${seed}`)
+  const faults = { api: 0 }
+  const through = (client: Client): Client =>
+    new Proxy(client, {
+      get(target, name, receiver) {
+        const value: unknown = Reflect.get(target, name, receiver)
+        if (typeof value !== 'function' || name === 'watch') return value
+        return (...parameters: unknown[]) =>
+          random.chance(faults.api)
+            ? Promise.reject(new Error('the API server is away'))
+            : value.apply(target, parameters)
+      },
+    })
+  const world = await createDiskWorld({ through })
+  const { files } = world.host.quiet
+  const wrong: string[] = []
+  const { plugin } = world
+  plugin.traces = {
+    make: (target) => files.mkdirAll(target, 0o750, world.signal),
+    remove: (target) => files.remove(target, world.signal),
+  }
+  plugin.onEffect = (call, at) => {
+    if (call === 'unmountDevice' && plugin.mounts.size > 0) wrong.push(`device unmounted under ${[...plugin.mounts]}`)
+    if (call === 'mount' && plugin.devices.size === 0) wrong.push(`pod served before its device: ${at}`)
+  }
+  let life: Life | undefined = await world.start()
+  await world.clock.advance(500)
+
+  /** The control plane: wanted or in use means attached; taken only from a node that says it does not use it. */
+  const attached = async () => {
+    const { status } = await world.client.get('Node', { name: nodeName })
+    return (status?.volumesAttached ?? []).length > 0
+  }
+  const control = async () => {
+    const wanted = (await world.client.list('Pod', {})).items.some(({ metadata }) => !metadata.deletionTimestamp)
+    const used = (await world.inUse()).length > 0
+    if (wanted && !(await attached())) await world.attach()
+    if (!wanted && !used && (await attached())) {
+      await world.nodeStatus({ volumesAttached: [] })
+      if ((await world.inUse()).length > 0) await world.attach()
+      else if (plugin.devices.size + plugin.mounts.size > 0) wrong.push('taken while mounted')
+    }
+  }
+  const check = async () => {
+    const mounted = plugin.devices.size + plugin.mounts.size > 0
+    if (mounted && (await world.inUse()).length === 0) wrong.push('mounted, and not in use')
+  }
+  for (let turn = 0; turn < 40; turn++) {
+    const name = random.pick(names)
+    const found = (await world.client.list('Pod', {})).items.find(({ metadata }) => metadata.name === name)
+    if (random.chance(0.4)) {
+      if (!found) await world.create(pod(name, world.volumes))
+      else if (random.chance(0.5)) await world.remove(name)
+      else await world.client.remove('Pod', { namespace: 'default', name })
+    }
+    if (random.chance(0.4)) plugin.answers.set(random.pick(calls), [random.pick(told), random.pick(told)])
+    if (random.chance(0.1)) faults.api = random.chance(0.5) ? 0.3 : 0
+    if (random.chance(0.1)) {
+      life?.crash()
+      life = random.chance(0.3) ? undefined : await world.start().catch(() => undefined)
+    } else life ??= await world.start().catch(() => undefined)
+    await world.clock.advance(random.pick([50, 300, 2_000, 20_000]))
+    await control()
+    await check()
+  }
+  plugin.answers.clear()
+  faults.api = 0
+  life ??= await world.start()
+  for (let turn = 0; turn < 12; turn++) {
+    await world.clock.advance(60_000)
+    await control()
+    await check()
+  }
+  const kept = (await world.client.list('Pod', {})).items.map(({ metadata, status }) => [metadata.name, status?.phase])
+  for (const [name, phase] of kept) if (phase !== 'Running') wrong.push(`${name} is ${phase}`)
+  for (const [name] of kept) await world.remove(name!)
+  for (let turn = 0; turn < 6; turn++) {
+    await world.clock.advance(60_000)
+    await control()
+  }
+  const left = [plugin.devices.size, plugin.mounts.size, life.agent.actual.size, plugin.overlaps]
+  const records = await files.readDir(`${root}/hawser-devices`, world.signal).catch(() => [])
+  assert.deepEqual(
+    { wrong, left, inUse: await world.inUse(), pods: await world.podDirectories(), records },
+    { wrong: [], left: [0, 0, 0, 0], inUse: [], pods: [], records: [] },
+    `seed ${seed}`,
+  )
+  await life.agent.stop()
+}
+
+test(`INV-1, INV-5, INV-6, INV-8, INV-10: ${seeds} random lives of a node`, async () => {
+  for (let seed = 0; seed < seeds; seed++) await play(seed)
+})
