@@ -11,17 +11,21 @@ import { test } from 'node:test'
 import type { Client } from '../../src/client/client.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import type { Answer, Call } from '../stories/device-plugin.ts'
-import { createDiskWorld, disk } from '../stories/disk-world.ts'
+import { blockPod, createDiskWorld } from '../stories/disk-world.ts'
 import { nodeName, pod, root } from '../stories/node-world.ts'
 import type { Life } from '../stories/node-world.ts'
 
-const seeds = process.env['HAWSER_HEAVY'] === '1' ? 400 : 25
-const calls: Call[] = ['waitForAttach', 'mountDevice', 'mount', 'unmount', 'unmountDevice']
+const seeds = process.env['HAWSER_HEAVY'] === '1' ? 300 : 12
+const callsOf: Record<'Filesystem' | 'Block', Call[]> = {
+  Filesystem: ['waitForAttach', 'mountDevice', 'mount', 'unmount', 'unmountDevice'],
+  Block: ['waitForAttach', 'setUpDevice', 'mapPodDevice', 'unmapPodDevice', 'tearDownDevice'],
+}
 const told: Answer[] = ['none', 'unknown', 'untried']
 const names = ['a', 'b', 'c'] as const
 
-async function play(seed: number) {
+async function play(seed: number, mode: 'Filesystem' | 'Block') {
   const random = createRandom(`node ${seed}`)
+  const [calls, podOf] = [callsOf[mode], mode === 'Block' ? blockPod : pod]
   const faults = { api: 0 }
   const through = (client: Client): Client =>
     new Proxy(client, {
@@ -34,7 +38,8 @@ async function play(seed: number) {
             : value.apply(target, parameters)
       },
     })
-  const world = await createDiskWorld({ through })
+  const world = await createDiskWorld({ through, block: 'custom', volume: { volumeMode: mode } })
+  world.host.addDisk('/dev/disk')
   const { files } = world.host.quiet
   const wrong: string[] = []
   const { plugin } = world
@@ -44,8 +49,12 @@ async function play(seed: number) {
   }
   plugin.onEffect = (call, at) => {
     if (call === 'unmountDevice' && plugin.mounts.size > 0) wrong.push(`device unmounted under ${[...plugin.mounts]}`)
-    if (call === 'mount' && plugin.devices.size === 0) wrong.push(`pod served before its device: ${at}`)
+    if (call === 'tearDownDevice' && world.host.loops().length > 0) wrong.push('device torn down under a pod')
+    if ((call === 'mount' || call === 'mapPodDevice') && plugin.devices.size === 0) {
+      wrong.push(`pod served before its device: ${at}`)
+    }
   }
+  const mounted = () => plugin.devices.size + plugin.mounts.size + world.host.loops().length > 0
   let life: Life | undefined = await world.start()
   await world.clock.advance(500)
 
@@ -61,18 +70,17 @@ async function play(seed: number) {
     if (!wanted && !used && (await attached())) {
       await world.nodeStatus({ volumesAttached: [] })
       if ((await world.inUse()).length > 0) await world.attach()
-      else if (plugin.devices.size + plugin.mounts.size > 0) wrong.push('taken while mounted')
+      else if (mounted()) wrong.push('taken while mounted')
     }
   }
   const check = async () => {
-    const mounted = plugin.devices.size + plugin.mounts.size > 0
-    if (mounted && (await world.inUse()).length === 0) wrong.push('mounted, and not in use')
+    if (mounted() && (await world.inUse()).length === 0) wrong.push('mounted, and not in use')
   }
   for (let turn = 0; turn < 40; turn++) {
     const name = random.pick(names)
     const found = (await world.client.list('Pod', {})).items.find(({ metadata }) => metadata.name === name)
     if (random.chance(0.4)) {
-      if (!found) await world.create(pod(name, world.volumes))
+      if (!found) await world.create(podOf(name, world.volumes))
       else if (random.chance(0.5)) await world.remove(name)
       else await world.client.remove('Pod', { namespace: 'default', name })
     }
@@ -101,16 +109,21 @@ async function play(seed: number) {
     await world.clock.advance(60_000)
     await control()
   }
-  const left = [plugin.devices.size, plugin.mounts.size, life.agent.actual.size, plugin.overlaps]
+  const bound = (await world.host.quiet.mounts.list(world.signal)).filter(({ mountPoint }) =>
+    mountPoint.includes('map'),
+  )
+  const left = [mounted(), bound.length, life.agent.actual.size, plugin.overlaps]
   const records = await files.readDir(`${root}/hawser-devices`, world.signal).catch(() => [])
   assert.deepEqual(
     { wrong, left, inUse: await world.inUse(), pods: await world.podDirectories(), records },
-    { wrong: [], left: [0, 0, 0, 0], inUse: [], pods: [], records: [] },
-    `seed ${seed}`,
+    { wrong: [], left: [false, 0, 0, 0], inUse: [], pods: [], records: [] },
+    `seed ${seed}, ${mode}`,
   )
   await life.agent.stop()
 }
 
-test(`INV-1, INV-5, INV-6, INV-8, INV-10: ${seeds} random lives of a node`, async () => {
-  for (let seed = 0; seed < seeds; seed++) await play(seed)
-})
+for (const mode of ['Filesystem', 'Block'] as const) {
+  test(`INV-1, INV-5, INV-6, INV-8, INV-10: ${seeds} random lives of a node, ${mode}`, async () => {
+    for (let seed = 0; seed < seeds; seed++) await play(seed, mode)
+  })
+}

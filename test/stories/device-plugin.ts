@@ -117,17 +117,18 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
           setUpDevice: async ({ spec }) => (
             answer(
               'setUpDevice',
-              () => void devices.add(spec.name),
+              () => there('setUpDevice', devices, spec.name),
               () => void devices.delete(spec.name),
             ),
             ''
           ),
           mapPodDevice: async ({ pod }) => {
-            answer('mapPodDevice', () => {})
+            answer('mapPodDevice', () => plugin.onEffect('mapPodDevice', pod.metadata.name))
             return options.publishes ? `/dev/published-${pod.metadata.name}` : ''
           },
           unmapPodDevice: async () => answer('unmapPodDevice', () => {}),
-          tearDownDevice: async ({ spec }) => answer('tearDownDevice', () => void devices.delete(spec.name)),
+          tearDownDevice: async ({ spec }) =>
+            answer('tearDownDevice', () => gone('tearDownDevice', devices, spec.name)),
         }
       : {}),
   }

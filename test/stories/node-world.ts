@@ -90,7 +90,7 @@ export async function createNodeWorld(options: NodeWorldOptions = {}) {
           root,
           allocatable: () => ({ memory: '1Gi' }),
         }),
-        ...(options.plugins ?? []),
+        ...(options.plugins ?? []).map((each) => ({ ...each, plugin: cutOffPlugin(each.plugin, power) })),
       ]),
       description: { labels: {}, addresses: [], capacity: { memory: '1Gi' }, allocatable: { memory: '1Gi' }, info },
       hostAddress: '10.0.0.1',
@@ -152,6 +152,17 @@ function cutOff<T extends object>(port: T, power: { readonly on: boolean }): T {
       return typeof value === 'object' && value !== null ? cutOff(value, power) : value
     },
   })
+}
+
+/** The parts a plugin answers for one volume are cut off with it: a dead agent asks nothing more of anybody. */
+function cutOffPlugin(plugin: NodePlugin, power: { readonly on: boolean }): NodePlugin {
+  const { device, block } = plugin
+  const part = <T extends object>(found: T | undefined) => found && cutOff(found, power)
+  return {
+    ...cutOff(plugin, power),
+    ...(device ? { device: (spec) => part(device(spec)) } : {}),
+    ...(block ? { block: (spec) => part(block(spec)) } : {}),
+  }
 }
 
 const info = {
