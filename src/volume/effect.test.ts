@@ -20,7 +20,7 @@ test('a value is done', async () => {
   assert.deepEqual(await outcomeOf(async () => 7), { kind: 'done', value: 7 })
 })
 
-test('ERR-2 (improved): whatever we do not recognise is uncertain, also a synchronous bug', async () => {
+test('ERR-2 (improved), PLUG-23, WART-9: whatever we do not recognise is uncertain, also a synchronous bug', async () => {
   const outcome = await outcomeOf(() => {
     throw new TypeError('x is undefined')
   })
@@ -28,7 +28,7 @@ test('ERR-2 (improved): whatever we do not recognise is uncertain, also a synchr
   assert.equal(asVolumeError('text').effect, 'unknown')
 })
 
-test('ERR-4, DES-14: tags are found anywhere in the chain of causes', () => {
+test('ERR-4, DES-14, PLUG-24: tags are found anywhere in the chain of causes', () => {
   const inner = new VolumeError('X', 'in use', { effect: 'none', tags: ['failedPrecondition'] })
   const outer = new VolumeError('Y', 'wrapped', { effect: 'none', cause: new Error('middle', { cause: inner }) })
   assert.equal(hasTag(outer, 'failedPrecondition'), true)

@@ -8,7 +8,7 @@ import { attachmentKey, mountKey, podVolumeName, sharedVolumeName, splitVolumeNa
 const csi = 'kubernetes.io/csi' as PluginName
 const pod = 'uid-1' as PodUid
 
-test('ID-1: plugin and volume name, split at the first two slashes only', () => {
+test('ID-1, PLUG-16: plugin and volume name, split at the first two slashes only', () => {
   const name = sharedVolumeName(csi, 'driver^a/b/c')
   assert.equal(name, 'kubernetes.io/csi/driver^a/b/c')
   assert.deepEqual(splitVolumeName(name), { plugin: csi, volumeName: 'driver^a/b/c' })
@@ -22,7 +22,7 @@ test('ID-1: fewer than three parts is an error in the upstream wording', () => {
   }
 })
 
-test('ID-2, ID-3: a volume of one pod carries the pod uid', () => {
+test('ID-2, ID-3, PLUG-16: a volume of one pod carries the pod uid', () => {
   assert.equal(podVolumeName(csi, pod, 'data'), 'kubernetes.io/csi/uid-1-data')
 })
 

@@ -10,6 +10,7 @@ import {
   podDeviceDirectory,
   podPluginPath,
   podVolumePath,
+  registrationDirectory,
   subPathTarget,
 } from './paths.ts'
 
@@ -24,6 +25,7 @@ test('the paths of the layout', () => {
       'LAYOUT-4': subPathTarget(root, pod, 'v', 'app', 2),
       'LAYOUT-5': globalPluginPath(root, nfs, 'mounts', 'v'),
       'LAYOUT-6': globalDevicePath(root, nfs, 'v'),
+      'LAYOUT-7': registrationDirectory(root),
     },
     {
       'LAYOUT-1': '/r/pods/u1/volumes/kubernetes.io~nfs/v',
@@ -32,6 +34,7 @@ test('the paths of the layout', () => {
       'LAYOUT-4': '/r/pods/u1/volume-subpaths/v/app/2',
       'LAYOUT-5': '/r/plugins/kubernetes.io/nfs/mounts/v',
       'LAYOUT-6': '/r/plugins/kubernetes.io/nfs/volumeDevices/v',
+      'LAYOUT-7': '/r/plugins_registry',
     },
   )
 })

@@ -7,7 +7,7 @@ import type { HostContext } from './host-context.ts'
 import { codeOf } from './host-context.ts'
 
 export function mountTests({ place, write, signal, host }: HostContext): void {
-  test('tmpfs: mount, ask, remount, unmount', async () => {
+  test('MOUNT-7, MOUNT-9, MOUNT-10, MOUNT-21: a tmpfs is mounted, asked about, remounted, and unmounted twice', async () => {
     const { files, mounts, filesystems } = host()
     const at = await place()
     const target = join(at, 'm')
@@ -91,7 +91,7 @@ export function mountTests({ place, write, signal, host }: HostContext): void {
 }
 
 export function bindTests({ place, write, signal, host }: HostContext): void {
-  test('T-20: a bind keeps the source flags, adds its own, and leaves the source writable', async () => {
+  test('T-20, MOUNT-3, MOUNT-4: a bind keeps the source flags, adds its own, and leaves the source writable', async () => {
     const { files, mounts } = host()
     const at = await place()
     await files.mkdirAll(join(at, 's'), 0o755, signal)
@@ -124,7 +124,7 @@ export function bindTests({ place, write, signal, host }: HostContext): void {
     assert.deepEqual(await mounts.references(join(at, 'a/sub'), signal), [])
   })
 
-  test('files can be bound onto files, and recursive binds carry submounts, read-only as well', async () => {
+  test('MOUNT-9: files can be bound onto files, and recursive binds carry submounts, read-only as well', async () => {
     const { files, mounts } = host()
     const at = await place()
     for (const name of ['s/in', 't']) await files.mkdirAll(join(at, name), 0o755, signal)
@@ -159,7 +159,7 @@ export function bindTests({ place, write, signal, host }: HostContext): void {
 }
 
 export function diskTests({ place, write, signal, host, world }: HostContext): void {
-  test('T-17: a loop device is formatted once, mounted, busy while mounted, and freed', async () => {
+  test('T-17, BLOCK-5, MOUNT-19, MOUNT-23: a loop device is formatted once, mounted, busy while mounted, and freed', async () => {
     const { files, mounts, devices, filesystems } = host()
     const at = await place()
     await world().makeDiskFile(join(at, 'disk'), 16 << 20)
@@ -192,7 +192,7 @@ export function diskTests({ place, write, signal, host, world }: HostContext): v
     assert.deepEqual(await devices.loopsOf(join(at, 'disk'), signal), [])
   })
 
-  test('RESIZE-1: a grown disk grows its unmounted ext4 filesystem; a blank one is left alone', async () => {
+  test('RESIZE-1, RESIZE-2: a grown disk grows its unmounted ext4 filesystem; a blank one is left alone', async () => {
     const { files, mounts, devices, filesystems } = host()
     const at = await place()
     await world().makeDiskFile(join(at, 'disk'), 16 << 20)

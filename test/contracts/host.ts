@@ -210,14 +210,18 @@ function treeTests({ place, write, signal, host }: HostContext): void {
     assert.deepEqual(found, ['a/b/c file', 'planted symlink'])
   })
 
-  test('METRIC-2: a tree counts its entries, hard work of du', async () => {
-    const { files, filesystems } = host()
+  test('METRIC-2, WART-14: a tree counts its entries, hard work of du', async () => {
+    const { files, filesystems, mounts } = host()
     const at = await place()
-    await files.mkdir(join(at, 'd'), 0o755, signal)
+    for (const name of ['d', 'm']) await files.mkdir(join(at, name), 0o755, signal)
     await write(join(at, 'd/f'), 'x'.repeat(5000))
+    await mounts.mount({ source: 'tmpfs', target: join(at, 'm'), type: 'tmpfs', options: [] }, signal)
+    await write(join(at, 'm/elsewhere'), 'x'.repeat(500_000))
+    await write(join(at, 'z'), 'x'.repeat(5000))
     const { usedBytes, inodesUsed } = await filesystems.treeUsage(at, signal)
-    assert.equal(inodesUsed, 3n)
-    assert.ok(usedBytes >= 5000n)
+    await mounts.unmount(join(at, 'm'), {}, signal)
+    assert.equal(inodesUsed, 4n, 'another device is passed over, and what stands beside it is not')
+    assert.ok(usedBytes >= 10_000n && usedBytes < 500_000n)
     const whole = await filesystems.usage(at, signal)
     assert.ok(
       whole.capacityBytes >= whole.availableBytes && whole.usedBytes + whole.availableBytes <= whole.capacityBytes,
@@ -244,7 +248,7 @@ function beneathTests({ place, write, signal, host }: HostContext): void {
     assert.equal(await codeOf(files.openBeneath(join(at, 'v'), 'none', signal)), 'ENOENT')
   })
 
-  test('SUBPATH-4: missing directories are made below the root only', async () => {
+  test('SUBPATH-4, WART-11: missing directories are made below the root only', async () => {
     const { files } = host()
     const at = await place()
     await files.mkdirAll(join(at, 'v/real'), 0o755, signal)

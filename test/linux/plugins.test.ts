@@ -45,7 +45,7 @@ async function assertClean(bench: PluginBench): Promise<void> {
   assert.deepEqual(files, [])
 }
 
-test('emptyDir on disk and in memory: modes, size, group, full, gone', async () => {
+test('EMPTY-9, FSG-5: emptyDir on disk and in memory: modes, size, group, full, gone', async () => {
   await using place = openPlace()
   await using bench = await openBench(place)
   const disk = mounting(bench, inline({ emptyDir: {} }, 'disk'), { ownership: { fsGroup: 2000 } })
@@ -83,7 +83,7 @@ test('a bind mount planted in an emptyDir survives the deletion of the volume', 
   await assertClean(bench)
 })
 
-test('configMap, secret and projected volumes: layout, owners, update without a torn moment', async () => {
+test('ATOMIC-4: configMap, secret and projected volumes: layout, owners, update without a torn moment', async () => {
   await using place = openPlace()
   await using bench = await openBench(place)
   const metadata = { name: 'o', namespace: 'default' }
@@ -150,7 +150,7 @@ test('configMap, secret and projected volumes: layout, owners, update without a 
   await assertClean(bench)
 })
 
-test('hostPath: real sockets and devices are told apart', async () => {
+test('HOST-3, MOUNT-26: hostPath: real sockets and devices are told apart', async () => {
   await using place = openPlace()
   await using bench = await openBench(place)
   for (const [path, type] of [
@@ -229,7 +229,7 @@ function standInMount(directory: string, behaviour: string): string {
   return `${directory}:/usr/sbin:/usr/bin:/sbin:/bin`
 }
 
-test('nfs (a stand-in for mount(8): our kernel has no NFS): the exact call, idempotence, unmount', async () => {
+test('NFS-1, NFS-2: nfs (a stand-in for mount(8): our kernel has no NFS): the exact call, idempotence, unmount', async () => {
   const tools = fs.mkdtempSync('/tmp/hawser-tools-')
   const searchPath = standInMount(tools, 'for last in "$@"; do :; done\nexec /usr/bin/mount -t tmpfs tmpfs "$last"')
   await using place = openPlace({ searchPath })
@@ -250,7 +250,7 @@ test('nfs (a stand-in for mount(8): our kernel has no NFS): the exact call, idem
   fs.rmSync(tools, { recursive: true })
 })
 
-test('nfs (a stand-in for mount(8) that fails): the words of a kubelet, and no directory left', async () => {
+test('NFS-2: nfs (a stand-in for mount(8) that fails): the words of a kubelet, and no directory left', async () => {
   const tools = fs.mkdtempSync('/tmp/hawser-tools-')
   const searchPath = standInMount(tools, 'echo "mount.nfs: no route to host" >&2\nexit 32')
   await using place = openPlace({ searchPath })
@@ -277,7 +277,7 @@ test('nfs (a stand-in for mount(8) that hangs): the caller can give up, the prog
   fs.rmSync(tools, { recursive: true })
 })
 
-test('a FlexVolume driver that is a real program: called, mounted, unmounted', async () => {
+test('FLEX-1, FLEX-9, FLEX-11: a FlexVolume driver that is a real program: called, mounted, unmounted', async () => {
   const { probeFlexDrivers } = await import('../../src/plugins/index.ts')
   await using place = openPlace()
   await using bench = await openBench(place)

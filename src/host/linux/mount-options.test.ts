@@ -33,7 +33,7 @@ test('MOUNT-22: commas inside quotes do not split', () => {
   assert.deepEqual(splitOptions('rw,context="a,b",x'), ['rw', 'context="a,b"', 'x'])
 })
 
-test('only network and fuse filesystems need a helper program', () => {
+test('MOUNT-1, WART-1: only network and fuse filesystems need a helper program', () => {
   assert.deepEqual(['nfs', 'cifs', 'fuse.sshfs', 'ext4', 'tmpfs', 'xfs'].map(needsHelper), [
     true,
     true,
