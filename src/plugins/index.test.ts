@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { inline, mounting, signal } from '../../test/plugins/bench.ts'
 import { createModelBench } from '../../test/plugins/model-bench.ts'
 import { persistent } from '../../test/plugins/volumes.ts'
+import type { VolumeSpec } from '../volume/spec.ts'
 
 test('MGR-11: the built-ins in their order; each names its volumes as Kubernetes does', async () => {
   const bench = await createModelBench()
@@ -40,34 +41,54 @@ test('MGR-11: the built-ins in their order; each names its volumes as Kubernetes
   await bench.close()
 })
 
-test('PLUG-10: which plugins are attachable, mount devices, map blocks, take mount options', async () => {
+test('PLUG-1, PLUG-2, PLUG-3, PLUG-4, PLUG-5, PLUG-6, PLUG-10: what each plugin can do', async () => {
   const bench = await createModelBench()
-  const facts = (['Filesystem', 'Block'] as const).map((mode) =>
-    [
-      persistent({ local: { path: '/d' } }, { mode }),
-      persistent({ iscsi: { targetPortal: 'p', iqn: 'i', lun: 0 } }, { mode }),
-      persistent({ nfs: { server: 's', path: '/e' } }, { mode }),
-    ].map((spec) => {
-      const { plugin, traits } = bench.registry().find(spec)
-      return [
-        plugin.attachable?.(spec) ?? false,
-        plugin.device?.(spec) !== undefined,
-        plugin.block?.(spec) !== undefined,
-        traits.mountOptions,
-      ]
-    }),
-  )
-  assert.deepEqual(facts, [
-    [
-      [false, true, false, true],
-      [true, true, false, true],
-      [false, false, false, true],
-    ],
-    [
-      [false, false, true, true],
-      [true, false, true, true],
-      [false, false, false, true],
-    ],
+  const registry = bench.registry()
+  const can = (spec: VolumeSpec) => {
+    const { name, plugin, traits } = registry.find(spec)
+    const block: VolumeSpec = { ...spec, mode: 'Block' }
+    const abilities = {
+      attach: plugin.attachable?.(spec) === true,
+      device: plugin.device?.(spec) !== undefined,
+      block: plugin.block?.(block) !== undefined,
+      expand: plugin.expand !== undefined,
+      options: traits.mountOptions,
+      again: traits.remountOnPodUpdate,
+    }
+    const modes = (traits.accessModes ?? []).map((mode) => mode.replace(/[a-z]/g, '')).join()
+    return [
+      name.slice('kubernetes.io/'.length),
+      modes,
+      ...Object.entries(abilities).flatMap(([key, yes]) => (yes ? [key] : [])),
+    ]
+  }
+  const table = [
+    inline({ emptyDir: {} }),
+    inline({ configMap: {} }),
+    inline({ secret: {} }),
+    inline({ downwardAPI: {} }),
+    inline({ projected: {} }),
+    inline({ gitRepo: { repository: 'r' } }),
+    inline({ image: {} }),
+    persistent({ hostPath: { path: '/d' } }),
+    persistent({ nfs: { server: 's', path: '/e' } }),
+    persistent({ local: { path: '/d' } }),
+    persistent({ iscsi: { targetPortal: 'p', iqn: 'i', lun: 0 } }),
+    persistent({ fc: { wwids: ['w'] } }),
+  ].map((spec) => can(spec).join(' '))
+  assert.deepEqual(table, [
+    'empty-dir  expand',
+    'configmap  again',
+    'secret  again',
+    'downward-api  again',
+    'projected  again',
+    'git-repo ',
+    'image ',
+    'host-path RWO',
+    'nfs RWO,ROM,RWM options',
+    'local-volume RWO device block expand options',
+    'iscsi RWO,ROM attach device block options',
+    'fc RWO,ROM attach device block options',
   ])
   await bench.close()
 })

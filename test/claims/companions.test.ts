@@ -256,13 +256,13 @@ test('EPH-4 EPH-1 MET-6 T-57: a refused claim is told and counted; a terminating
   await run.stop()
 })
 
-function expansion(plugin?: ClusterPlugin) {
+function expansion(plugin?: ClusterPlugin, sourceKind = 'flexVolume') {
   const bench = createBench()
   const registered = {
     name: pluginName('kubernetes.io/disk'),
     traits: { mountOptions: false, remountOnPodUpdate: false },
     volumeName: () => 'x',
-    supports: (spec: { source: { kind: string } }) => spec.source.kind === 'flexVolume',
+    supports: (spec: { source: { kind: string } }) => spec.source.kind === sourceKind,
     plugin: plugin ?? {},
   }
   const plugins = createRegistry<ClusterPlugin>([registered])
@@ -302,6 +302,18 @@ test('EXP-3: a migrated volume names its resizer', async () => {
   assert.match(
     events().join(),
     /CSI migration enabled for kubernetes.io\/aws-ebs; waiting for external resizer to expand the pvc/,
+  )
+  await run.stop()
+})
+
+test('MGR-8 FLEX-12: a FlexVolume whose driver is not here grows on paper, and the node is told to finish', async () => {
+  const { pair, run, claimNow, server, events } = expansion({}, 'nfs')
+  await pair({ spec: { flexVolume: { driver: 'x/y' } } })
+  assert.deepEqual(server.peek('PersistentVolume', 'v')?.spec.capacity, { storage: '2Gi' })
+  assert.deepEqual(claimNow()?.status?.allocatedResourceStatuses, { storage: 'NodeResizePending' })
+  assert.deepEqual(
+    events().filter((text) => text.startsWith('Warning')),
+    [],
   )
   await run.stop()
 })

@@ -82,7 +82,7 @@ export function nodePluginContract(given: PluginCase): void {
         })
       })
 
-      test(`whatever call of a mount ${kind}, unmounting right after it leaves nothing`, async () => {
+      test(`whatever call of a mount ${kind}, unmounting right after it leaves nothing (PLUG-21)`, async () => {
         await atEveryCall(world, kind, mount, async ({ host, before, fresh }) => {
           await unmount(fresh())
           assert.deepEqual(await leftovers(host), before)

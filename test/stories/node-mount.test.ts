@@ -34,7 +34,7 @@ for (const [rule, call, told, prefix] of failures) {
   })
 }
 
-test('MNT-4: mount options for a plugin that has none are refused before anything is asked of it', async () => {
+test('MNT-4, PLUG-11: mount options for a plugin that has none are refused before anything is asked of it', async () => {
   const world = await createDiskWorld({ attachable: false, mountOptions: false, volume: { mountOptions: ['noatime'] } })
   const { agent } = await world.start()
   await world.create(pod('p', world.volumes))

@@ -8,6 +8,7 @@ import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts
 import { createFreshCache } from '../../client/fresh-cache.ts'
 import { timestamp } from '../../clock/clock.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
+import { expanderOf } from '../../volume/expander.ts'
 import type { ClusterPlugin } from '../../volume/plugin.ts'
 import type { Registry } from '../../volume/registry.ts'
 import { specOfPersistentVolume } from '../../volume/spec.ts'
@@ -42,15 +43,15 @@ export function createExpansionController(deps: ExpansionDeps): Controller {
   /** EXP-5 */
   const expand = async (claim: PersistentVolumeClaim, volume: PersistentVolume, size: string, signal: AbortSignal) => {
     const spec = specOfPersistentVolume(volume, false)
-    const { plugin } = plugins.find(spec)
-    if (plugin.expand === undefined) throw new Error('no expandable volume plugin found')
+    const expander = expanderOf(plugins, spec)
+    if (!expander) throw new Error('no expandable volume plugin found')
     const growing = claimGrowing(claim, size, timestamp(clock.now()))
     const marked = growing === claim ? claim : await putStatus(growing, signal)
     try {
       const before = volume.spec.capacity?.['storage'] ?? '0'
       const request = { spec, oldBytes: bytesOfQuantity(before), newBytes: bytesOfQuantity(size) }
-      const reached = quantityOfBytes(await plugin.expand(request, signal))
-      const needsNode = spec.mode === 'Filesystem' && (plugin.requiresResize?.(spec) ?? true)
+      const reached = quantityOfBytes(await expander.expand(request, signal))
+      const needsNode = spec.mode === 'Filesystem' && (expander.requiresResize?.(spec) ?? true)
       await growVolume(volume, reached, needsNode ? (claim.status?.capacity?.['storage'] ?? before) : undefined, signal)
       if (needsNode) await putStatus(claimHandedToNode(marked, timestamp(clock.now())), signal)
       else {
@@ -200,10 +201,7 @@ export function createExpansionController(deps: ExpansionDeps): Controller {
 }
 
 function planFor(plugins: Registry<ClusterPlugin>, claim: PersistentVolumeClaim, volume: PersistentVolume) {
-  const expandable = () => {
-    const spec = specOfPersistentVolume(volume, false)
-    return plugins.all().some((each) => each.supports(spec) && each.plugin.expand !== undefined)
-  }
+  const expandable = () => expanderOf(plugins, specOfPersistentVolume(volume, false)) !== undefined
   return planExpansion({
     claim,
     volume,

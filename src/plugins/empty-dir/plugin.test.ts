@@ -29,6 +29,48 @@ test('T-9, EMPTY-6: the smallest of node, pod and volume limit is the size', () 
   assert.equal(size(pod({ spec: { containers: [{ name: 'c' }], resources: { limits: { memory: '3Gi' } } } })), 3072n)
 })
 
+test('EMPTY-1, EMPTY-2, EMPTY-10, EMPTY-11, EMPTY-13: only for pods; marked when ready; its name brings it back and takes it away', async () => {
+  const bench = await createModelBench()
+  const marker = `${bench.root}/pods/uid-1/plugins/kubernetes.io~empty-dir/v`
+  for (const emptyDir of [{ sizeLimit: '1Ki' }, { medium: 'Memory' }] as const) {
+    const { plugin, request } = mounting(bench, inline({ emptyDir }))
+    assert.deepEqual([plugin.name, plugin.volumeName(request.spec)], ['kubernetes.io/empty-dir', 'v'])
+    assert.equal(plugin.supports({ ...request.spec, from: 'persistentVolume' }), false)
+    const target = `${bench.root}/pods/uid-1/volumes/kubernetes.io~empty-dir/v`
+    assert.equal(request.target, target)
+    await plugin.plugin.mount(request, signal)
+    const { mode, kind } = await bench.host.files.lstat(marker, signal)
+    assert.deepEqual([mode, kind], [0o750, 'directory'])
+    // A size on disk is for eviction, not for the plugin.
+    await bench.host.files.writeFile(`${target}/f`, 'x'.repeat(5000), { mode: 0o600 }, signal)
+    const pods = podUid('uid-1')
+    const restored = await plugin.plugin.restore?.(
+      { volumeName: 'v', pod: pods, path: target, mode: 'Filesystem' },
+      signal,
+    )
+    assert.deepEqual(restored?.source, { kind: 'emptyDir', value: {} })
+    // The marker goes first: a deletion that fails halfway leaves a volume that counts as unfinished.
+    bench.host.faults.plant({ call: 'files.removeTree', below: target, kind: 'fails', times: 1 })
+    await assert.rejects(plugin.plugin.unmount({ volumeName: 'v', pod: pods, target }, signal))
+    assert.equal(await bench.host.files.exists(marker, signal), false)
+    await plugin.plugin.unmount({ volumeName: 'v', pod: pods, target }, signal)
+    await plugin.plugin.unmount({ volumeName: 'v', pod: pods, target }, signal)
+    assert.equal(await bench.host.files.exists(target, signal), false)
+  }
+  await bench.close()
+})
+
+test('EMPTY-7: memory that never goes to swap is an option of the node', async () => {
+  for (const noSwap of [true, false]) {
+    const bench = await createModelBench({ noSwap })
+    const { plugin, request } = mounting(bench, inline({ emptyDir: { medium: 'Memory' } }))
+    await plugin.plugin.mount(request, signal)
+    const { superOptions } = await bench.host.mounts.info(request.target, signal)
+    assert.equal(superOptions.includes('noswap'), noSwap)
+    await bench.close()
+  }
+})
+
 test('EMPTY-5, EMPTY-6: modes and mounts are those of a kubelet', async () => {
   const bench = await createModelBench()
   const disk = mounting(bench, inline({ emptyDir: {} }, 'disk'))

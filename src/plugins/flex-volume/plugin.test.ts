@@ -66,6 +66,33 @@ test('T-26, FLEX-5: what is not supported is asked once; failures, bad output an
   await assert.rejects(driver.call('detach', ['v', 'n'], signal), /driver bug/)
   bench.host.programs.set(program, () => ({ exitCode: 0, stdout: 'hello', stderr: '' }))
   await assert.rejects(driver.call('detach', ['v', 'n'], signal), { code: 'DriverOutput', effect: 'unknown' })
+  bench.host.programs.set(program, () => ({
+    exitCode: 0,
+    stdout: '{"STATUS":"Success","Device":"/dev/x"}',
+    stderr: 'noise',
+  }))
+  assert.equal((await driver.call('detach', ['v', 'n'], signal))?.device, '/dev/x', 'FLEX-3, WART-23')
+  bench.host.programs.set(program, () => ({ exitCode: 0, stdout: '[]', stderr: '' }))
+  await assert.rejects(driver.call('detach', ['v', 'n'], signal), { code: 'DriverOutput' })
+  await bench.close()
+})
+
+test('FLEX-7: a secret of another type is refused, and the driver is not asked', async () => {
+  const bench = await createModelBench()
+  const calls = await install(bench, { init: { status: 'Success', capabilities: { attach: false } } })
+  await bench.client.create('Secret', { metadata: { name: 's', namespace: 'default' }, type: 'Opaque', data: {} })
+  const plugin = flexPlugin(await start(bench)).node(bench.deps)
+  const request = {
+    spec: inline({ flexVolume: { driver: 'acme/disk', secretRef: { name: 's' } } }),
+    pod: pod(),
+    target: `${root}/pods/uid-1/volumes/acme~disk/v`,
+    ownership: {},
+    foundOnDisk: false,
+    remount: false,
+    notify: () => undefined,
+  }
+  await assert.rejects(plugin.mount(request, signal), { code: 'SecretType', effect: 'untried' })
+  assert.deepEqual(calls, ['init'])
   await bench.close()
 })
 

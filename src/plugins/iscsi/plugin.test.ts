@@ -8,10 +8,12 @@ import { FakeIscsi } from '../../../test/plugins/fake-iscsi.ts'
 import { createModelBench, root } from '../../../test/plugins/model-bench.ts'
 import type { ModelBench } from '../../../test/plugins/model-bench.ts'
 import { persistent } from '../../../test/plugins/volumes.ts'
+import { podUid } from '../../api/names.ts'
 import { createDisk } from '../../host/model/disks.ts'
 import type { DeviceMounter } from '../../volume/plugin.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import { parseConfig } from './saved-config.ts'
+import { sessionHosts } from './session.ts'
 import { devicePathOf, parseDirectory, targetOf } from './target.ts'
 
 const iqn = 'iqn.2026-01.dev.hawser:disk'
@@ -191,6 +193,63 @@ test('a node without iscsiadm says so, in the words of a kubelet', async () => {
     deviceOf(bench, spec).waitForAttach?.({ spec, devicePath: '', pod: pod() }, signal) ?? Promise.resolve(),
     { message: 'executable file not found in $PATH', effect: 'none' },
   )
+  await bench.close()
+})
+
+test('DEV-3: sessions are found by target; both addresses count, IPv6 in brackets; what cannot be read is passed over', async () => {
+  const { host } = await createModelBench()
+  const tree = { sys: '/sys', dev: '/dev' }
+  assert.deepEqual([...(await sessionHosts({ host, tree }, iqn, signal))], [])
+  const write = async (path: string, text: string) => {
+    const full = `/sys/class/iscsi_host/${path}`
+    await host.files.mkdirAll(full.slice(0, full.lastIndexOf('/')), 0o755, signal)
+    await host.files.writeFile(full, `${text}\n`, { mode: 0o444 }, signal)
+  }
+  const session = async (number: number, target: string, address: string) => {
+    const device = `host${number}/device/session${number}`
+    await write(`${device}/iscsi_session/session${number}/targetname`, target)
+    const connection = `${device}/connection${number}:0/iscsi_connection/connection${number}:0`
+    await write(`${connection}/address`, address)
+    await write(`${connection}/port`, '3260')
+    await write(`${connection}/persistent_address`, 'portal')
+    await write(`${connection}/persistent_port`, '3261')
+  }
+  await session(3, iqn, 'fd00::1')
+  await session(4, 'iqn.other', '10.0.0.4')
+  await write('host5/device/session5/iscsi_session/session5/other', 'x')
+  assert.deepEqual(
+    [...(await sessionHosts({ host, tree }, iqn, signal))],
+    [
+      ['[fd00::1]:3260', 3],
+      ['portal:3261', 3],
+    ],
+  )
+})
+
+test('ISCSI-9, BLOCK-7: a disk is found again by its mount, a device by its number; nothing found is an error', async () => {
+  const bench = await createModelBench()
+  const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
+  void fake
+  const spec = iscsi()
+  const { plugin, request } = mounting(bench, spec)
+  const device = deviceOf(bench, spec)
+  const restore = (mode: 'Filesystem' | 'Block', path: string) =>
+    plugin.plugin.restore?.({ volumeName: 'pv', pod: podUid('uid-1'), path, mode }, signal) ??
+    Promise.resolve(undefined)
+  await assert.rejects(restore('Filesystem', request.target), { code: 'NotRestorable', effect: 'untried' })
+  const devicePath = (await device.waitForAttach?.({ spec, devicePath: '', pod: pod() }, signal)) ?? ''
+  await device.mount({ spec, pod: pod(), devicePath, path: device.path(spec) }, signal)
+  await plugin.plugin.mount(request, signal)
+  const value = { targetPortal: '10.0.0.1:3260', iqn, lun: 0, iscsiInterface: 'default' }
+  assert.deepEqual((await restore('Filesystem', request.target))?.source, { kind: 'iscsi', value })
+
+  const map = `${root}/plugins/kubernetes.io/iscsi/volumeDevices/iface-default/10.0.0.1:3260-${iqn}-lun-0`
+  await bench.host.files.mkdirAll(map, 0o750, signal)
+  await bench.host.files.writeFile(`${map}/uid-1`, '', { mode: 0o750 }, signal)
+  await bench.host.mounts.bind({ source: '/dev/sda', target: `${map}/uid-1` }, signal)
+  await bench.host.files.symlink('/dev/sda', '/tmp/link', signal)
+  assert.deepEqual((await restore('Block', '/tmp/link'))?.source, { kind: 'iscsi', value })
+  await assert.rejects(restore('Block', '/tmp/none'), { code: 'NotRestorable' })
   await bench.close()
 })
 
