@@ -2,7 +2,7 @@
 //
 // 1. A line must end with code 0, or with the one that its comment names (`# exit 4`).
 // 2. Output shown below a line must appear in the real one, unless it contains digits (times, sizes, ids differ).
-// 3. `<!-- server: ARGS -->` on top of a page says how its server is started. Blocks marked `text` are not run.
+// 3. `<!-- server: ARGS -->` on top of a page says how its server is started. Other blocks: text-blocks.test.ts.
 import assert from 'node:assert/strict'
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
