@@ -1,18 +1,20 @@
 // How does a process get its own view of the machine? Four constant scripts, run with `sh -c <script> <name> <arguments…>`;
 // nothing is ever pasted into their text. They need dash or any POSIX shell and util-linux (unshare, mount, setpriv).
 //
-// supervise  outlives the agent: starts the container in a session of its own, writes its pid and start time, waits,
-//            writes its exit code. The agent may die and come back at any moment.
+// supervise  outlives the agent: takes the token of its start, starts the container in a session of its own, writes its pid
+//            and start time, waits, writes its exit code. The agent may die and come back at any moment; a supervisor
+//            whose token is gone comes too late and starts nothing.
 // setup      in the new mount namespace: an overlay shows the host's root with a private layer above, the node's own
 //            directories are hidden, volumes are bound at their places, then the old root goes away (pivot_root).
 // exec       in a running container's namespace: the same user and variables for one more command.
 // enter      after the change of user: sets the container's environment and becomes the command.
 
-/** Arguments: directory, then the command to supervise. Descriptor 3 leads to the agent. */
+/** Arguments: directory, token, then the command to supervise. Descriptor 3 leads to the agent. */
 export const superviseScript = `
 set -u
 dir=$1
-shift
+mv "$dir/$2" "$dir/begun" 2>&3 || exit 1
+shift 2
 setsid "$@" </dev/null &
 pid=$!
 exec 3>&-

@@ -1,8 +1,9 @@
 // How do containers run without a container engine? As real processes in their own mount namespace: they see the host's
 // root with a private layer above it, and their volumes at their places. Images are names only; nothing is pulled.
 //
-// What is kept in <directory>/<pod>/<container>/<attempt>/: record.json (ours), pid and exit (the supervisor's, see
-// launcher.ts). After a restart of the agent these files are the truth; a pid counts only with its start time.
+// What is kept in <directory>/<pod>/<container>/<attempt>/: record.json and a token (ours), begun (the token, taken), pid and
+// exit (the supervisor's, see launcher.ts). After a restart of the agent these files are the truth; a pid counts only with
+// its start time.
 import { join } from 'node:path/posix'
 import type { PodUid } from '../../api/names.ts'
 import { podUid } from '../../api/names.ts'
@@ -51,6 +52,8 @@ const slowStartMs = 1_000
 /** How long a start that nobody wants any more may take to come to its end by itself. */
 const unwantedStartMs = 2_000
 const killMs = 2_000
+/** Between the token and the pid a supervisor forks once. */
+const beginMs = 5_000
 
 export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncDisposable {
   const { host, processes, clock, log } = deps
@@ -201,16 +204,19 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     const record: ContainerRecord = { pod, name, attempt, id, startedAt: clock.now() }
     await files.mkdirAll(directory, 0o700, signal)
     const saved = { startedAt: record.startedAt, pause: request.argv.length === 0 }
+    await files.writeFile(join(directory, tokenOf(saved)), '', { mode: 0o600 }, signal)
     await files.writeFile(join(directory, 'record.json'), JSON.stringify(saved), { mode: 0o600 }, signal)
     if (saved.pause) return keep(record, directory, undefined, undefined).record
 
     const logs = join(deps.logDirectory, `${request.namespace}_${request.podName}_${pod}`, name)
     await files.mkdirAll(logs, 0o755, signal)
     const outputFile = join(logs, `${attempt}.log`)
-    const launched = await launch(request, directory, outputFile, signal).catch(async (error: unknown) => {
-      await endHalfStarted(directory)
-      throw error
-    })
+    const launched = await launch(request, directory, tokenOf(saved), outputFile, signal).catch(
+      async (error: unknown) => {
+        await endHalfStarted(directory)
+        throw error
+      },
+    )
     if (!launched.message.startsWith('started\n')) {
       await launched.exited
       await files.removeTree(directory, signal)
@@ -221,8 +227,14 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     return keep(record, directory, process ?? launched.identity, namespace, launched.exited).record
   }
 
-  async function launch(request: ContainerRequest, directory: string, outputFile: string, signal: AbortSignal) {
-    const { argv, env } = await commandOf(request, directory, signal)
+  async function launch(
+    request: ContainerRequest,
+    directory: string,
+    token: string,
+    outputFile: string,
+    signal: AbortSignal,
+  ) {
+    const { argv, env } = await commandOf(request, directory, token, signal)
     return await processes.launch({ argv, env, outputFile, timeoutMs: startTimeoutMs }, signal)
   }
 
@@ -240,7 +252,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
   }
 
   /** The whole command line: supervise → unshare → setup → (setpriv) → enter → the container's command. */
-  async function commandOf(request: ContainerRequest, directory: string, signal: AbortSignal) {
+  async function commandOf(request: ContainerRequest, directory: string, token: string, signal: AbortSignal) {
     const binds = await Promise.all(
       [...request.mounts]
         .sort((a, b) => depth(a.target) - depth(b.target))
@@ -250,7 +262,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       binds.push([await files.realpath(source, signal), target, 'device'])
     const unchanged = request.mounts.some(({ propagation }) => propagation === 'Bidirectional')
     const ownDev = request.devices.length > 0 || request.mounts.some(({ target }) => target.startsWith('/dev/'))
-    const argv: [string, ...string[]] = ['/bin/sh', '-c', superviseScript, 'hawser-supervise', directory]
+    const argv: [string, ...string[]] = ['/bin/sh', '-c', superviseScript, 'hawser-supervise', directory, token]
     argv.push('unshare', '--mount', '--propagation', unchanged ? 'unchanged' : 'slave', '--')
     argv.push('/bin/sh', '-c', setupScript, 'hawser-setup', directory, deps.hidden.join(':'))
     argv.push(request.readOnlyRoot ? '1' : '', ownDev ? '1' : '', request.workingDirectory)
@@ -268,13 +280,13 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
   async function adopt(directory: string, pod: PodUid, name: string, attempt: number, signal: AbortSignal) {
     const text = await readOrNothing(files, join(directory, 'record.json'), signal)
     const saved = parseRecord(text)
-    const exitText = await readOrNothing(files, join(directory, 'exit'), signal)
-    const process = await identityIn(directory, signal)
-    if (!saved || (!saved.pause && !process && exitText === undefined)) {
+    if (!saved || (!saved.pause && (await neverBegan(directory, saved, signal)))) {
       // The agent died before the container began; its next start uses the same attempt.
       await files.removeTree(directory, signal)
       return undefined
     }
+    const exitText = await readOrNothing(files, join(directory, 'exit'), signal)
+    const process = await identityIn(directory, signal)
     const record: ContainerRecord = {
       pod,
       name,
@@ -287,6 +299,26 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       return keep({ ...record, exit: describeExit(Number(code), Number(at)) }, directory, process, undefined).record
     if (saved.pause || !process) return keep(record, directory, undefined, undefined).record
     return keep(record, directory, process, await processes.mountNamespace(process.pid)).record
+  }
+
+  /** Takes the token away from a supervisor that is still on its way; one that has taken it will write its pid in a moment. */
+  async function neverBegan(directory: string, saved: SavedRecord, signal: AbortSignal): Promise<boolean> {
+    const written = async () =>
+      (await identityIn(directory, signal)) !== undefined || (await files.exists(join(directory, 'exit'), signal))
+    if (await written()) return false
+    const token = join(directory, tokenOf(saved))
+    const taken = await files.rename(token, `${token}.void`, signal).then(
+      () => false,
+      (error: unknown) => {
+        if (hasCode(error, 'ENOENT')) return true
+        throw error
+      },
+    )
+    for (let waited = 0; taken && waited < beginMs; waited += 50) {
+      if (await written()) return false
+      await clock.sleep(50, signal)
+    }
+    return true
   }
 
   async function identityIn(directory: string, signal: AbortSignal): Promise<ProcessIdentity | undefined> {
@@ -316,7 +348,15 @@ function describeExit(code: number, at: number): ContainerExit {
   return { code, at, reason }
 }
 
-function parseRecord(text: string | undefined): { readonly startedAt: number; readonly pause: boolean } | undefined {
+interface SavedRecord {
+  readonly startedAt: number
+  readonly pause: boolean
+}
+
+/** A start's own name, so that the supervisor of an earlier one cannot take it for its own. */
+const tokenOf = ({ startedAt }: SavedRecord) => `start-${startedAt}`
+
+function parseRecord(text: string | undefined): SavedRecord | undefined {
   try {
     const value = JSON.parse(text ?? '') as { startedAt?: unknown; pause?: unknown } // checked in the next line
     return typeof value.startedAt === 'number' ? { startedAt: value.startedAt, pause: value.pause === true } : undefined
