@@ -49,6 +49,10 @@ test('LOCAL-2: a missing path and a wrong kind are refused before anything is to
   await assert.rejects(plugin.prepare?.(directory, signal) ?? Promise.resolve(), {
     message: 'only directory and block device are supported',
   })
+  const below = persistent({ local: { path: '/tmp/d/x' } })
+  await assert.rejects(plugin.prepare?.(below, signal) ?? Promise.resolve(), {
+    message: 'stat /tmp/d/x: not a directory',
+  })
   const evil = persistent({ local: { path: '/tmp/../etc' } })
   await assert.rejects(plugin.prepare?.(evil, signal) ?? Promise.resolve(), { code: 'InvalidPath' })
   await bench.close()

@@ -131,8 +131,8 @@ async function sourceKind(
     const { kind } = await host.files.stat(path, signal)
     if (kind === 'directory' || kind === 'blockDevice') return kind
   } catch (error) {
-    if (hasCode(error, 'ENOENT', 'ENOTDIR'))
-      throw refuse('PathMissing', `path "${path}" does not exist`, 'none', ['notFound'])
+    if (hasCode(error, 'ENOENT')) throw refuse('PathMissing', `path "${path}" does not exist`, 'none', ['notFound'])
+    if (hasCode(error, 'ENOTDIR')) throw refuse('PathMissing', `stat ${path}: not a directory`, 'none', ['notFound'])
     throw error
   }
   throw refuse('WrongType', 'only directory and block device are supported')
