@@ -106,7 +106,8 @@ function prepare(database: DatabaseSync): Statements {
     commit: database.prepare('COMMIT'),
     rollback: database.prepare('ROLLBACK'),
     insert: database.prepare(
-      'INSERT INTO versions (revision, key, create_revision, removed, value) VALUES (?, ?, ?, ?, ?)',
+      // SQLite makes the bytes of a text faster than a Buffer does.
+      'INSERT INTO versions (revision, key, create_revision, removed, value) VALUES (?, ?, ?, ?, CAST(? AS BLOB))',
     ),
     remove: database.prepare('DELETE FROM versions WHERE revision = ?'),
     setFloor: database.prepare(`INSERT OR REPLACE INTO meta (name, value) VALUES ('oldest', ?)`),
@@ -125,7 +126,7 @@ function persist(
     for (const { entry, type } of changes) {
       const removed = type === 'removed'
       // A tombstone needs no value of its own: the version before it is still there.
-      const value = Buffer.from(removed ? '' : entry.value)
+      const value = removed ? '' : entry.value
       statements.insert.run(entry.revision, entry.key, entry.createRevision, removed ? 1 : 0, value)
     }
     for (const revision of useless) statements.remove.run(revision)
