@@ -164,7 +164,8 @@ export function createHistory(deps: HistoryDeps): History {
     trim()
   }
   const trim = () => {
-    if (records.size <= limits.records) return
+    // Some at a time: passing over the unfinished ones for every single record would cost more than keeping it.
+    if (records.size <= limits.records + Math.floor(limits.records / 16)) return
     for (const [identity, { told }] of records) {
       if (records.size <= limits.records) return
       const phase = phaseOf(told)

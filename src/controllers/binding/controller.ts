@@ -154,13 +154,15 @@ export function createBindingController(deps: BindingDeps): Controller {
     const best = unbound.bestFor(volume, isTaken)
     if (best === undefined) return
     offers.set(best, new Set([name]))
+    unbound.step(best, 'out')
     loop.wake(claimKey(best))
   }
   const settleOffers = (key: string) => {
     const offered = offers.get(key)
     offers.delete(key)
     // The claim took another volume, or is gone: the next in line may have this one.
-    if (!unbound.has(key)) for (const name of offered ?? []) offer(name)
+    if (unbound.has(key)) unbound.step(key, 'back')
+    else for (const name of offered ?? []) offer(name)
   }
 
   stack.use(

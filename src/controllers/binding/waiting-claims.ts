@@ -7,6 +7,8 @@ import { parseQuantity } from '../../api/quantity.ts'
 import { classOf, hasNoClassDecision } from './default-class.ts'
 import { couldTake, shelfWanted } from './match.ts'
 import { shelfKey, shelfOf } from './volume-index.ts'
+import type { Line } from './line.ts'
+import { createLine } from './line.ts'
 
 export interface WaitingClaims {
   put(claim: PersistentVolumeClaim): void
@@ -14,13 +16,15 @@ export interface WaitingClaims {
   has(key: string): boolean
   ofClass(className: string): Iterable<string>
   withoutClass(): Iterable<string>
-  /** The oldest claim that could take this free volume and is not passed over. */
+  /** The oldest claim in line that could take this free volume and is not passed over. */
   bestFor(volume: PersistentVolume, passOver: (key: string) => boolean): string | undefined
+  /** The claim thinks about a volume: it leaves the line, so that nobody has to pass over it. */
+  step(key: string, where: 'out' | 'back'): void
 }
 
 export function createWaitingClaims(): WaitingClaims {
   const known = new Map<string, PersistentVolumeClaim>()
-  const shelves = new Map<string, Map<string, PersistentVolumeClaim>>()
+  const shelves = new Map<string, Line>()
   const classes = new Map<string, Set<string>>()
   const classless = new Set<string>()
 
@@ -30,8 +34,9 @@ export function createWaitingClaims(): WaitingClaims {
     known.delete(key)
     classless.delete(key)
     const shelf = shelfKey(shelfWanted(claim))
-    shelves.get(shelf)?.delete(key)
-    if (shelves.get(shelf)?.size === 0) shelves.delete(shelf)
+    const line = shelves.get(shelf)
+    line?.leave(key)
+    if (line?.isEmpty()) shelves.delete(shelf)
     classes.get(classOf(claim))?.delete(key)
     if (classes.get(classOf(claim))?.size === 0) classes.delete(classOf(claim))
   }
@@ -44,12 +49,11 @@ export function createWaitingClaims(): WaitingClaims {
       // An update that changes nothing of interest keeps the claim's place in the line.
       if (before !== undefined && before.metadata.uid === claim.metadata.uid && sameWish(before, claim)) {
         known.set(key, claim)
-        shelves.get(shelfKey(shelfWanted(claim)))?.set(key, claim)
         return
       }
       remove(key)
       known.set(key, claim)
-      shelves.getOrInsertComputed(shelfKey(shelfWanted(claim)), () => new Map()).set(key, claim)
+      shelves.getOrInsertComputed(shelfKey(shelfWanted(claim)), createLine).join(key)
       classes.getOrInsertComputed(classOf(claim), () => new Set()).add(key)
       if (hasNoClassDecision(claim)) classless.add(key)
     },
@@ -58,9 +62,15 @@ export function createWaitingClaims(): WaitingClaims {
     withoutClass: () => [...classless],
     bestFor(volume, passOver) {
       const size = parseQuantity(volume.spec.capacity?.['storage'] ?? '0')
-      for (const [key, claim] of shelves.get(shelfKey(shelfOf(volume))) ?? [])
-        if (!passOver(key) && couldTakeSafely({ size, volume }, claim)) return key
-      return undefined
+      const fits = (key: string) => !passOver(key) && couldTakeSafely({ size, volume }, known.get(key)!)
+      return shelves.get(shelfKey(shelfOf(volume)))?.first(fits)
+    },
+    step(key, where) {
+      const claim = known.get(key)
+      if (claim === undefined) return
+      const line = shelves.getOrInsertComputed(shelfKey(shelfWanted(claim)), createLine)
+      if (where === 'out') line.leave(key)
+      else line.comeBack(key)
     },
   }
 }
