@@ -58,18 +58,14 @@ export function createProbes(deps: ProbesDeps): Probes {
     const timeoutMs = (probe.timeoutSeconds ?? 1) * 1000
     const target = { pod: item.work.pod!, uid: item.work.uid, container }
     const answer = await callHandler(deps, target, probe, timeoutMs, signal).catch(
-      (error: unknown): HandlerAnswer | undefined => {
-        if (!signal.aborted) say(item, `probe errored: ${error instanceof Error ? error.message : String(error)}`)
-        return undefined // nobody knows, so nothing changes
-      },
+      (error: unknown): string => `probe errored: ${error instanceof Error ? error.message : String(error)}`,
     )
     // The container may have ended meanwhile, and then the answer is about nobody.
-    if (
-      answer &&
-      asked.get(key) === item &&
-      dueAt(container, item.kind, item.work.containers.get(item.name)) !== undefined
-    )
-      note(item, container, answer)
+    const view = item.work.containers.get(item.name)
+    if (asked.get(key) === item && !signal.aborted && dueAt(container, item.kind, view) !== undefined) {
+      if (typeof answer === 'string') say(item, answer)
+      else note(item, container, answer)
+    }
     return { again: begin + (probe.periodSeconds ?? 10) * 1000 }
   }
   const note = (item: Asked, container: Container, { ok, output }: HandlerAnswer) => {
