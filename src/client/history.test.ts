@@ -150,6 +150,21 @@ test('what an earlier process left unfinished goes unless it is told again; its 
   await second[Symbol.asyncDispose]()
 })
 
+test('a history that has ended leaves no timer behind: its process may go at once', async () => {
+  for (const waitMs of [0, 1_000]) {
+    const { clock, start } = setUp()
+    const first = start()
+    first.waits({ ...subject, operation: 'wait', key: 'a' }, [{ reason: 'classMissing' }])
+    await clock.advance(3_000)
+    await first[Symbol.asyncDispose]()
+    const second = start()
+    await clock.advance(waitMs)
+    await second[Symbol.asyncDispose]()
+    await clock.settle()
+    assert.equal(clock.next(), undefined, `stopped after ${waitMs} ms`)
+  }
+})
+
 test('a server that refuses is asked again later', async () => {
   const { clock, server, stories } = setUp()
   let refusals = 2

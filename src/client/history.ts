@@ -177,8 +177,11 @@ export function createHistory(deps: HistoryDeps): History {
       forget(identity)
     }
   }
-  const adopted = adopt(deps, limits, { records, written, forget }).catch((error: unknown) =>
-    log.debug('earlier history not read', { error }),
+  let lastChance: Disposable | undefined
+  let stopped = false
+  const adopted = adopt(deps, limits, { records, written, forget }).then(
+    (timer) => (stopped ? timer?.[Symbol.dispose]() : void (lastChance = timer)),
+    (error: unknown) => log.debug('earlier history not read', { error }),
   )
   return {
     tell(entry) {
@@ -216,7 +219,11 @@ export function createHistory(deps: HistoryDeps): History {
       await adopted
       await loop.idle()
     },
-    [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      stopped = true
+      lastChance?.[Symbol.dispose]() // or a process that is done would live on until it comes
+      await loop[Symbol.asyncDispose]()
+    },
   }
 }
 
@@ -229,7 +236,7 @@ async function adopt(
     readonly written: Map<string, string>
     forget(identity: string): void
   },
-): Promise<void> {
+): Promise<Disposable | undefined> {
   const { items } = await client.list('Operation')
   const unfinished = new Map<string, Kept>()
   for (const { metadata, spec, status } of items) {
@@ -243,8 +250,8 @@ async function adopt(
     state.records.set(identity, kept)
     if (status.phase === 'Running' || status.phase === 'Waiting') unfinished.set(identity, kept)
   }
-  if (unfinished.size === 0) return
-  clock.at(clock.now() + limits.staleMs, () => {
+  if (unfinished.size === 0) return undefined
+  return clock.at(clock.now() + limits.staleMs, () => {
     for (const [identity, kept] of unfinished) if (state.records.get(identity) === kept) state.forget(identity)
   })
 }
