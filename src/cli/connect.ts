@@ -7,7 +7,7 @@ import { createRestClient } from '../client/rest.ts'
 import type { Client } from '../client/client.ts'
 import { loadKubeconfig } from '../main/kubeconfig.ts'
 import type { Context } from './context.ts'
-import { defaultDataDirectory } from './defaults.ts'
+import { defaultDataDirectory, rootDataDirectory } from './defaults.ts'
 import { Unreachable } from './errors.ts'
 
 export interface ConnectFlags {
@@ -44,8 +44,13 @@ export function connect(context: Context, flags: ConnectFlags): Connection {
   const { env } = context.process
   const named = flags.kubeconfig ?? env['HAWSER_KUBECONFIG'] ?? env['KUBECONFIG']
   const path = named ?? join(defaultDataDirectory(env), 'kubeconfig')
-  if (named === undefined && !existsSync(path))
-    throw new Unreachable(`no server has run here: there is no ${path}`, 'hawser up, or --kubeconfig FILE')
+  if (named === undefined && !existsSync(path)) {
+    // A server mounts and so is mostly root's; its kubeconfig is in root's place and only root may read it.
+    const hint = existsSync(rootDataDirectory)
+      ? 'a server of root keeps its data in /var/lib/hawser: sudo hawser …, or a file of your own: sudo hawser token NAME --role admin --as-kubeconfig > FILE, then --kubeconfig FILE'
+      : 'hawser up, or --kubeconfig FILE'
+    throw new Unreachable(`no server has run here: there is no ${path}`, hint)
+  }
   const config = loadKubeconfig(path)
   const transport = createHttpTransport({ ...config, userAgent: 'hawser-cli' })
   return {
