@@ -1,8 +1,8 @@
 // The layouts recorded from a real kubelet, compared with a real agent on this machine: every case is a test.
 // The CSI cases need csi-driver-host-path: from the Go module registry, or a binary named by HAWSER_HOSTPATH_PLUGIN.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -43,7 +43,7 @@ const objects = JSON.stringify({
 test('recorded layouts of the node', { skip: needsRoot, timeout: 1_500_000 }, async (context) => {
   await using stack = new AsyncDisposableStack()
   const scratch = mkdtempSync(join(tmpdir(), 'hawser-node-conformance-'))
-  stack.defer(() => rmSync(scratch, { recursive: true, force: true }))
+  stack.defer(() => sweep(scratch))
   const plugin = await hostPathPlugin()
   const socket = join(scratch, 'csi.sock')
   const drivers = plugin.path === undefined ? [] : ['--csi-driver', `${driver}=${socket}`]
@@ -125,6 +125,26 @@ function agentScripts(
     ].join('\n'),
   )
   return { start, stop }
+}
+
+/** A failed case may leave containers and mounts; nothing of them may outlive the test. */
+function sweep(scratch: string): void {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+      if (Number(pid) !== process.pid && command.includes(`${scratch}/`)) process.kill(Number(pid), 'SIGKILL')
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+  for (const path of mountsBelow(scratch).toSorted().toReversed()) spawnSync('umount', [path])
+  assert.deepEqual(mountsBelow(scratch), [], 'still mounted; nothing is deleted through a mount')
+  rmSync(scratch, { recursive: true, force: true })
+}
+
+function mountsBelow(directory: string): string[] {
+  const lines = readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
+  return lines.map((line) => line.split(' ')[4] ?? '').filter((path) => path.startsWith(`${directory}/`))
 }
 
 function cases(output: string): { name: string; ok: boolean; text: string }[] {
