@@ -6,10 +6,6 @@ import { StoreError } from './store.ts'
 import type { VersionedState, Write } from './versioned-state.ts'
 import { changeOf } from './versioned-state.ts'
 
-/** The longest that a write waits for company, in turns of the event loop. */
-const mostTurns = 6
-const largeBatch = 128
-
 export interface Journal {
   /**
    * Hands one transaction to the operating system: the changes, and the removal of versions that nobody can ask for
@@ -47,26 +43,11 @@ export function createGroupCommit(
   /** Versions that nobody can ask for any more; deleted together with the next write. */
   let useless: readonly Revision[] = []
   let closed: StoreError | undefined
-  /** How many writes were queued, and how many turns had passed, when we last looked. */
-  let looked = { writes: 0, turns: 0 }
   /** The batch on its way to the disk. */
   let underWay: Promise<void> | undefined
 
-  /** A commit costs the same for one write as for a hundred: while more come in with every turn, they are let in. */
-  function commitSoon(): void {
-    if (underWay !== undefined) return
-    const writes = queue.length
-    const isGrowing = writes > 1 && writes > looked.writes
-    if (isGrowing && looked.turns < mostTurns && writes < largeBatch) {
-      looked = { writes, turns: looked.turns + 1 }
-      nextTurn(commitSoon)
-      return
-    }
-    looked = { writes: 0, turns: 0 }
-    commit()
-  }
-
   function commit(): void {
+    if (underWay !== undefined) return
     const batch = queue
     queue = []
     const accepted = accept(batch, state)
@@ -110,7 +91,7 @@ export function createGroupCommit(
     useless = state.commit(changes).flatMap(uselessVersions)
     for (const { queued, change } of accepted) queued.resolve(change.entry)
     // The answers are read first: what they lead to joins the next batch.
-    if (queue.length > 0) nextTurn(commitSoon)
+    if (queue.length > 0) nextTurn(commit)
   }
 
   /** Nobody knows what the disk holds after a failed flush (later ones may succeed and lie), so this is the end. */
@@ -134,7 +115,7 @@ export function createGroupCommit(
     enqueue(write) {
       if (closed !== undefined) return Promise.reject(closed)
       return new Promise((resolve, reject) => {
-        if (queue.length === 0 && underWay === undefined) nextTurn(commitSoon)
+        if (queue.length === 0 && underWay === undefined) nextTurn(commit)
         queue.push({ write, resolve, reject })
       })
     },
