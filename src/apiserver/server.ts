@@ -13,6 +13,8 @@ import type { Tokens } from './access/tokens.ts'
 import type { User } from './api.ts'
 import { bodyLimit } from './codec.ts'
 import type { ApiHandler } from './handle.ts'
+import type { Turns } from './turns.ts'
+import { createTurns } from './turns.ts'
 import type { ApiResponse } from './respond.ts'
 import { errorResponse } from './respond.ts'
 
@@ -41,6 +43,8 @@ type Incoming = IncomingMessage | Http2ServerRequest
 type Outgoing = ServerResponse | Http2ServerResponse
 
 const gzipAbove = 128 * 1024
+/** More of them wait for the next turn of the event loop (turns.ts). */
+const creationsPerTurn = 8
 const drainTimeoutMs = 30_000
 const bodyTimeoutMs = 60_000
 const closeTimeoutMs = 2_000
@@ -49,8 +53,9 @@ const compress = promisify(gzip)
 /** Rejects with the system's error when the address is in use. */
 export async function listen(deps: HttpServerDeps, options: ListenOptions): Promise<HttpServer> {
   const stopping = new AbortController()
+  const turns = createTurns(creationsPerTurn, setImmediate)
   const serve = (incoming: Incoming, outgoing: Outgoing): void => {
-    serveRequest(deps, incoming, outgoing, stopping.signal).catch((error: unknown) => {
+    serveRequest(deps, turns, incoming, outgoing, stopping.signal).catch((error: unknown) => {
       deps.onError(error)
       abandon(outgoing)
     })
@@ -128,6 +133,7 @@ const over = new Error('the request is over')
 
 async function serveRequest(
   deps: HttpServerDeps,
+  turns: Turns,
   incoming: Incoming,
   outgoing: Outgoing,
   stopping: AbortSignal,
@@ -138,7 +144,7 @@ async function serveRequest(
   outgoing.on('error', leave)
   stopping.addEventListener('abort', leave, { once: true })
   try {
-    const response = await answer(deps, incoming, gone.signal)
+    const response = await answer(deps, turns, incoming, gone.signal)
     await send(incoming, outgoing, response, gone.signal)
   } finally {
     stopping.removeEventListener('abort', leave)
@@ -146,19 +152,26 @@ async function serveRequest(
   }
 }
 
-async function answer(deps: HttpServerDeps, incoming: Incoming, signal: AbortSignal): Promise<ApiResponse> {
+async function answer(
+  deps: HttpServerDeps,
+  turns: Turns,
+  incoming: Incoming,
+  signal: AbortSignal,
+): Promise<ApiResponse> {
   const query = queryOf(incoming.url ?? '/')
   if (query === undefined) return errorResponse(badRequest('the path of the request cannot be read'))
   const body = await readBody(incoming)
   if (body === undefined) return errorResponse(requestEntityTooLarge(`limit is ${bodyLimit}`))
   const headers = headersOf(incoming)
+  const user = await userOf(deps.tokens, incoming, headers)
+  if (incoming.method === 'POST') await turns.begin()
   return deps.handle({
     method: incoming.method ?? 'GET',
     path: rawPath(incoming.url ?? '/'),
     query,
     headers,
     body,
-    user: await userOf(deps.tokens, incoming, headers),
+    user,
     signal,
   })
 }

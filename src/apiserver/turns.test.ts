@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import test from 'node:test'
+import { createTurns } from './turns.ts'
+
+test('so many begin at once, the others in the next turns, in the order in which they came', async () => {
+  const { turns, turn } = bench(2)
+  const begun: string[] = []
+  const begin = async (name: string) => {
+    await turns.begin()
+    begun.push(name)
+  }
+  const all = ['a', 'b', 'c', 'd', 'e'].map(begin)
+  await settled()
+  assert.deepEqual(begun, ['a', 'b'])
+  await turn()
+  assert.deepEqual(begun, ['a', 'b', 'c', 'd'])
+  await turn()
+  await Promise.all(all)
+  assert.deepEqual(begun, ['a', 'b', 'c', 'd', 'e'])
+})
+
+test('nobody overtakes those who wait', async () => {
+  const { turns, turn } = bench(1)
+  const begun: string[] = []
+  const begin = async (name: string) => {
+    await turns.begin()
+    begun.push(name)
+  }
+  void begin('a')
+  void begin('b')
+  await settled()
+  await turn()
+  void begin('c')
+  await settled()
+  assert.deepEqual(begun, ['a', 'b'])
+  await turn()
+  assert.deepEqual(begun, ['a', 'b', 'c'])
+})
+
+test('who comes alone begins at once, and nothing is planned when all is quiet', async () => {
+  const { turns, turn, planned } = bench(1)
+  assert.equal(turns.begin(), undefined)
+  await turn()
+  assert.equal(planned(), 0)
+  assert.equal(turns.begin(), undefined)
+})
+
+function bench(perTurn: number) {
+  let runs: (() => void)[] = []
+  return {
+    turns: createTurns(perTurn, (run) => void runs.push(run)),
+    planned: () => runs.length,
+    async turn() {
+      const now = runs
+      runs = []
+      for (const run of now) run()
+      await settled()
+    },
+  }
+}
+
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
