@@ -1,15 +1,8 @@
 // What may other programs use? An embedded cluster, the client's types, and the objects; all else is ours to change.
 export { startEmbedded as startHawser } from './main/embedded.ts'
 export type { EmbeddedHawser as Hawser, EmbeddedOptions as HawserOptions } from './main/embedded.ts'
-export type {
-  Client,
-  ListOptions,
-  ObjectList,
-  Patch,
-  RemoveOptions,
-  WatchEvent,
-  WatchOptions,
-} from './client/client.ts'
+export type { Client } from './client/client.ts'
+export type { ListOptions, ObjectList, Patch, RemoveOptions, WatchEvent, WatchOptions } from './api/verbs.ts'
 export { createHttpClient } from './client/http.ts'
 export type { HttpClient, HttpConfig } from './client/http.ts'
 export { kinds } from './api/kinds.ts'

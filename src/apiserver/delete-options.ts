@@ -1,7 +1,7 @@
 // How should something be deleted? Options come in the body (JSON or protobuf) or, for curl, in the query.
 import { shown } from './shown.ts'
 import { badRequest } from '../api/status-error.ts'
-import type { RemoveOptions } from './api.ts'
+import type { RemoveOptions } from '../api/verbs.ts'
 import { decodeBody, MalformedJson } from './codec.ts'
 import type { HttpCall } from './http-verbs.ts'
 import type { Loose } from './objects.ts'

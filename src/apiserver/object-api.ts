@@ -4,7 +4,8 @@ import { kinds } from '../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../api/meta.ts'
 import { badRequest } from '../api/status-error.ts'
 import type { Tokens } from './access/tokens.ts'
-import type { Call, ListOptions, ObjectApi, ObjectEvent, User, WatchOptions } from './api.ts'
+import type { Call, User } from './call.ts'
+import type { ListOptions, ObjectApi, WatchEvent, WatchOptions } from '../api/verbs.ts'
 import type { ServerContext } from './context.ts'
 import { readStored } from './context.ts'
 import { leanObject, withoutManagedFields } from './objects.ts'
@@ -104,11 +105,11 @@ function objectEvents<K extends KindName>(
   kind: K,
   options: WatchOptions,
   signal: AbortSignal,
-): AsyncIterable<ObjectEvent<KindMap[K]>> {
+): AsyncIterable<WatchEvent<KindMap[K]>> {
   return {
     [Symbol.asyncIterator]() {
       const entries = watchEntries(context, { info: kinds[kind], ...options }, signal)
-      const shownAs = (step: IteratorResult<EntryEvent, void>): IteratorResult<ObjectEvent<KindMap[K]>, void> =>
+      const shownAs = (step: IteratorResult<EntryEvent, void>): IteratorResult<WatchEvent<KindMap[K]>, void> =>
         step.done === true ? step : { done: false, value: eventOf(kind, step.value) }
       return {
         next: () => entries.next().then(shownAs),
@@ -118,7 +119,7 @@ function objectEvents<K extends KindName>(
   }
 }
 
-function eventOf<K extends KindName>(kind: K, event: EntryEvent): ObjectEvent<KindMap[K]> {
+function eventOf<K extends KindName>(kind: K, event: EntryEvent): WatchEvent<KindMap[K]> {
   if (event.type === 'BOOKMARK') return { type: 'bookmark', resourceVersion: String(event.revision) }
   return { type: eventTypes[event.type], object: typed(kind, leanObject(kinds[kind], event.entry)) }
 }

@@ -6,7 +6,7 @@ import type { NodeAccess } from './access/node-access.ts'
 import type { Attributes, Decision } from './access/roles.ts'
 import { authorize, rulesOf } from './access/roles.ts'
 import type { Tokens } from './access/tokens.ts'
-import type { User } from './api.ts'
+import type { User } from './call.ts'
 import type { Loose } from './objects.ts'
 import type { ReviewName } from './router.ts'
 

@@ -51,17 +51,17 @@ test('each verb becomes its request', async () => {
   await withServer(echo, async (client, heard) => {
     const ref = { namespace: 'ns', name: 'c' }
     await client.get('PersistentVolumeClaim', ref)
-    await client.list('StorageClass', { labelSelector: 'a=b', limit: 5 })
+    await client.list('StorageClass', { labelSelector: 'a=b', limit: 5, resourceVersionMatch: 'Exact' })
     await client.create('PersistentVolumeClaim', claim(), { fieldManager: 'me' })
     await client.update('PersistentVolumeClaim', claim(), { subresource: 'status' })
     await client.patch('PersistentVolume', { name: 'v' }, { type: 'merge', body: { a: 1 } })
-    await client.remove('Pod', ref, { uid: 'u', gracePeriodSeconds: 0, propagation: 'Background' })
+    await client.remove('Pod', ref, { uid: 'u', gracePeriodSeconds: 0, propagation: 'Background', dryRun: true })
     await client.post('Pod', ref, 'binding', { target: { name: 'n' } })
     assert.deepEqual(
       heard.map(({ line }) => line),
       [
         'GET /base/api/v1/namespaces/ns/persistentvolumeclaims/c',
-        'GET /base/apis/storage.k8s.io/v1/storageclasses?labelSelector=a%3Db&limit=5',
+        'GET /base/apis/storage.k8s.io/v1/storageclasses?labelSelector=a%3Db&limit=5&resourceVersionMatch=Exact',
         'POST /base/api/v1/namespaces/ns/persistentvolumeclaims?fieldManager=me',
         'PUT /base/api/v1/namespaces/ns/persistentvolumeclaims/c/status',
         'PATCH /base/api/v1/persistentvolumes/v',
@@ -75,6 +75,7 @@ test('each verb becomes its request', async () => {
       kind: 'DeleteOptions',
       preconditions: { uid: 'u' },
       gracePeriodSeconds: 0,
+      dryRun: ['All'],
       propagationPolicy: 'Background',
     })
     assert.ok(heard.every(({ token }) => token === 'Bearer secret'))

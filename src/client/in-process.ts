@@ -28,7 +28,7 @@ export interface Wire {
 
 const never = new AbortController().signal
 
-/** The server's own functions are the client; the types agree by structure (apiserver/api.ts). */
+/** The server's own functions are the client. */
 export function createInProcessClient(server: Client, wire?: Wire): Client {
   return wire === undefined ? server : overWire(server, wire)
 }

@@ -3,7 +3,7 @@
 import type { KindMap, KindName } from '../api/kinds.ts'
 import { keyOf } from '../api/meta.ts'
 import type { KubeObject } from '../api/meta.ts'
-import type { WatchEvent } from './client.ts'
+import type { WatchEvent } from '../api/verbs.ts'
 import { reflect } from './reflector.ts'
 import type { ReflectorDeps, ReflectorRequest, ReflectorTarget } from './reflector.ts'
 import { versionNumber, versionOf } from './versions.ts'

@@ -6,7 +6,8 @@ import { backoff } from '../clock/backoff.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Random } from '../clock/random.ts'
 import type { Log } from '../telemetry/log.ts'
-import type { Client, WatchEvent } from './client.ts'
+import type { Client } from './client.ts'
+import type { WatchEvent } from '../api/verbs.ts'
 
 export interface ReflectorTarget<T> {
   /** The whole truth at this version. */

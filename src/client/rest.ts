@@ -4,8 +4,8 @@ import { kinds } from '../api/kinds.ts'
 import type { KindMap, KindName } from '../api/kinds.ts'
 import { refOf } from '../api/meta.ts'
 import type { KubeObject, ObjectRef } from '../api/meta.ts'
+import type { Client } from './client.ts'
 import type {
-  Client,
   ListOptions,
   ObjectList,
   Patch,
@@ -13,7 +13,7 @@ import type {
   WatchEvent,
   WatchOptions,
   WriteOptions,
-} from './client.ts'
+} from '../api/verbs.ts'
 import { errorFromStatus } from './http-errors.ts'
 
 export interface RestRequest {
@@ -184,6 +184,7 @@ function listQuery(options: ListOptions): Query {
     ...watchQuery(options),
     ...(options.limit === undefined ? {} : { limit: String(options.limit) }),
     ...(options.continue === undefined ? {} : { continue: options.continue }),
+    ...(options.resourceVersionMatch === undefined ? {} : { resourceVersionMatch: options.resourceVersionMatch }),
   }
 }
 
@@ -213,6 +214,7 @@ function removeBody(options: RemoveOptions): object {
     kind: 'DeleteOptions',
     ...(Object.keys(preconditions).length === 0 ? {} : { preconditions }),
     ...(options.gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: options.gracePeriodSeconds }),
+    ...(options.dryRun === true ? { dryRun: ['All'] } : {}),
     ...(options.propagation === undefined ? {} : { propagationPolicy: options.propagation }),
   }
 }

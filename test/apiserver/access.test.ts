@@ -1,7 +1,7 @@
 // May they? Roles, what a node can reach, tokens of service accounts, reviews, and what the audit log says of it all.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import type { User } from '../../src/apiserver/api.ts'
+import type { User } from '../../src/apiserver/call.ts'
 import { claim, makeServer, paths, pod, volume } from './make-server.ts'
 
 const node = (name: string): User => ({ name: `system:node:${name}`, groups: ['system:nodes', 'system:authenticated'] })

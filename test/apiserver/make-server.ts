@@ -1,7 +1,7 @@
 // A server in memory on virtual time, and a way to send it requests without sockets.
 import { createApiServer } from '../../src/apiserver/start.ts'
 import type { ApiServer } from '../../src/apiserver/start.ts'
-import type { User } from '../../src/apiserver/api.ts'
+import type { User } from '../../src/apiserver/call.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import type { VirtualClock } from '../../src/clock/virtual-clock.ts'
 import { createVirtualClock } from '../../src/clock/virtual-clock.ts'

@@ -10,7 +10,8 @@ import type { PersistentVolumeClaim } from '../../src/api/types.ts'
 import { timestamp } from '../../src/clock/clock.ts'
 import type { Clock } from '../../src/clock/clock.ts'
 import type { Random } from '../../src/clock/random.ts'
-import type { Client, WatchEvent } from '../../src/client/client.ts'
+import type { Client } from '../../src/client/client.ts'
+import type { WatchEvent } from '../../src/api/verbs.ts'
 
 type Stored = KubeObject & { spec?: unknown; status?: unknown }
 interface Logged {

@@ -2,7 +2,8 @@
 // stay its own (DES-3, DES-13, INV-5, INV-10).
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Client, Patch } from '../../src/client/client.ts'
+import type { Client } from '../../src/client/client.ts'
+import type { Patch } from '../../src/api/verbs.ts'
 import type { Answer, Call } from './device-plugin.ts'
 import { createDiskWorld, disk } from './disk-world.ts'
 import { createNodeWorld, memory, pod } from './node-world.ts'

@@ -1,6 +1,6 @@
 // Who may do what? Four roles, decided from the user's groups; the node role looks at what its pods use.
 import type { Verb } from '../../api/kinds.ts'
-import type { User } from '../api.ts'
+import type { User } from '../call.ts'
 import type { NodeAccess } from './node-access.ts'
 
 /** What is asked, in the words of an access review. */

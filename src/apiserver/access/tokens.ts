@@ -2,7 +2,7 @@
 import { createHmac, hash } from 'node:crypto'
 import { kinds } from '../../api/kinds.ts'
 import type { ServiceAccount } from '../../api/types.ts'
-import type { User } from '../api.ts'
+import type { User } from '../call.ts'
 import type { ServerContext } from '../context.ts'
 import { findObject } from '../context.ts'
 import { groupsOfRoles } from './roles.ts'

@@ -1,7 +1,7 @@
 // Which of the server's own policies does a write meet? One list per moment; each may change the object or refuse it.
 import type { KindInfo } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
-import type { Call } from '../api.ts'
+import type { Call } from '../call.ts'
 import type { ServerContext } from '../context.ts'
 import { claimResize } from './claim-resize.ts'
 import { defaultClass } from './default-class.ts'

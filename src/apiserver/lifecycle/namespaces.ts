@@ -7,7 +7,7 @@ import { isAlreadyExists, isConflict, isForbidden, isNotFound } from '../../api/
 import type { Namespace } from '../../api/types.ts'
 import type { Change } from '../../store/store.ts'
 import { isStoreError } from '../../store/store.ts'
-import type { Call } from '../api.ts'
+import type { Call } from '../call.ts'
 import type { ServerContext } from '../context.ts'
 import { findObject } from '../context.ts'
 import { decodeObject, prefixOf } from '../objects.ts'

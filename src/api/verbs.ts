@@ -1,7 +1,7 @@
-// What can be asked of the API server from inside the process? The verbs of the HTTP API on parsed objects.
-// The shape equals `client/client.ts`, so the in-process client needs no translation.
-import type { KindMap, KindName } from '../api/kinds.ts'
-import type { ObjectRef } from '../api/meta.ts'
+// What can be asked of the API? The verbs on parsed objects: the server offers them, clients and parts use them,
+// in process or over HTTP.
+import type { KindMap, KindName } from './kinds.ts'
+import type { ObjectRef } from './meta.ts'
 
 /** Objects that come back are frozen and shared; objects that go in are copied. Errors are StatusErrors. */
 export interface ObjectApi {
@@ -13,6 +13,7 @@ export interface ObjectApi {
     options?: WriteOptions,
     signal?: AbortSignal,
   ): Promise<KindMap[K]>
+  /** PUT. With metadata.resourceVersion set, a stale version is a conflict. */
   update<K extends KindName>(
     kind: K,
     object: KindMap[K],
@@ -41,8 +42,8 @@ export interface ObjectApi {
     body: unknown,
     signal?: AbortSignal,
   ): Promise<unknown>
-  /** Events after `resourceVersion`; throws StatusError 410 when that is too old. */
-  watch<K extends KindName>(kind: K, options: WatchOptions, signal: AbortSignal): AsyncIterable<ObjectEvent<KindMap[K]>>
+  /** Events after `resourceVersion`. Ends when the signal aborts or the server closes; throws StatusError 410 when too old. */
+  watch<K extends KindName>(kind: K, options: WatchOptions, signal: AbortSignal): AsyncIterable<WatchEvent<KindMap[K]>>
 }
 
 export interface ListOptions {
@@ -86,22 +87,6 @@ export interface ObjectList<T> {
   readonly continue?: string
 }
 
-export type ObjectEvent<T> =
+export type WatchEvent<T> =
   | { readonly type: 'added' | 'modified' | 'deleted'; readonly object: T }
   | { readonly type: 'bookmark'; readonly resourceVersion: string }
-
-/** Who asks. */
-export interface User {
-  readonly name: string
-  readonly groups: readonly string[]
-  readonly uid?: string
-  readonly extra?: Readonly<Record<string, readonly string[]>>
-}
-
-/** What every verb is told about the request it serves. */
-export interface Call {
-  readonly user: User
-  readonly signal: AbortSignal
-  /** Becomes a Warning header of the answer. */
-  warn(text: string): void
-}
