@@ -10,6 +10,7 @@ export interface NodeFlags {
   readonly rootDir?: string
   readonly csiDriver?: readonly string[]
   readonly leaveToSidecars?: readonly string[]
+  readonly imageRoot?: readonly string[]
   readonly runtime: 'process' | 'none'
   readonly manifests?: string
   readonly manifestUrl?: string
@@ -31,6 +32,12 @@ export const nodeFlags = {
     variadic: true,
     placeholder: 'DRIVER',
     brief: "Leave this driver's jobs to upstream sidecars",
+  },
+  imageRoot: {
+    ...text,
+    variadic: true,
+    placeholder: 'REFERENCE=DIR',
+    brief: 'Where an image lies unpacked, for image volumes',
   },
   runtime: {
     kind: 'enum',
@@ -63,14 +70,26 @@ export function nodeFrom(flags: NodeFlags, dataDirectory: string): NodeConfig {
 
 export function driversFrom(
   flags: NodeFlags,
-): Pick<HawserConfig, 'csiDrivers' | 'leaveToSidecars' | 'runtime' | 'manifests' | 'manifestUrl'> {
+): Pick<HawserConfig, 'csiDrivers' | 'leaveToSidecars' | 'imageRoots' | 'runtime' | 'manifests' | 'manifestUrl'> {
   return {
     csiDrivers: (flags.csiDriver ?? []).map(parseDriver),
     leaveToSidecars: flags.leaveToSidecars ?? [],
+    imageRoots: (flags.imageRoot ?? []).map(parseImageRoot),
     runtime: flags.runtime,
     ...(flags.manifests === undefined ? {} : { manifests: resolve(flags.manifests) }),
     ...(flags.manifestUrl === undefined ? {} : { manifestUrl: flags.manifestUrl }),
   }
+}
+
+/** At the last "=": a reference may hold one, in a digest or a tag, and a directory seldom does. */
+function parseImageRoot(given: string): { reference: string; directory: string } {
+  const cut = given.lastIndexOf('=')
+  if (cut <= 0 || cut === given.length - 1)
+    throw new UsageError(
+      `--image-root takes REFERENCE=DIR, not "${given}"`,
+      '--image-root models/small:1=/srv/images/small',
+    )
+  return { reference: given.slice(0, cut), directory: resolve(given.slice(cut + 1)) }
 }
 
 function parseDriver(given: string): { name: string; socket: string } {

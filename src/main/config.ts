@@ -14,6 +14,8 @@ export interface HawserConfig {
   readonly csiDrivers: readonly { readonly name: string; readonly socket: string }[]
   /** Drivers whose sidecar jobs are left to upstream's sidecars. */
   readonly leaveToSidecars: readonly string[]
+  /** Where images lie unpacked, for image volumes; nothing is pulled. */
+  readonly imageRoots?: readonly { readonly reference: string; readonly directory: string }[]
   readonly manifests?: string
   readonly manifestUrl?: string
   readonly runtime: 'process' | 'none'

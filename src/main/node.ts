@@ -30,7 +30,7 @@ import { registerDrivers } from './driver-registration.ts'
 import { createOwnBinds } from './own-binds.ts'
 
 export interface NodeDeps {
-  readonly config: Pick<HawserConfig, 'dataDirectory' | 'runtime' | 'manifests' | 'manifestUrl'>
+  readonly config: Pick<HawserConfig, 'dataDirectory' | 'runtime' | 'imageRoots' | 'manifests' | 'manifestUrl'>
   readonly node: NodeConfig
   readonly client: Client
   readonly clock: Clock
@@ -75,6 +75,7 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
     drivers,
     csiDrivers,
     allocatable: () => description.allocatable,
+    imageRoots: (reference: string) => config.imageRoots?.find((root) => root.reference === reference)?.directory,
   }
   const registry = createRegistry([...nodePlugins(pluginDeps), csiNodePlugin(pluginDeps)])
   const flexDirectory = join(config.dataDirectory, 'volume-plugins')

@@ -253,6 +253,7 @@ test('up tells what is in its way', async () => {
   assert.match(taken.err, /the address 127\.0\.0\.1:\d+ is in use\n {2}try: choose another one/)
   assert.equal(spawnHawser(['up', '--data-dir', '/proc/x', '--bare']).code, 2)
   assert.match(spawnHawser(['up', '--csi-driver', 'x']).err, /--csi-driver takes NAME=SOCKET/)
+  assert.match(spawnHawser(['up', '--image-root', 'x=']).err, /--image-root takes REFERENCE=DIR, not "x="/)
 })
 
 test('up without rights says what helps', { skip: !isRoot && 'needs root to become nobody' }, () => {

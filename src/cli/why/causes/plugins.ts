@@ -67,8 +67,9 @@ export const pluginCauses = {
   imageMissing: {
     title: 'The image of the volume is not on the node',
     sentence: 'node {node} does not have the image that a volume of pod {pod} names: {detail}',
-    meaning: 'Nothing here pulls images: an image volume is a directory that somebody unpacked before.',
-    ends: 'The image is unpacked on the node.',
+    meaning:
+      'Nothing here pulls images: an image volume is a directory that somebody unpacked, named to the node with --image-root.',
+    ends: 'The image is unpacked on the node, and the node is started with --image-root REFERENCE=DIR.',
     hints: [['hawser get pod {pod} -o yaml', 'see which image it names']],
   },
   volumeSpecInvalid: {
