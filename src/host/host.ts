@@ -42,6 +42,8 @@ export interface FileStat {
 export interface Files {
   /** One directory with exactly this mode (the umask does not matter). EEXIST if there is anything. */
   mkdir(path: string, mode: number, signal: AbortSignal): Promise<void>
+  /** The same, but missing parents are made first, with a mode of their own. */
+  mkdirDeep(path: string, modes: DeepModes, signal: AbortSignal): Promise<void>
   /** The directory and its missing parents, each with exactly this mode. What exists stays as it is. */
   mkdirAll(path: string, mode: number, signal: AbortSignal): Promise<void>
   readFile(path: string, signal: AbortSignal): Promise<Uint8Array>
@@ -90,8 +92,15 @@ export interface Files {
   setGroup(request: GroupRequest, signal: AbortSignal): Promise<GroupResult>
 }
 
+export interface DeepModes {
+  readonly mode: number
+  readonly parentMode: number
+}
+
 export interface WriteOptions {
   readonly mode: number
+  /** Missing parents are made, each with exactly this mode. */
+  readonly parentMode?: number
   /** Temporary file, fsync, rename, fsync of the directory: after a crash the file is all old or all new. */
   readonly durable?: boolean
   /** EEXIST if there is anything at the path. */

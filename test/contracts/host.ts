@@ -49,6 +49,14 @@ function fileTests({ place, write, signal, host }: HostContext): void {
     assert.equal(await codeOf(files.mkdirAll(join(at, 'f/x'), 0o700, signal)), 'ENOTDIR')
     assert.equal(await codeOf(files.mkdir(join(at, 'a'), 0o700, signal)), 'EEXIST')
     assert.equal(await codeOf(files.mkdir(join(at, 'no/x'), 0o700, signal)), 'ENOENT')
+    await files.mkdirDeep(join(at, 'd/e/f'), { mode: 0o777, parentMode: 0o750 }, signal)
+    await files.writeFile(join(at, 'g/h/i'), 'x', { mode: 0o600, parentMode: 0o711 }, signal)
+    const modes = await Promise.all(
+      ['d', 'd/e', 'd/e/f', 'g', 'g/h', 'g/h/i'].map(async (name) => (await files.stat(join(at, name), signal)).mode),
+    )
+    assert.deepEqual(modes, [0o750, 0o750, 0o777, 0o711, 0o711, 0o600])
+    assert.equal(await codeOf(files.mkdirDeep(join(at, 'd/e'), { mode: 0o777, parentMode: 0o700 }, signal)), 'EEXIST')
+    assert.equal(await codeOf(files.mkdirDeep(join(at, 'f/x'), { mode: 0o777, parentMode: 0o700 }, signal)), 'ENOTDIR')
   })
 
   test('bytes come back as written; durable and exclusive writing', async () => {

@@ -3,7 +3,7 @@
 
 import * as fs from 'node:fs'
 import { dirname, join } from 'node:path/posix'
-import type { FileKind, FileStat, WriteOptions } from '../host.ts'
+import type { DeepModes, FileKind, FileStat, WriteOptions } from '../host.ts'
 import { HostError, hasCode } from '../host-error.ts'
 import * as libc from './libc.ts'
 import { isAbsent } from './absence.ts'
@@ -15,6 +15,18 @@ export const fileCalls = {
     setExactMode(path, mode)
   },
 
+  mkdirDeep(path: string, { mode, parentMode }: DeepModes): void {
+    try {
+      fs.mkdirSync(path, { mode })
+    } catch (error) {
+      // Most parents are there: they are made only when they are missed.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+      mkdirAll(dirname(path), parentMode)
+      fs.mkdirSync(path, { mode })
+    }
+    setExactMode(path, mode)
+  },
+
   mkdirAll,
 
   readFile(path: string): Uint8Array {
@@ -22,6 +34,8 @@ export const fileCalls = {
   },
 
   writeFile(path: string, data: Uint8Array, options: WriteOptions): void {
+    const { parentMode } = options
+    if (parentMode !== undefined) mkdirAll(dirname(path), parentMode)
     if (options.durable === true) return writeDurably(path, data, options)
     const descriptor = fs.openSync(path, options.exclusive === true ? 'wx' : 'w', options.mode)
     try {

@@ -10,6 +10,7 @@ export function createLinuxFiles(pool: WorkerPool): Files {
   const readFile: Files['readFile'] = (path, signal) => pool.call('readFile', [path], { path }, signal)
   return {
     mkdir: (path, mode, signal) => pool.call('mkdir', [path, mode], { path }, signal),
+    mkdirDeep: (path, modes, signal) => pool.call('mkdirDeep', [path, modes], { path }, signal),
     mkdirAll: (path, mode, signal) => pool.call('mkdirAll', [path, mode], { path }, signal),
     readFile,
     readText: async (path, signal) => Buffer.from(await readFile(path, signal)).toString(),

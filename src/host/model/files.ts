@@ -62,11 +62,17 @@ export function createModelFiles({ table, now }: ModelFilesDeps): Files {
   }
   return {
     mkdir: async (path, mode, signal) => checked(signal, path, () => void make(path, { kind: 'directory', mode })),
+    mkdirDeep: async (path, { mode, parentMode }, signal) =>
+      checked(signal, path, () => {
+        mkdirAll(dirname(path), parentMode)
+        make(path, { kind: 'directory', mode })
+      }),
     mkdirAll: async (path, mode, signal) => checked(signal, path, () => mkdirAll(path, mode)),
     readFile: async (path, signal) => checked(signal, path, () => readBytes(path)),
     readText: async (path, signal) => checked(signal, path, () => new TextDecoder().decode(readBytes(path))),
-    writeFile: async (path, data, { mode, exclusive }, signal) =>
+    writeFile: async (path, data, { mode, parentMode, exclusive }, signal) =>
       checked(signal, path, () => {
+        if (parentMode !== undefined) mkdirAll(dirname(path), parentMode)
         const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
         const { inode, mount, parent, name } = table.find(path, { follow: exclusive !== true })
         if (inode !== undefined && exclusive === true) throw failure('EEXIST', path)

@@ -1,7 +1,7 @@
 // How does a pod get an empty directory, on disk or in memory? The rules of emptyDir (EMPTY-2 … EMPTY-12), which
 // configMap, secret, downwardAPI and projected volumes are built on as well (under the name `wrapped_<volume>`).
 
-import { dirname, join } from 'node:path/posix'
+import { join } from 'node:path/posix'
 import { bytesOfQuantity, parseQuantity, tryParseQuantity, wholeValue } from '../../api/quantity.ts'
 import { pluginName } from '../../api/names.ts'
 import type { PodUid } from '../../api/names.ts'
@@ -45,15 +45,16 @@ export async function setUpScratch(deps: ScratchDeps, request: ScratchRequest, s
     if (there) return false
     await host.files.removeTree(marker, signal)
   }
-  await makeDirectory(deps, target, signal)
-  if (medium === 'Memory') await mountMemory(deps, request, signal)
-  else if (pageSize !== undefined) await mountHugePages(deps, request, pageSize, signal)
+  const isNew = await makeDirectory(deps, target, signal)
+  if (medium === 'Memory') {
+    // What was made just now has nothing mounted on it.
+    if (isNew || !(await isMounted(host, target, signal))) await mountMemory(deps, request, signal)
+  } else if (pageSize !== undefined) await mountHugePages(deps, request, pageSize, signal)
   // FSG-5: a failure of this pass is ignored, and so is the change policy.
   await applyOwnership(host.files, { root: target, gid: request.fsGroup, readOnly: false }, signal).catch(
     () => undefined,
   )
-  await host.files.mkdirAll(marker, 0o750, signal)
-  await host.files.writeFile(join(marker, 'ready'), '', { mode: 0o644 }, signal)
+  await host.files.writeFile(join(marker, 'ready'), '', { mode: 0o644, parentMode: 0o750 }, signal)
   return true
 }
 
@@ -105,22 +106,22 @@ function markerDirectory(root: string, { podUid, name }: Pick<ScratchRequest, 'p
   return podPluginPath(root, podUid, emptyDirName, name)
 }
 
-/** EMPTY-5. The parent is made with the mode that everybody's umask would leave. */
-async function makeDirectory({ host }: ScratchDeps, target: string, signal: AbortSignal): Promise<void> {
-  await host.files.mkdirAll(dirname(target), 0o755, signal)
+/** EMPTY-5. The parent is made with the mode that everybody's umask would leave. False if the directory was there. */
+async function makeDirectory({ host }: ScratchDeps, target: string, signal: AbortSignal): Promise<boolean> {
   try {
-    await host.files.mkdir(target, 0o777, signal)
+    await host.files.mkdirDeep(target, { mode: 0o777, parentMode: 0o755 }, signal)
+    return true
   } catch (error) {
     if (!hasCode(error, 'EEXIST')) throw error
     const stat = await host.files.lstat(target, signal)
     if (stat.kind !== 'directory') throw refuse('NotADirectory', `${target} is not a directory`)
     if ((stat.mode & 0o777) !== 0o777) await host.files.chmod(target, stat.mode | 0o777, signal)
+    return false
   }
 }
 
 async function mountMemory(deps: ScratchDeps, request: ScratchRequest, signal: AbortSignal): Promise<void> {
   const { host, noSwap } = deps
-  if (await isMounted(host, request.target, signal)) return
   const size = memorySize(deps, request)
   const options = [...(size > 0n ? [`size=${size}`] : []), ...(noSwap === true ? ['noswap'] : [])]
   await host.mounts.mount({ source: 'tmpfs', target: request.target, type: 'tmpfs', options }, signal)
