@@ -1,5 +1,5 @@
 // A control plane and a node agent in processes of their own, for tests that kill, stop and measure the agent. Needs root.
-// Everything lies below one directory under /tmp; disposing ends containers, takes mounts and loop devices away.
+// Everything lies below one directory of TMPDIR; disposing ends containers, takes mounts and loop devices away.
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,6 +13,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pod } from '../../src/api/types.ts'
@@ -46,7 +47,7 @@ export const needsRoot = process.getuid?.() === 0 ? false : 'needs root'
 export async function openAgentBench(
   options: { readonly env?: NodeJS.ProcessEnv; readonly runtime?: 'process' | 'none' } = {},
 ): Promise<AgentBench> {
-  const base = realpathSync(mkdtempSync('/tmp/hawser-agent-'))
+  const base = realpathSync(mkdtempSync(join(tmpdir(), 'hawser-agent-')))
   const root = join(base, 'node')
   const server = await startServer(['--bare', '--store', 'memory'])
   const client = createHttpClient({ url: server.url, token: server.token, insecureSkipTlsVerify: true })

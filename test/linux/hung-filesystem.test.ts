@@ -6,6 +6,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
@@ -21,7 +22,7 @@ interface FuseServer extends AsyncDisposable {
 }
 
 async function serveFuse(): Promise<FuseServer> {
-  const directory = mkdtempSync('/tmp/hawser-fuse-')
+  const directory = mkdtempSync(join(tmpdir(), 'hawser-fuse-'))
   const path = join(directory, 'files')
   mkdirSync(path)
   const child: ChildProcess = spawn(process.execPath, [join(import.meta.dirname, '../support/fuse-server.ts'), path], {

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { podUid } from '../../src/api/names.ts'
@@ -40,7 +41,7 @@ esac
 }
 
 test('iscsi (stand-ins for iscsiadm, sysfs and udev; a loop device as the disk): login, format, mount, restore, logout', async () => {
-  const tools = fs.mkdtempSync('/tmp/hawser-tools-')
+  const tools = fs.mkdtempSync(join(tmpdir(), 'hawser-tools-'))
   const file = join(tools, 'disk')
   await using maker = openPlace()
   await maker.makeDiskFile(file, 16 << 20)

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { podUid } from '../../src/api/names.ts'
@@ -230,7 +231,7 @@ function standInMount(directory: string, behaviour: string): string {
 }
 
 test('NFS-1, NFS-2: nfs (a stand-in for mount(8): our kernel has no NFS): the exact call, idempotence, unmount', async () => {
-  const tools = fs.mkdtempSync('/tmp/hawser-tools-')
+  const tools = fs.mkdtempSync(join(tmpdir(), 'hawser-tools-'))
   const searchPath = standInMount(tools, 'for last in "$@"; do :; done\nexec /usr/bin/mount -t tmpfs tmpfs "$last"')
   await using place = openPlace({ searchPath })
   await using bench = await openBench(place)
@@ -251,7 +252,7 @@ test('NFS-1, NFS-2: nfs (a stand-in for mount(8): our kernel has no NFS): the ex
 })
 
 test('NFS-2: nfs (a stand-in for mount(8) that fails): the words of a kubelet, and no directory left', async () => {
-  const tools = fs.mkdtempSync('/tmp/hawser-tools-')
+  const tools = fs.mkdtempSync(join(tmpdir(), 'hawser-tools-'))
   const searchPath = standInMount(tools, 'echo "mount.nfs: no route to host" >&2\nexit 32')
   await using place = openPlace({ searchPath })
   await using bench = await openBench(place)
@@ -266,7 +267,7 @@ test('NFS-2: nfs (a stand-in for mount(8) that fails): the words of a kubelet, a
 })
 
 test('nfs (a stand-in for mount(8) that hangs): the caller can give up, the program is killed, the outcome is unknown', async () => {
-  const tools = fs.mkdtempSync('/tmp/hawser-tools-')
+  const tools = fs.mkdtempSync(join(tmpdir(), 'hawser-tools-'))
   const searchPath = standInMount(tools, 'exec sleep 600')
   await using place = openPlace({ searchPath })
   await using bench = await openBench(place)

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync, existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { podUid } from '../../src/api/names.ts'
@@ -15,7 +16,7 @@ import { createProcessRuntime } from '../../src/node/runtime/processes.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
 
 const skip = process.getuid?.() === 0 ? false : 'needs root'
-const base = mkdtempSync('/tmp/hawser-runtime-')
+const base = mkdtempSync(join(tmpdir(), 'hawser-runtime-'))
 const clock = createSystemClock()
 const host = createLinuxHost()
 const signal = new AbortController().signal
