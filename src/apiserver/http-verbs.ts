@@ -66,6 +66,8 @@ export async function collectionVerb(deps: VerbDeps, route: ResourceRoute, call:
     case 'POST':
       return create(deps, route, call)
     case 'DELETE':
+      // Across all namespaces one may look, not delete.
+      if (route.info.namespaced && route.namespace === undefined) throw methodNotAllowed()
       return deleteCollection(deps, route, call)
     default:
       throw methodNotAllowed()

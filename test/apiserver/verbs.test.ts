@@ -164,6 +164,14 @@ test('delete collection takes what the selector chooses', async () => {
   )
 })
 
+test('found by fuzz seed 777520727: nothing is deleted across all namespaces at once', async () => {
+  await using server = await makeServer()
+  await server.post(paths.claims, claim('c'))
+  const refused = await server.delete('/api/v1/persistentvolumeclaims')
+  assert.deepEqual([refused.code, refused.body.reason], [405, 'MethodNotAllowed'])
+  assert.equal((await server.get(`${paths.claims}/c`)).code, 200)
+})
+
 test('YAML is read as kubectl reads it and written when asked for', async () => {
   await using server = await makeServer()
   const text = 'metadata:\n  name: yam\ndata:\n  a: "yes"\nimmutable: on\n'

@@ -66,6 +66,8 @@ test('an agent says which file, name, driver or right it lacks', () => {
 test('an agent without rights says what helps', { skip: !isRoot && 'needs root to become nobody' }, () => {
   const config = fileIn(place, 'gone.kubeconfig', noServer)
   spawnSync('chmod', ['-R', 'a+rX', place])
+  // CI's own directory for temporary files is closed to others.
+  spawnSync('chmod', ['a+X', tmpdir()])
   const nobody = ['--reuid', '65534', '--clear-groups', '--inh-caps=-all', '--bounding-set=-all', binary]
   const args = [...nobody, 'agent', '--kubeconfig', config, '--data-dir', '/tmp/hawser-never']
   const env = { ...process.env, NODE_COMPILE_CACHE: '' }

@@ -39,7 +39,7 @@ const expected: Readonly<Record<string, Cause>> = {
   'pod/no-config': 'configMissing',
   'pod/no-secret': 'configMissing',
   'pod/no-place': 'noNodeFits',
-  'pod/no-path': 'mountFailed',
+  'pod/no-path': 'pathUnfit',
   'pod/gated': 'schedulingGated',
   'pod/crashing': 'crashLoop',
   'pod/failing': 'podFailed',
