@@ -124,7 +124,11 @@ export function mountsBelow(path: string): string[] {
 export function loopsBelow(path: string): string[] {
   return readdirSync('/sys/block').flatMap((name) => {
     const file = `/sys/block/${name}/loop/backing_file`
-    return existsSync(file) && readFileSync(file, 'utf8').startsWith(`${path}/`) ? [`/dev/${name}`] : []
+    try {
+      return existsSync(file) && readFileSync(file, 'utf8').startsWith(`${path}/`) ? [`/dev/${name}`] : []
+    } catch {
+      return [] // it was given back while we looked
+    }
   })
 }
 

@@ -3,7 +3,7 @@
 // Each time the pod must run in the end, nothing may be left when it is gone, and a second pod with the same kinds of
 // volumes (a filesystem on a device, memory, a configMap, a raw block device) must not notice anything.
 import assert from 'node:assert/strict'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Pod } from '../../src/api/types.ts'
@@ -129,8 +129,19 @@ function pictureOf({ base, root }: AgentBench, uid: string) {
   const greeting = readFileSync(`/proc/${pid}/root/volumes/words/greeting`, 'utf8')
   return { mounts: mounts.sort(), pid, greeting, loops: loopsBelow(root).filter((device) => isOf(device, uid)) }
 }
-const isOf = (device: string, uid: string) =>
-  readFileSync(`/sys/block/${device.slice('/dev/'.length)}/loop/backing_file`, 'utf8').includes(uid)
+const isOf = (device: string, uid: string) => unlessGone(() => backingOf(device))?.includes(uid) ?? false
+const backingOf = (device: string) =>
+  readFileSync(`/sys/block/${device.slice('/dev/'.length)}/loop/backing_file`, 'utf8')
+
+/** What is looked at may go away while we look. */
+function unlessGone<T>(look: () => T): T | undefined {
+  try {
+    return look()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}
 
 function checkVolumes({ base }: AgentBench, uid: string): void {
   const [pid] = readFileSync(join(base, 'containers/n1', uid, 'c/0/pid'), 'utf8').split(' ')
@@ -151,8 +162,9 @@ function leftOf({ base, root, podMounts, podDirectories }: AgentBench, witness: 
     ...podMounts().filter((path) => !path.includes(witness)),
     ...podDirectories().filter((name) => name !== witness),
     ...readdirSync(join(base, 'containers/n1')).filter((name) => name !== witness),
-    ...loopsBelow(root).filter((device) => !isOf(device, witness)),
-    ...(existsSync(plugins) ? readdirSync(plugins, { recursive: true, encoding: 'utf8' }) : []).filter((path) =>
+    ...loopsBelow(root).filter((device) => unlessGone(() => !backingOf(device).includes(witness)) ?? false),
+    // A folder that vanishes under the search means that the cleaning still goes on.
+    ...(unlessGone(() => readdirSync(plugins, { recursive: true, encoding: 'utf8' })) ?? ['victim-?']).filter((path) =>
       path.includes('victim-'),
     ),
   ]
