@@ -13,8 +13,8 @@ import type { Tokens } from './access/tokens.ts'
 import type { User } from './call.ts'
 import { bodyLimit } from './codec.ts'
 import type { ApiHandler } from './handle.ts'
-import type { Turns } from './turns.ts'
-import { createTurns } from './turns.ts'
+import type { Intake } from './intake.ts'
+import { createIntake } from './intake.ts'
 import type { ApiResponse } from './respond.ts'
 import { errorResponse } from './respond.ts'
 
@@ -43,7 +43,7 @@ type Incoming = IncomingMessage | Http2ServerRequest
 type Outgoing = ServerResponse | Http2ServerResponse
 
 const gzipAbove = 128 * 1024
-/** More of them wait for the next turn of the event loop (turns.ts). */
+/** More of them wait for the next turn of the event loop (intake.ts). */
 const creationsPerTurn = 8
 const drainTimeoutMs = 30_000
 const bodyTimeoutMs = 60_000
@@ -53,9 +53,9 @@ const compress = promisify(gzip)
 /** Rejects with the system's error when the address is in use. */
 export async function listen(deps: HttpServerDeps, options: ListenOptions): Promise<HttpServer> {
   const stopping = new AbortController()
-  const turns = createTurns(creationsPerTurn, setImmediate)
+  const intake = createIntake(creationsPerTurn, setImmediate)
   const serve = (incoming: Incoming, outgoing: Outgoing): void => {
-    serveRequest(deps, turns, incoming, outgoing, stopping.signal).catch((error: unknown) => {
+    serveRequest(deps, intake, incoming, outgoing, stopping.signal).catch((error: unknown) => {
       deps.onError(error)
       abandon(outgoing)
     })
@@ -133,7 +133,7 @@ const over = new Error('the request is over')
 
 async function serveRequest(
   deps: HttpServerDeps,
-  turns: Turns,
+  intake: Intake,
   incoming: Incoming,
   outgoing: Outgoing,
   stopping: AbortSignal,
@@ -144,7 +144,7 @@ async function serveRequest(
   outgoing.on('error', leave)
   stopping.addEventListener('abort', leave, { once: true })
   try {
-    const response = await answer(deps, turns, incoming, gone.signal)
+    const response = await answer(deps, intake, incoming, gone.signal)
     await send(incoming, outgoing, response, gone.signal)
   } finally {
     stopping.removeEventListener('abort', leave)
@@ -154,7 +154,7 @@ async function serveRequest(
 
 async function answer(
   deps: HttpServerDeps,
-  turns: Turns,
+  intake: Intake,
   incoming: Incoming,
   signal: AbortSignal,
 ): Promise<ApiResponse> {
@@ -164,7 +164,7 @@ async function answer(
   if (body === undefined) return errorResponse(requestEntityTooLarge(`limit is ${bodyLimit}`))
   const headers = headersOf(incoming)
   const user = await userOf(deps.tokens, incoming, headers)
-  if (incoming.method === 'POST') await turns.begin()
+  if (incoming.method === 'POST') await intake.begin()
   return deps.handle({
     method: incoming.method ?? 'GET',
     path: rawPath(incoming.url ?? '/'),

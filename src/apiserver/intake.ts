@@ -1,12 +1,12 @@
 // Who may begin? New work waits while there is work to finish: a flood of creations would otherwise make every step of
 // what they lead to (binding, attaching, mounting) wait behind the whole flood. First come, first served.
 
-export interface Turns {
+export interface Intake {
   /** Resolves when a creation may begin: at once, or in one of the next turns of the event loop. */
   begin(): Promise<void> | undefined
 }
 
-export function createTurns(perTurn: number, nextTurn: (run: () => void) => void): Turns {
+export function createIntake(perTurn: number, nextTurn: (run: () => void) => void): Intake {
   const waiting: (() => void)[] = []
   let begun = 0
   let planned = false

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { createTurns } from './turns.ts'
+import { createIntake } from './intake.ts'
 
 test('so many begin at once, the others in the next turns, in the order in which they came', async () => {
-  const { turns, turn } = bench(2)
+  const { intake, turn } = bench(2)
   const begun: string[] = []
   const begin = async (name: string) => {
-    await turns.begin()
+    await intake.begin()
     begun.push(name)
   }
   const all = ['a', 'b', 'c', 'd', 'e'].map(begin)
@@ -20,10 +20,10 @@ test('so many begin at once, the others in the next turns, in the order in which
 })
 
 test('nobody overtakes those who wait', async () => {
-  const { turns, turn } = bench(1)
+  const { intake, turn } = bench(1)
   const begun: string[] = []
   const begin = async (name: string) => {
-    await turns.begin()
+    await intake.begin()
     begun.push(name)
   }
   void begin('a')
@@ -38,17 +38,17 @@ test('nobody overtakes those who wait', async () => {
 })
 
 test('who comes alone begins at once, and nothing is planned when all is quiet', async () => {
-  const { turns, turn, planned } = bench(1)
-  assert.equal(turns.begin(), undefined)
+  const { intake, turn, planned } = bench(1)
+  assert.equal(intake.begin(), undefined)
   await turn()
   assert.equal(planned(), 0)
-  assert.equal(turns.begin(), undefined)
+  assert.equal(intake.begin(), undefined)
 })
 
 function bench(perTurn: number) {
   let runs: (() => void)[] = []
   return {
-    turns: createTurns(perTurn, (run) => void runs.push(run)),
+    intake: createIntake(perTurn, (run) => void runs.push(run)),
     planned: () => runs.length,
     async turn() {
       const now = runs
