@@ -12,6 +12,7 @@ import { hasCode } from '../../host/host-error.ts'
 import type { Host } from '../../host/host.ts'
 import type { Processes, ProcessIdentity } from '../../host/processes.ts'
 import type { Log } from '../../telemetry/log.ts'
+import { delayedAbort } from './delayed-abort.ts'
 import { enterScript, execScript, setupScript, superviseScript } from './launcher.ts'
 import type {
   ContainerExit,
@@ -21,7 +22,7 @@ import type {
   ProcessSettings,
   Runtime,
 } from './port.ts'
-import { createTurns, delayedAbort } from './turns.ts'
+import { createTurns } from './turns.ts'
 
 export interface ProcessRuntimeDeps {
   readonly host: Host

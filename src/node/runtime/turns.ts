@@ -36,25 +36,3 @@ export function createTurns({ clock, limit, slowMs }: TurnsOptions) {
     return await work()
   }
 }
-
-/** A signal that follows another after a while. */
-export function delayedAbort(
-  clock: Clock,
-  signal: AbortSignal,
-  ms: number,
-): Disposable & { readonly signal: AbortSignal } {
-  const later = new AbortController()
-  let timer: Disposable | undefined
-  const onAbort = () => {
-    timer = clock.at(clock.now() + ms, () => later.abort(signal.reason))
-  }
-  if (signal.aborted) onAbort()
-  else signal.addEventListener('abort', onAbort, { once: true })
-  return {
-    signal: later.signal,
-    [Symbol.dispose]() {
-      timer?.[Symbol.dispose]()
-      signal.removeEventListener('abort', onAbort)
-    },
-  }
-}
