@@ -6,6 +6,23 @@ import type { Client } from '../../client/client.ts'
 import type { Facts, WhySubject } from './facts.ts'
 import { leaseNamespace } from './facts.ts'
 
+/** What `why` reads: every list of the facts, and the kind that is in it. */
+const listed = {
+  pods: 'Pod',
+  claims: 'PersistentVolumeClaim',
+  volumes: 'PersistentVolume',
+  classes: 'StorageClass',
+  attributesClasses: 'VolumeAttributesClass',
+  attachments: 'VolumeAttachment',
+  nodes: 'Node',
+  leases: 'Lease',
+  csiNodes: 'CSINode',
+  csiDrivers: 'CSIDriver',
+  operations: 'Operation',
+} as const satisfies Partial<Record<keyof Facts, KindName>>
+
+type Lists = { readonly [Name in keyof typeof listed]: readonly KindMap[(typeof listed)[Name]][] }
+
 export async function gatherFacts(client: Client, subject: WhySubject, now: number): Promise<Facts> {
   const all = async <K extends KindName>(kind: K): Promise<readonly KindMap[K][]> => {
     try {
@@ -16,53 +33,16 @@ export async function gatherFacts(client: Client, subject: WhySubject, now: numb
       throw error
     }
   }
-  const [
-    pods,
-    claims,
-    volumes,
-    classes,
-    attributesClasses,
-    attachments,
-    nodes,
-    leases,
-    csiNodes,
-    csiDrivers,
-    operations,
-  ] = await Promise.all([
-    all('Pod'),
-    all('PersistentVolumeClaim'),
-    all('PersistentVolume'),
-    all('StorageClass'),
-    all('VolumeAttributesClass'),
-    all('VolumeAttachment'),
-    all('Node'),
-    all('Lease'),
-    all('CSINode'),
-    all('CSIDriver'),
-    all('Operation'),
-  ])
+  const names = Object.keys(listed) as (keyof typeof listed)[]
+  const found = await Promise.all(names.map(async (name) => [name, await all(listed[name])]))
+  const lists = Object.fromEntries(found) as Lists // one list for each name
   const pod =
     subject.kind === 'Pod'
-      ? pods.find(({ metadata }) => metadata.name === subject.name && metadata.namespace === subject.namespace)
+      ? lists.pods.find(({ metadata }) => metadata.name === subject.name && metadata.namespace === subject.namespace)
       : undefined
   const missing = pod === undefined ? [] : await missingOf(client, pod)
-  const heartbeats = leases.filter(({ metadata }) => metadata.namespace === leaseNamespace)
-  return {
-    now,
-    subject,
-    pods,
-    claims,
-    volumes,
-    classes,
-    attributesClasses,
-    attachments,
-    nodes,
-    leases: heartbeats,
-    csiNodes,
-    csiDrivers,
-    operations,
-    missing,
-  }
+  const leases = lists.leases.filter(({ metadata }) => metadata.namespace === leaseNamespace)
+  return { now, subject, ...lists, leases, missing }
 }
 
 /** ConfigMaps and Secrets that volumes of the pod need. */
