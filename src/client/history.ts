@@ -70,7 +70,8 @@ export interface HistoryLimits {
   readonly delayMs: number
   /** So are successes: quick operations are one write, and bursts are over before their stories are written. */
   readonly successDelayMs: number
-  /** Rest between two writes. */
+  /** So many records are written side by side, in one commit of the store; then there is a rest. */
+  readonly together: number
   readonly paceMs: number
   /** What an earlier process left unfinished is dropped after this time unless it is told again. */
   readonly staleMs: number
@@ -80,7 +81,8 @@ export const defaultHistoryLimits: HistoryLimits = {
   records: 4_000,
   delayMs: 300,
   successDelayMs: 1_500,
-  paceMs: 20,
+  together: 8,
+  paceMs: 160,
   staleMs: 30_000,
 }
 
@@ -114,7 +116,7 @@ export function createHistory(deps: HistoryDeps): History {
   const loop = createKeyLoop<string>({
     name: 'history',
     clock,
-    workers: 1,
+    workers: limits.together,
     backoff: { firstMs: 1_000, capMs: 60_000 },
     async look(identity, signal) {
       const kept = records.get(identity)
