@@ -15,6 +15,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { after, before } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pod } from '../../src/api/types.ts'
 import { createHttpClient } from '../../src/client/http.ts'
@@ -112,6 +113,21 @@ export async function openAgentBench(
     },
   }
   return bench
+}
+
+/** One bench with a running agent for all tests of a file. */
+export function sharedAgentBench(): () => AgentBench {
+  let bench: AgentBench | undefined
+  before(async () => {
+    if (needsRoot) return
+    bench = await openAgentBench()
+    await bench.startAgent()
+  })
+  after(async () => {
+    await bench?.endAgent('SIGTERM')
+    await bench?.[Symbol.asyncDispose]()
+  })
+  return () => bench!
 }
 
 export function mountsBelow(path: string): string[] {

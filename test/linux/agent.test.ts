@@ -1,27 +1,15 @@
 // Does the whole agent keep its promises on a real machine? Real mounts, real processes, kill -9 at random moments.
-// Root only; everything lies below one directory under /tmp and is gone at the end.
+// Root only; everything lies below one directory and is gone at the end.
 import assert from 'node:assert/strict'
 import childProcess from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pod } from '../../src/api/types.ts'
-import type { AgentBench } from './agent-bench.ts'
-import { needsRoot as skip, openAgentBench, podOn, until } from './agent-bench.ts'
+import { needsRoot as skip, podOn, sharedAgentBench, until } from './agent-bench.ts'
 
-let bench: AgentBench
-
-before(async () => {
-  if (skip) return
-  bench = await openAgentBench()
-  await bench.startAgent()
-})
-after(async () => {
-  if (skip) return
-  await bench.endAgent('SIGTERM')
-  await bench[Symbol.asyncDispose]()
-})
+const bench = sharedAgentBench()
 
 function pod(name: string, more: Partial<NonNullable<Pod['spec']>> = {}): Pod {
   const volumes = [
@@ -40,25 +28,25 @@ function pod(name: string, more: Partial<NonNullable<Pod['spec']>> = {}): Pod {
 }
 
 test('kill -9 and restart: the container runs on, its volumes and their contents stay', { skip }, async () => {
-  const made = await bench.client.create('Pod', pod('p'))
+  const made = await bench().client.create('Pod', pod('p'))
   const uid = made.metadata.uid!
-  await until('pod runs', async () => (await bench.phaseOf('p')) === 'Running')
-  const directory = join(bench.base, 'containers/n1', uid, 'c/0')
+  await until('pod runs', async () => (await bench().phaseOf('p')) === 'Running')
+  const directory = join(bench().base, 'containers/n1', uid, 'c/0')
   const pid = readFileSync(join(directory, 'pid'), 'utf8')
-  writeFileSync(join(bench.root, `pods/${uid}/volumes/kubernetes.io~empty-dir/a/data`), 'precious')
-  const mounts = bench.podMounts()
+  writeFileSync(join(bench().root, `pods/${uid}/volumes/kubernetes.io~empty-dir/a/data`), 'precious')
+  const mounts = bench().podMounts()
   assert.equal(mounts.length, 3)
 
-  await bench.endAgent('SIGKILL')
-  await bench.startAgent()
+  await bench().endAgent('SIGKILL')
+  await bench().startAgent()
   await sleep(1_000)
-  assert.deepEqual(bench.podMounts(), mounts)
+  assert.deepEqual(bench().podMounts(), mounts)
   assert.equal(readFileSync(join(directory, 'pid'), 'utf8'), pid)
   assert.ok(existsSync(`/proc/${pid.split(' ')[0]}`))
   assert.equal(readFileSync(`/proc/${pid.split(' ')[0]}/root/volumes/a/data`, 'utf8'), 'precious')
-  assert.equal(await bench.phaseOf('p'), 'Running')
-  await bench.remove('p')
-  await bench.allGone()
+  assert.equal(await bench().phaseOf('p'), 'Running')
+  await bench().remove('p')
+  await bench().allGone()
   assert.equal(existsSync(`/proc/${pid.split(' ')[0]}`), false)
 })
 
@@ -69,55 +57,56 @@ test(
     const seed = Date.now() % 1_000
     for (let round = 0; round < 4; round++) {
       const names = Array.from({ length: 4 }, (_, index) => `r${round}-${index}`)
-      await Promise.all(names.map((name) => bench.client.create('Pod', pod(name))))
+      await Promise.all(names.map((name) => bench().client.create('Pod', pod(name))))
       await sleep((seed + round * 37) % 150)
-      await bench.endAgent('SIGKILL')
-      await bench.startAgent()
+      await bench().endAgent('SIGKILL')
+      await bench().startAgent()
       await until(`pods of round ${round} run (seed ${seed})`, async () =>
-        (await Promise.all(names.map(bench.phaseOf))).every((phase) => phase === 'Running'),
+        (await Promise.all(names.map(bench().phaseOf))).every((phase) => phase === 'Running'),
       )
-      assert.equal(bench.podMounts().length, 12)
-      await Promise.all(names.map(bench.remove))
+      assert.equal(bench().podMounts().length, 12)
+      await Promise.all(names.map(bench().remove))
       await sleep((seed + round * 53) % 150)
-      await bench.endAgent('SIGKILL')
-      await bench.startAgent()
-      await bench.allGone()
+      await bench().endAgent('SIGKILL')
+      await bench().startAgent()
+      await bench().allGone()
     }
   },
 )
 
 test('an exit code given while the agent was away is not lost', { skip }, async () => {
-  const made = await bench.client.create(
+  const made = await bench().client.create(
     'Pod',
     pod('short', { containers: [{ name: 'c', image: 'i', command: ['sh', '-c', 'sleep 1; exit 7'] }], volumes: [] }),
   )
-  await until('container started', () => existsSync(join(bench.base, 'containers/n1', made.metadata.uid!, 'c/0/pid')))
-  await bench.endAgent('SIGKILL')
+  await until('container started', () => existsSync(join(bench().base, 'containers/n1', made.metadata.uid!, 'c/0/pid')))
+  await bench().endAgent('SIGKILL')
   await sleep(1_500)
-  await bench.startAgent()
-  await until('pod failed', async () => (await bench.phaseOf('short')) === 'Failed')
-  const status = (await bench.client.get('Pod', { namespace: 'default', name: 'short' })).status?.containerStatuses?.[0]
+  await bench().startAgent()
+  await until('pod failed', async () => (await bench().phaseOf('short')) === 'Failed')
+  const status = (await bench().client.get('Pod', { namespace: 'default', name: 'short' })).status
+    ?.containerStatuses?.[0]
   assert.equal(status?.state?.terminated?.exitCode, 7)
-  await bench.remove('short')
-  await bench.allGone()
+  await bench().remove('short')
+  await bench().allGone()
 })
 
 test(
   'planted mounts survive: an emptyDir with somebody else’s mount in it is not deleted through it',
   { skip },
   async () => {
-    const made = await bench.client.create('Pod', pod('planted'))
-    await until('pod runs', async () => (await bench.phaseOf('planted')) === 'Running')
-    const outside = join(bench.base, 'outside')
-    const inside = join(bench.root, `pods/${made.metadata.uid}/volumes/kubernetes.io~empty-dir/c/inner`)
+    const made = await bench().client.create('Pod', pod('planted'))
+    await until('pod runs', async () => (await bench().phaseOf('planted')) === 'Running')
+    const outside = join(bench().base, 'outside')
+    const inside = join(bench().root, `pods/${made.metadata.uid}/volumes/kubernetes.io~empty-dir/c/inner`)
     spawnSync('mkdir', '-p', outside, inside)
     writeFileSync(join(outside, 'keep'), 'me')
     spawnSync('mount', '--bind', outside, inside)
-    await bench.remove('planted')
+    await bench().remove('planted')
     await sleep(3_000)
     assert.equal(readFileSync(join(outside, 'keep'), 'utf8'), 'me')
     spawnSync('umount', inside)
-    await bench.allGone()
+    await bench().allGone()
     assert.equal(readFileSync(join(outside, 'keep'), 'utf8'), 'me')
   },
 )

@@ -8,26 +8,14 @@ import { createServer as createTcpServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { after, before, test } from 'node:test'
+import { test } from 'node:test'
 import type { Container, Pod } from '../../src/api/types.ts'
 import { createLinuxNetwork } from '../../src/host/linux/network.ts'
-import type { AgentBench } from './agent-bench.ts'
-import { needsRoot as skip, openAgentBench, podOn, until } from './agent-bench.ts'
+import { needsRoot as skip, podOn, sharedAgentBench, until } from './agent-bench.ts'
 
 const { signal } = new AbortController()
 const network = createLinuxNetwork()
-let bench: AgentBench
-
-before(async () => {
-  if (skip) return
-  bench = await openAgentBench()
-  await bench.startAgent()
-})
-after(async () => {
-  if (skip) return
-  await bench.endAgent('SIGTERM')
-  await bench[Symbol.asyncDispose]()
-})
+const bench = sharedAgentBench()
 
 async function listen<T extends { listen(port: number, host: string): unknown; close(): unknown; address(): unknown }>(
   server: T & NodeJS.EventEmitter,
@@ -98,16 +86,16 @@ const always = (name: string, container: Partial<Container>, more: Partial<NonNu
     ...more,
   })
 const statusOf = async (name: string) =>
-  (await bench.client.get('Pod', { namespace: 'default', name })).status?.containerStatuses?.[0]
+  (await bench().client.get('Pod', { namespace: 'default', name })).status?.containerStatuses?.[0]
 const eventsOf = async (name: string) =>
-  (await bench.client.list('Event', { namespace: 'default' })).items
+  (await bench().client.list('Event', { namespace: 'default' })).items
     .filter(({ involvedObject }) => involvedObject.name === name)
     .map(({ type, reason, message }) => `${type} ${reason}: ${message}`)
 
 test('exec probes see the container: its volumes, user, variables and working directory', { skip }, async () => {
   const check =
     'test "$(id -u)" = 65534 && test "$WORD" = "hello world" && test "$PWD" = /tmp && test -e /volumes/m/ready'
-  await bench.client.create(
+  await bench().client.create(
     'Pod',
     always(
       'ready',
@@ -121,20 +109,20 @@ test('exec probes see the container: its volumes, user, variables and working di
       { volumes: [{ name: 'm', emptyDir: { medium: 'Memory' } }] },
     ),
   )
-  await until('it runs', async () => (await bench.phaseOf('ready')) === 'Running')
+  await until('it runs', async () => (await bench().phaseOf('ready')) === 'Running')
   await until('it is told unready', async () =>
     (await eventsOf('ready')).some((text) => text.startsWith('Warning Unhealthy: Readiness probe failed')),
   )
   assert.equal((await statusOf('ready'))?.ready, false)
-  const { uid } = (await bench.client.get('Pod', { namespace: 'default', name: 'ready' })).metadata
-  writeFileSync(join(bench.root, `pods/${uid}/volumes/kubernetes.io~empty-dir/m/ready`), '')
+  const { uid } = (await bench().client.get('Pod', { namespace: 'default', name: 'ready' })).metadata
+  writeFileSync(join(bench().root, `pods/${uid}/volumes/kubernetes.io~empty-dir/m/ready`), '')
   await until('it is ready', async () => (await statusOf('ready'))?.ready === true, 10)
   // It survives a restart of the agent as ready, and goes on being asked.
-  await bench.endAgent('SIGKILL')
-  await bench.startAgent()
+  await bench().endAgent('SIGKILL')
+  await bench().startAgent()
   assert.equal((await statusOf('ready'))?.ready, true)
-  await bench.remove('ready')
-  await bench.allGone()
+  await bench().remove('ready')
+  await bench().allGone()
 })
 
 test(
@@ -142,7 +130,7 @@ test(
   { skip },
   async () => {
     const hang = { exec: { command: ['sh', '-c', 'sleep 987 & sleep 987'] }, periodSeconds: 1, failureThreshold: 2 }
-    await bench.client.create('Pod', always('ill', { livenessProbe: hang }))
+    await bench().client.create('Pod', always('ill', { livenessProbe: hang }))
     await until('it was restarted', async () => ((await statusOf('ill'))?.restartCount ?? 0) >= 1, 30)
     const events = await eventsOf('ill')
     assert.ok(
@@ -152,18 +140,18 @@ test(
     await until('the kill was told', async () =>
       (await eventsOf('ill')).includes('Normal Killing: Container c failed liveness probe, will be restarted'),
     )
-    await bench.remove('ill')
-    await bench.allGone()
+    await bench().remove('ill')
+    await bench().allGone()
     assert.deepEqual(processesNamed('sleep\u0000987'), [])
   },
 )
 
 test('hooks: postStart and preStop run in the container, preStop before SIGTERM', { skip }, async () => {
-  const shared = join(bench.base, 'shared')
+  const shared = join(bench().base, 'shared')
   mkdirSync(shared, { recursive: true })
   const say = (word: string) => ({ exec: { command: ['sh', '-c', `echo ${word} >> /volumes/h/log`] } })
   const main = 'trap "echo term >> /volumes/h/log; exit 0" TERM; while :; do sleep 0.1; done'
-  await bench.client.create(
+  await bench().client.create(
     'Pod',
     always(
       'hooked',
@@ -175,11 +163,11 @@ test('hooks: postStart and preStop run in the container, preStop before SIGTERM'
       { volumes: [{ name: 'h', hostPath: { path: shared } }], terminationGracePeriodSeconds: 10 },
     ),
   )
-  await until('it runs', async () => (await bench.phaseOf('hooked')) === 'Running')
+  await until('it runs', async () => (await bench().phaseOf('hooked')) === 'Running')
   await until('the hook ran', () => existsSync(join(shared, 'log')))
   await new Promise((resolve) => setTimeout(resolve, 300))
-  await bench.remove('hooked')
-  await bench.allGone()
+  await bench().remove('hooked')
+  await bench().allGone()
   assert.equal(readFileSync(join(shared, 'log'), 'utf8'), 'begin\nend\nterm\n')
 })
 

@@ -35,15 +35,21 @@ async function createBlockWorld(options: DiskWorldOptions = {}) {
   }
   return { ...world, traces, settle }
 }
-const nothing = { mounts: [], loops: 0, map: [], records: [], devices: [] }
-const link = (uid: PodUid) => `${root}/pods/${uid}/volumeDevices/example.com~device/pv`
 
-test('EXEC-14, MAP-3, MAP-5, MAP-8, MAP-9, UMP-2, UPD-3: set up, bound, linked, held, told; and undone in this order', async () => {
+/** A pod with the raw disk runs. */
+async function createMappedWorld() {
   const world = await createBlockWorld()
   const { agent } = await world.start()
   await world.clock.advance(100)
   const uid = await world.create(blockPod('p', world.volumes))
   await world.settle()
+  return { world, agent, uid }
+}
+const nothing = { mounts: [], loops: 0, map: [], records: [], devices: [] }
+const link = (uid: PodUid) => `${root}/pods/${uid}/volumeDevices/example.com~device/pv`
+
+test('EXEC-14, MAP-3, MAP-5, MAP-8, MAP-9, UMP-2, UPD-3: set up, bound, linked, held, told; and undone in this order', async () => {
+  const { world, agent, uid } = await createMappedWorld()
   assert.deepEqual(world.plugin.calls, ['waitForAttach', 'setUpDevice', 'mapPodDevice'])
   assert.equal(await world.phase('p'), 'Running')
   const { records, ...seen } = await world.traces()
@@ -66,11 +72,7 @@ test('EXEC-14, MAP-3, MAP-5, MAP-8, MAP-9, UMP-2, UPD-3: set up, bound, linked, 
 })
 
 test('MAP-4, MAP-5, UPD-2: the second pod finds the device set up; it is torn down only behind the last one', async () => {
-  const world = await createBlockWorld()
-  const { agent } = await world.start()
-  await world.clock.advance(100)
-  await world.create(blockPod('p', world.volumes))
-  await world.settle()
+  const { world, agent } = await createMappedWorld()
   await world.create(blockPod('q', world.volumes))
   await world.clock.advance(2_000)
   assert.deepEqual([world.plugin.count('setUpDevice'), world.plugin.count('mapPodDevice')], [1, 2])
@@ -231,11 +233,7 @@ test('MAP-10: mapped, but not grown: doubt, the pod does not start, and it is un
 })
 
 test('UMP-2: an unmap that fails half-way is doubt from its first step on, says nothing to users, and is tried again', async () => {
-  const world = await createBlockWorld()
-  const { agent } = await world.start()
-  await world.clock.advance(100)
-  const uid = await world.create(blockPod('p', world.volumes))
-  await world.settle()
+  const { world, agent, uid } = await createMappedWorld()
   world.plugin.answers.set('unmapPodDevice', ['none', 'none'])
   await world.remove('p')
   await world.clock.advance(300)
@@ -251,11 +249,7 @@ test('UMP-2: an unmap that fails half-way is doubt from its first step on, says 
 })
 
 test('UPD-2: a device node in the global map that nobody knows of keeps the device', async () => {
-  const world = await createBlockWorld()
-  const { agent } = await world.start()
-  await world.clock.advance(100)
-  await world.create(blockPod('p', world.volumes))
-  await world.settle()
+  const { world, agent } = await createMappedWorld()
   const stranger = `${globalMap('pv')}/stranger`
   await world.host.quiet.files.writeFile(stranger, '', { mode: 0o600 }, world.signal)
   await world.host.quiet.mounts.bind({ source: '/dev/disk', target: stranger }, world.signal)
@@ -270,11 +264,7 @@ test('UPD-2: a device node in the global map that nobody knows of keeps the devi
 })
 
 test('UPD-3: a tear-down that fails leaves doubt, and a new pod sets the device up again', async () => {
-  const world = await createBlockWorld()
-  const { agent } = await world.start()
-  await world.clock.advance(100)
-  await world.create(blockPod('p', world.volumes))
-  await world.settle()
+  const { world, agent } = await createMappedWorld()
   world.plugin.answers.set('tearDownDevice', many('none'))
   await world.remove('p')
   await world.clock.advance(300)

@@ -3,36 +3,24 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Client } from '../../src/client/client.ts'
+import type { KindName } from '../../src/api/kinds.ts'
 import type { PodUid } from '../../src/api/names.ts'
 import { globalMap } from './device-plugin.ts'
 import { blockPod, createDiskWorld, disk } from './disk-world.ts'
 import type { DiskWorldOptions } from './disk-world.ts'
 import { createNodeWorld, memory, pod, root } from './node-world.ts'
 
-/** The Node cannot be read while `away`. */
-function withoutNode() {
+/** Objects of this kind cannot be read while `away`. */
+function without(hidden: 'Node' | 'PersistentVolumeClaim') {
   const link = { away: false }
   const through = (client: Client): Client => ({
     ...client,
-    get: ((kind: 'Node', ...rest: [{ name: string }, AbortSignal]) =>
-      link.away && kind === 'Node'
+    get: ((kind: KindName, ...rest: [{ name: string }, AbortSignal]) =>
+      link.away && kind === hidden
         ? Promise.reject(new Error('the API server is away'))
         : client.get(kind, ...rest)) as Client['get'],
   })
   return { link, through }
-}
-
-/** Claims cannot be read while `on`. */
-function withoutClaims() {
-  const silent = { on: false }
-  const through = (client: Client): Client => ({
-    ...client,
-    get: ((kind: 'PersistentVolumeClaim', ...rest: [{ name: string }, AbortSignal]) =>
-      silent.on && kind === 'PersistentVolumeClaim'
-        ? Promise.reject(new Error('the API server is away'))
-        : client.get(kind, ...rest)) as Client['get'],
-  })
-  return { silent, through }
 }
 
 async function createRestartWorld(options: DiskWorldOptions = {}) {
@@ -50,7 +38,7 @@ async function createRestartWorld(options: DiskWorldOptions = {}) {
 }
 
 test('RCS-1, RCS-3, RCS-5, RCS-6, RCO-1: two pods’ directories of one volume are one record of doubt', async () => {
-  const { link, through } = withoutNode()
+  const { link, through } = without('Node')
   const world = await createRestartWorld({ through })
   link.away = true
   for (const uid of ['u1', 'u2']) await world.leave(`${uid}/volumes/example.com~device/pv`)
@@ -81,7 +69,7 @@ test('RCS-1, RCS-3, RCS-5, RCS-6, RCO-1: two pods’ directories of one volume a
 })
 
 test('RCS-3, RCO-1: a block volume is found by its link, with its global map', async () => {
-  const { link, through } = withoutNode()
+  const { link, through } = without('Node')
   const world = await createRestartWorld({ through, block: 'custom', volume: { volumeMode: 'Block' } })
   link.away = true
   await world.leave('u1/volumeDevices/example.com~device')
@@ -94,7 +82,7 @@ test('RCS-3, RCO-1: a block volume is found by its link, with its global map', a
 })
 
 test('RCS-7, RCS-9, REC-1, INV-8: until the Node was read nothing is undone and volumesInUse stands as the earlier life left it', async () => {
-  const { link, through } = withoutNode()
+  const { link, through } = without('Node')
   const world = await createRestartWorld({ through })
   const first = await world.start()
   await world.clock.advance(100)
@@ -285,7 +273,7 @@ test('W-13: an orphan that cannot be cleaned is tried again, and a block orphan 
 })
 
 test('DES-9, W-8: an orphan of a running pod whose claims are not resolved yet is not touched', async () => {
-  const { through, silent } = withoutClaims()
+  const { through, link } = without('PersistentVolumeClaim')
   const world = await createRestartWorld({ attachable: false, through })
   const first = await world.start()
   const uid = await world.create(pod('p', [...world.volumes, memory('m')]))
@@ -293,12 +281,12 @@ test('DES-9, W-8: an orphan of a running pod whose claims are not resolved yet i
   const orphan = world.file(`${uid}/volumes/example.com~unknown/pv`)
   await world.leave(`${uid}/volumes/example.com~unknown/pv`)
   first.crash()
-  silent.on = true
+  link.away = true
   const second = await world.start()
   await world.clock.advance(20_000)
   const isThere = () => world.host.quiet.files.exists(orphan, world.signal)
   assert.equal(await isThere(), true)
-  silent.on = false
+  link.away = false
   await world.clock.advance(20_000)
   assert.equal(await isThere(), true, 'its pod wants a volume of that name')
   await world.remove('p')
