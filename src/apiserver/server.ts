@@ -48,6 +48,8 @@ const creationsPerTurn = 8
 const drainTimeoutMs = 30_000
 const bodyTimeoutMs = 60_000
 const closeTimeoutMs = 2_000
+/** HTTP/1, with TLS or without. A connection that rests must not be closed under the next request of a busy client. */
+const http1Limits = { requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: 75_000 }
 const compress = promisify(gzip)
 
 /** Rejects with the system's error when the address is in use. */
@@ -94,16 +96,7 @@ export async function listen(deps: HttpServerDeps, options: ListenOptions): Prom
 }
 
 function plainServer(serve: (incoming: Incoming, outgoing: Outgoing) => void): Server {
-  return createPlainServer(
-    {
-      maxHeaderSize: 32 * 1024,
-      requestTimeout: 60_000,
-      headersTimeout: 20_000,
-      keepAliveTimeout: 75_000,
-      noDelay: true,
-    },
-    serve,
-  )
+  return createPlainServer({ maxHeaderSize: 32 * 1024, noDelay: true, ...http1Limits }, serve)
 }
 
 function secureServer(
@@ -112,6 +105,7 @@ function secureServer(
 ): Server {
   const server = createSecureServer({
     allowHTTP1: true,
+    ...http1Limits,
     key: tls.key,
     cert: tls.certificate,
     ca: tls.authority,

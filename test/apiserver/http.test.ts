@@ -125,6 +125,14 @@ function bare(running: Running, path: string, options: https.RequestOptions, bod
   })
 }
 
+test('a connection that rests is kept longer than a client pauses, so that its next request is not cut off', async () => {
+  await using running = await start()
+  const agent = new https.Agent({ keepAlive: true, ca: running.authority.certificate })
+  const { headers } = await running.request('/version', { agent })
+  agent.destroy()
+  assert.equal(headers['keep-alive'], 'timeout=75')
+})
+
 test('large answers are compressed for those who ask, large bodies are refused', async () => {
   await using running = await start()
   const { request, server } = running
