@@ -284,7 +284,7 @@ test('EXP-1 EXP-4: a larger request on a CSI volume is announced once and left t
     'Normal ExternalExpanding PersistentVolumeClaim/c: waiting for an external controller to expand this PVC',
   ])
   assert.equal(run.waiting().get('PersistentVolumeClaim/ns/c')?.[0]?.reason, 'externalResizer')
-  await assertWhy(await asked(), 'pvc/ns/c', 'askedResizer')
+  await assertWhy(await asked(), 'pvc/ns/c', 'driverAbsent')
   await run.stop()
 })
 

@@ -1,4 +1,6 @@
 // Which causes are there? A closed union: every reason, code and fact that `explain` knows ends in one of these.
+import { kinds } from '../../api/kinds.ts'
+import { kindFrom } from '../resources.ts'
 import { attachmentCauses } from './causes/attachment.ts'
 import type { CauseText } from './causes/cause.ts'
 import { claimCauses } from './causes/claims.ts'
@@ -39,16 +41,18 @@ export interface SpokenCause {
 
 export function speak(cause: Cause, names: CauseNames): SpokenCause {
   const text: CauseText = causes[cause]
-  const inNamespace = names.namespace !== undefined && names.namespace !== 'default'
+  const namespace = names.namespace === 'default' ? undefined : names.namespace
+  // A command about something whose name is not known here helps less than the others.
+  const known = text.hints.filter(([command]) => !fill(command, names, () => '?').includes('?'))
   return {
     sentence: fill(text.sentence, names, () => '')
       .replaceAll(/ {2,}/g, ' ')
       .replaceAll(/ ([,;:])/g, '$1')
       .trim(),
-    hints: text.hints.map(([command, purpose]) => ({
+    hints: (known.length > 0 ? known : text.hints).map(([command, purpose]) => ({
       command: withNamespace(
         fill(command, names, (name) => name.toUpperCase()),
-        inNamespace ? names.namespace! : undefined,
+        namespace,
       ),
       purpose,
     })),
@@ -67,9 +71,14 @@ export function fill(text: string, names: CauseNames, missing: (name: string) =>
 
 /** Commands about things in a namespace must name it, unless it is the usual one. */
 function withNamespace(command: string, namespace: string | undefined): string {
-  if (namespace === undefined || command.includes(' -A')) return command
-  return command.replace(
-    /^hawser (volume \w+|get|describe|delete|events|logs|why|run)(?= )/,
-    (_, verb: string) => `hawser ${verb} -n ${namespace}`,
-  )
+  const [, verb, rest = ''] = /^hawser (volume \w+|get|describe|delete|events|logs|why|run)\b(.*)$/.exec(command) ?? []
+  if (namespace === undefined || verb === undefined || rest.includes(' -A') || !isNamespaced(verb, rest)) return command
+  return `hawser ${verb} -n ${namespace}${rest}`
+}
+
+/** Nodes, volumes, classes and the like lie in no namespace. */
+function isNamespaced(verb: string, rest: string): boolean {
+  if (verb === 'logs' || verb === 'run' || verb.startsWith('volume')) return true
+  const [, types] = (verb === 'events' ? /--for ([^/ ]+)/ : /^ ([^/ ]+)/).exec(rest) ?? []
+  return types === undefined || types.split(',').some((type) => kinds[kindFrom(type)].namespaced)
 }

@@ -16,6 +16,7 @@ import {
   runningOf,
 } from './facts.ts'
 import { volumeOf, waitsOf } from './facts.ts'
+import { classOfVolume, denial, reservedButUnfit, unfitWhenNamed, whoHas, whyNoneFits } from './fit.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, later, sinceFacts, waitFacts, wordsOf } from './link.ts'
 import { causeOfCode, causeOfController } from './reasons.ts'
@@ -74,7 +75,12 @@ function boundLink(facts: Facts, claim: PersistentVolumeClaim): Link {
     return { ...done(title, 'binding', record), detail: `to ${claim.spec?.volumeName ?? ''}` }
   }
   const age = sinceFacts(parse(claim.metadata.creationTimestamp))
-  if (claim.status?.phase === 'Lost') return blocked(title, 'binding', 'volumeLost', names, age)
+  if (claim.status?.phase === 'Lost') return lostLink(facts, claim, title, names)
+  const unfit = reservedButUnfit(facts, claim)
+  if (unfit && !claim.spec?.volumeName) {
+    const told = { ...names, volume: unfit.volume.metadata.name ?? '', detail: unfit.reason }
+    return blocked(title, 'binding', 'reservedUnfit', told, age)
+  }
   const [wait] = waitsOf(facts, targetOf(claim), (actor) => actor === 'binding')
   const failure = failureOf(facts, targetOf(claim), ['provision'])
   const asked = wait === undefined || askedReasons.has(wait.reason)
@@ -88,7 +94,37 @@ function boundLink(facts: Facts, claim: PersistentVolumeClaim): Link {
   const error = wordsOf(wait)
   const actor = cause === 'askedProvisioner' || cause === 'provisionerAbsent' ? `csi ${names.driver}` : 'binding'
   const transient = transientCauses.has(cause)
-  return blocked(title, actor, cause, names, { ...age, ...waitFacts(wait), ...error, transient })
+  const told = { ...names, ...detailOf(facts, claim, cause) }
+  return blocked(title, actor, cause, told, { ...age, ...waitFacts(wait), ...error, transient })
+}
+
+/** The volume is gone, or it is there and denies the claim. */
+function lostLink(facts: Facts, claim: PersistentVolumeClaim, title: string, names: CauseNames): Link {
+  const volume = volumeOf(facts, claim.spec?.volumeName)
+  const [wait] = waitsOf(facts, targetOf(claim), (actor) => actor === 'binding')
+  const told = { ...waitFacts(wait), ...wordsOf(wait) }
+  if (volume) return blocked(title, 'binding', 'misbound', { ...names, detail: denial(volume, claim) }, told)
+  const detail = claim.spec?.volumeName ? `volume ${claim.spec.volumeName} does not exist` : 'it names no volume'
+  return blocked(title, 'binding', 'volumeLost', { ...names, detail }, told)
+}
+
+/** What the objects themselves tell about the cause. */
+function detailOf(facts: Facts, claim: PersistentVolumeClaim, cause: Cause): CauseNames {
+  const volume = volumeOf(facts, claim.spec?.volumeName)
+  switch (cause) {
+    case 'noVolumeFits':
+    case 'noDefaultClass':
+    case 'noProvisioner':
+      return { detail: whyNoneFits(facts, claim) }
+    case 'namedVolumeUnfit':
+      return { detail: (volume && unfitWhenNamed(volume, claim)) ?? 'it did not fit when it was last looked at' }
+    case 'namedVolumeTaken':
+      return { detail: (volume && whoHas(volume, claim)) ?? 'had another claim when it was last looked at' }
+    case 'misbound':
+      return { detail: volume ? denial(volume, claim) : 'does not exist' }
+    default:
+      return {}
+  }
 }
 
 /** The name of a pod that uses the claim and chose its node itself, so that nobody chooses one for the claim. */
@@ -107,7 +143,13 @@ function fromReason(facts: Facts, claim: PersistentVolumeClaim, { reason }: Wait
   const cause = causeOfController(reason) ?? 'retrying'
   if (cause === 'askedProvisioner') return asked(facts, claim)
   if (cause === 'noVolumeFits') return classNameOf(claim) === undefined ? 'noDefaultClass' : 'noVolumeFits'
-  return cause
+  return cause === 'classMissing' ? unmade(facts, claim) : cause
+}
+
+/** A class name without an object marks volumes that somebody makes by hand: where there are some, none fits. */
+function unmade({ volumes }: Facts, claim: PersistentVolumeClaim): Cause {
+  const className = classNameOf(claim)
+  return volumes.some((volume) => classOfVolume(volume) === className) ? 'noVolumeFits' : 'classMissing'
 }
 
 function asked(facts: Facts, claim: PersistentVolumeClaim): Cause {
@@ -130,7 +172,7 @@ function derived(facts: Facts, claim: PersistentVolumeClaim): Cause {
   const className = classNameOf(claim)
   if (!className) return className === undefined ? 'noDefaultClass' : 'noVolumeFits'
   const storageClass = classOf(facts, className)
-  if (!storageClass) return 'classMissing'
+  if (!storageClass) return unmade(facts, claim)
   const isDelayed = storageClass.volumeBindingMode === 'WaitForFirstConsumer'
   if (isDelayed && !claim.metadata.annotations?.[annotations.selectedNode])
     return podsOfClaim(facts, claim).length === 0 ? 'firstConsumer' : 'podUnscheduled'
@@ -163,7 +205,12 @@ function growthLinks(facts: Facts, claim: PersistentVolumeClaim): readonly Link[
     return [blocked(title, 'expansion', 'expansionFailed', names, { ...waitFacts(wait), ...wordsOf(wait) })]
   if (!wait && storageClass && storageClass.allowVolumeExpansion !== true)
     return [blocked(title, 'you', 'classForbidsExpansion', names)]
-  return [blocked(title, `csi ${names.driver ?? ''}`, 'askedResizer', names, waitFacts(wait))]
+  const { driver = '' } = names
+  if (driver !== '' && !isRegistered(facts, driver)) {
+    const detail = `grow the volume of claim ${names.claim}`
+    return [blocked(title, `csi ${driver}`, 'driverAbsent', { ...names, detail }, waitFacts(wait))]
+  }
+  return [blocked(title, `csi ${driver}`, 'askedResizer', names, waitFacts(wait))]
 }
 
 const sizeOf = (quantity: string | undefined) => (quantity === undefined ? 0n : bytesOfQuantity(quantity))
@@ -175,7 +222,13 @@ function deletionLink(facts: Facts, claim: PersistentVolumeClaim): Link {
   const users = podsNaming(facts, claim).map(({ metadata }) => metadata.name ?? '')
   const names = namesOf(facts, claim)
   if (users.length > 0)
-    return blocked(title, 'protection', 'claimProtected', { ...names, detail: users.slice(0, 5).join(', ') }, since)
+    return blocked(
+      title,
+      'protection',
+      'claimProtected',
+      { ...names, pod: users[0]!, detail: users.slice(0, 5).join(', ') },
+      since,
+    )
   // A volume that may be half made is waited for: its claim is the only record of it.
   const failure = failureOf(facts, targetOf(claim), ['provision'])
   if (failure) {

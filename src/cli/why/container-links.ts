@@ -41,18 +41,29 @@ export function startLink(facts: Facts, pod: Pod): Link {
     : later('it runs', actor)
 }
 
+/** Whoever is next has this long before it counts as silent. */
+export const quietMs = 10_000
+
 const startingReasons: ReadonlySet<string> = new Set(['ContainerCreating', 'PodInitializing'])
+
+/** The node of the pod is gone, or does not report that it is ready. */
+export function deafLink(facts: Facts, pod: Pod, node: string): Link | undefined {
+  const title = 'its node answers'
+  const known = nodeOf(facts, node)
+  if (!known) return blocked(title, `node ${node}`, 'nodeGone', podNames(pod))
+  const { ready, since, detail } = readinessOf(facts, known)
+  const names = { ...podNames(pod), detail }
+  return ready ? undefined : blocked(title, `node ${node}`, 'nodeNotReady', names, sinceFacts(since))
+}
 
 export function stopLinks(facts: Facts, pod: Pod): readonly Link[] {
   const names = podNames(pod)
   const since = sinceFacts(parse(pod.metadata.deletionTimestamp))
   const node = pod.spec?.nodeName
-  const actor = `node ${node ?? ''}`
-  const known = nodeOf(facts, node)
-  const readiness = readinessOf(facts, known)
-  if (node && !known) return [blocked('its node answers', actor, 'nodeGone', names, since)]
-  if (node && !readiness.ready)
-    return [blocked('its node answers', actor, 'nodeNotReady', names, sinceFacts(readiness.since))]
+  if (!node) return [goneLink(pod)]
+  const actor = `node ${node}`
+  const deaf = deafLink(facts, pod, node)
+  if (deaf) return [deaf]
   const runs = (pod.status?.containerStatuses ?? []).some(({ state }) => state?.running !== undefined)
   const stop = 'its containers end'
   if (runs)
@@ -79,6 +90,8 @@ function unmountLink(facts: Facts, pod: Pod, actor: string): Link {
     return blocked(title, actor, cause, { ...names, ...volume }, failureFacts(failure))
   }
   const running = runningOf(facts, podTarget(pod), unmountOperations)
+  const asked = parse(pod.metadata.deletionTimestamp) ?? facts.now
+  if (!running && facts.now - asked > quietMs) return blocked(title, actor, 'nodeSilent', names, sinceFacts(asked))
   return blocked(title, actor, 'unmounting', names, {
     ...sinceFacts(parse(running?.status?.startedAt)),
     transient: true,
@@ -87,7 +100,8 @@ function unmountLink(facts: Facts, pod: Pod, actor: string): Link {
 
 function goneLink(pod: Pod): Link {
   const finalizers = pod.metadata.finalizers ?? []
-  if (finalizers.length === 0) return later('it is gone', 'node')
+  if (finalizers.length === 0)
+    return later('it is gone', pod.spec?.nodeName ? `node ${pod.spec.nodeName}` : 'the server')
   const names = { ...podNames(pod), detail: finalizers.join(', ') }
   return blocked('it is gone', 'the owner of the finalizer', 'finalizersHold', names)
 }

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { OperationRecord } from '../../api/types.ts'
-import { causes, pageName } from './causes.ts'
+import { causes, pageName, speak } from './causes.ts'
 import type { Cause } from './causes.ts'
 import { explain } from './explain.ts'
 import type { Facts } from './facts.ts'
@@ -98,10 +98,16 @@ const growing = (more: Partial<Facts> = {}, condition?: string) =>
     ...more,
   })
 
+const offered = volume({ phase: 'Available', claimed: false })
+const ofClassFast = { ...offered, spec: { ...offered.spec, storageClassName: 'fast' } }
+
 const claimRows: readonly Row[] = [
   ['noVolumeFits', pending('noVolumeFits', { claims: [claim({ phase: 'Pending', className: '' })] })],
   ['classMissing', pending('classMissing')],
   ['classMissing', facts(ofClaim, { claims: [claim({ phase: 'Pending' })] })],
+  // A name without a class, on volumes made by hand.
+  ['noVolumeFits', pending('classMissing', { volumes: [ofClassFast] })],
+  ['noVolumeFits', facts(ofClaim, { claims: [claim({ phase: 'Pending' })], volumes: [ofClassFast] })],
   ['noDefaultClass', pending('noVolumeFits', { claims: [claim({ phase: 'Pending', className: undefined })] })],
   ['firstConsumer', pending('firstConsumer')],
   ['podUnscheduled', pending('podUnscheduled')],
@@ -128,11 +134,14 @@ const claimRows: readonly Row[] = [
   ['namedVolumeUnfit', pending('namedVolumeUnfit')],
   ['namedVolumeTaken', pending('namedVolumeTaken')],
   ['volumeLost', facts(ofClaim, { claims: [claim({ phase: 'Lost' })] })],
+  ['misbound', facts(ofClaim, { claims: [claim({ phase: 'Lost' })], volumes: [volume({ phase: 'Available' })] })],
+  ['reservedUnfit', pending('classMissing', { volumes: [volume({ phase: 'Available', mode: 'Block' })] })],
   ['misbound', pending('misbound')],
   ['volumeBusy', pending('volumeBusy')],
   ['retrying', pending('retrying')],
   ['classForbidsExpansion', growing({ classes: [storageClass()] })],
-  ['askedResizer', growing({ operations: [waits('expansion', onClaim, 'externalResizer')] })],
+  ['driverAbsent', growing({ operations: [waits('expansion', onClaim, 'externalResizer')] })],
+  ['askedResizer', growing({ csiNodes: [csiNode()], operations: [waits('expansion', onClaim, 'externalResizer')] })],
   ['expansionFailed', growing({ operations: [failed('csi d', 'expand', [onClaim], 'SomethingNew')] })],
   ['growsOnlyUnused', growing({ operations: [failed('csi d', 'expand', [onClaim], 'GrowsOnlyUnused')] })],
   [
@@ -175,9 +184,17 @@ const driverRows: readonly Row[] = [
 
 const volumeRows: readonly Row[] = [
   ['reserved', facts(ofVolume, { volumes: [volume({ phase: 'Available' })] })],
-  ['volumeUnclaimed', facts(ofVolume, { volumes: [volume({ phase: 'Available', claimed: false })] })],
+  [
+    'reservedUnfit',
+    facts(ofVolume, {
+      volumes: [volume({ phase: 'Available', mode: 'Block' })],
+      claims: [claim({ phase: 'Pending' })],
+    }),
+  ],
+  ['misbound', facts(ofVolume, { volumes: [volume({ phase: 'Available' })], claims: [claim({ phase: 'Lost' })] })],
   ['retained', released({}, 'Retain')],
-  ['askedDeleter', released()],
+  ['askedDeleter', released({ csiNodes: [csiNode()] })],
+  ['driverAbsent', released()],
   ['reclaiming', released({ operations: [waits('binding', onVolume, 'reclaiming')] })],
   ['reclaimFailed', released({ operations: [waits('binding', onVolume, 'reclaimFailed')] })],
   ['stillAttached', released({ operations: [failed('csi d', 'delete', [onVolume], 'StillAttached')] })],
@@ -216,6 +233,7 @@ const attachmentRows: readonly Row[] = [
   ],
   ['detaching', facts(ofAttachment, { attachments: [attachment({ deleting: true })] })],
   ['nobodyAttaches', placed({})],
+  ['attachmentOrphaned', facts(ofAttachment, { attachments: [attachment({ attached: true })] })],
   ['notAttached', nodeWaits('notAttached')],
   ['notReportedInUse', nodeWaits('notReportedInUse')],
 ]
@@ -257,7 +275,8 @@ const nodeRows: readonly Row[] = [
   ],
   ['mountFailed', mountFailed('SomethingNew')],
   ['unmountFailed', going({ operations: [failed('node a', 'volume_unmount', [onPod], 'SomethingNew')] })],
-  ['unmounting', going({})],
+  ['unmounting', going({ operations: [record('node a', 'volume_unmount', [onVolume, onPod], { phase: 'Running' })] })],
+  ['nodeSilent', going({})],
   ['podStopping', going({}, { containerStatuses: [{ name: 'c', state: { running: {} } }] })],
   [
     'containerNotStarted',
@@ -403,6 +422,23 @@ test('commands about things outside the usual namespace name it', () => {
     blocked?.hints.map(({ command }) => command),
     ['hawser get -n shop pvc data -o yaml', 'hawser events -n shop --for pvc/data'],
   )
+})
+
+test('a volume that nobody wants is in order', () => {
+  const { verdict, steps } = explain(facts(ofVolume, { volumes: [offered] }))
+  assert.deepEqual([verdict, steps.at(-1)?.name], ['healthy', 'it is free for a claim'])
+})
+
+test('commands about things in no namespace name none, and what is not known is left out', () => {
+  const commands = (cause: Cause, names: object) => speak(cause, names).hints.map(({ command }) => command)
+  const shop = { namespace: 'shop', volume: 'pv', node: 'a', claim: 'data' }
+  assert.deepEqual(commands('retained', shop), ['hawser describe pv/pv', 'hawser delete pv pv'])
+  assert.deepEqual(commands('reclaimFailed', shop), ['hawser events --for pv/pv', 'hawser get volumeattachment'])
+  assert.deepEqual(commands('attachFailed', shop), ['hawser get volumeattachment -o yaml'])
+  assert.deepEqual(commands('volumesUnresolved', { ...shop, pod: 'web' }), [
+    'hawser events -n shop --for pod/web',
+    'hawser get -n shop pvc,pv',
+  ])
 })
 
 test('an object that does not exist is said to be missing', () => {

@@ -75,15 +75,24 @@ export const leaseNamespace = 'kube-node-lease'
 export interface Readiness {
   readonly ready: boolean
   readonly since?: number
+  /** Why it is not ready: it is silent, or says so itself. */
+  readonly detail: string
 }
 
 /** A node is ready when it says so and has said anything lately. */
 export function readinessOf(facts: Facts, node: Node | undefined): Readiness {
   const condition = (node?.status?.conditions ?? []).find(({ type }) => type === 'Ready')
   const renewed = parse(facts.leases.find(({ metadata }) => metadata.name === node?.metadata.name)?.spec?.renewTime)
-  if (renewed !== undefined && facts.now - renewed > silentMs) return { ready: false, since: renewed }
+  if (renewed !== undefined && facts.now - renewed > silentMs)
+    return { ready: false, since: renewed, detail: 'it has stopped reporting' }
   const since = parse(condition?.lastTransitionTime)
-  return { ready: condition?.status === 'True', ...(since === undefined ? {} : { since }) }
+  const detail =
+    condition === undefined
+      ? 'it has never reported'
+      : condition.status === 'False'
+        ? `it says so itself (${condition.message || condition.reason || 'without a reason'})`
+        : 'it has stopped reporting'
+  return { ready: condition?.status === 'True', ...(since === undefined ? {} : { since }), detail }
 }
 
 const silentMs = 60_000

@@ -10,8 +10,8 @@ import { causeOfAttachment, causeOfCode, causeOnNode } from './reasons.ts'
 
 export function nodeLinks(facts: Facts, node: Node): readonly Link[] {
   const { name = '', creationTimestamp } = node.metadata
-  const { ready, since: at } = readinessOf(facts, node)
-  const names = { node: name }
+  const { ready, since: at, detail } = readinessOf(facts, node)
+  const names = { node: name, detail }
   const health = ready
     ? done('it answers', `node ${name}`, undefined, at)
     : blocked('it answers', `node ${name}`, 'nodeNotReady', names, sinceFacts(at))

@@ -3,15 +3,15 @@ import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../api/typ
 import type { Cause, CauseNames } from './causes.ts'
 import { claimLinks } from './claim-links.ts'
 import type { Facts, Waited } from './facts.ts'
-import { claimNamesOf, claimOf, doneOf, failureOf, isOver, isRegistered, nodeOf, parse } from './facts.ts'
-import { readinessOf, recordsOf, runningOf, volumeOf, waitsOf } from './facts.ts'
+import { claimNamesOf, claimOf, doneOf, failureOf, isOver, isRegistered, parse } from './facts.ts'
+import { recordsOf, runningOf, volumeOf, waitsOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, later, sinceFacts, waitFacts, wordsOf } from './link.ts'
 import { mountOperations } from './operation-names.ts'
 import { podNames, podTarget } from './pod-names.ts'
 import { causeOfCode, causeOfController, causeOnNode } from './reasons.ts'
 import { attachLink, volumeNames } from './volume-links.ts'
-import { startLink, stopLinks } from './container-links.ts'
+import { deafLink, quietMs, startLink, stopLinks } from './container-links.ts'
 
 export function podLinks(facts: Facts, pod: Pod): readonly Link[] {
   const { name, creationTimestamp, deletionTimestamp } = pod.metadata
@@ -27,14 +27,17 @@ export function podLinks(facts: Facts, pod: Pod): readonly Link[] {
     made,
     ...claims,
     ...placed,
-    ...volumes.filter((volume) => needsAttach(facts, volume)).map((volume) => attachLink(facts, volume, node)),
+    ...volumes
+      .filter((volume) => needsAttach(facts, volume))
+      .map((volume) => withNames(attachLink(facts, volume, node), podNames(pod))),
     ...volumes.map((volume) => mountLink(facts, pod, volume, node)),
     ...ownVolumesLink(facts, pod, node),
     startLink(facts, pod),
   ])
 }
 
-const quietMs = 10_000
+const withNames = (link: Link, names: CauseNames): Link =>
+  link.block ? { ...link, block: { ...link.block, names: { ...link.block.names, ...names } } } : link
 
 /** Nothing blocks, nothing is under way, and it has been so for a while: then whoever is next does not speak. */
 function unlessSilent(facts: Facts, pod: Pod, links: readonly Link[]): readonly Link[] {
@@ -85,11 +88,9 @@ function placeLinks(facts: Facts, pod: Pod): readonly Link[] {
     ...done(title, 'placement', doneOf(facts, podTarget(pod), ['place']), at),
     detail: `on ${node}`,
   }
-  const known = nodeOf(facts, node)
-  if (!known) return [placed, blocked('its node answers', `node ${node}`, 'nodeGone', podNames(pod))]
-  const { ready, since } = readinessOf(facts, known)
-  if (ready || isOver(pod)) return [placed]
-  return [placed, blocked('its node answers', `node ${node}`, 'nodeNotReady', podNames(pod), sinceFacts(since))]
+  // A pod that has ended needs its node no more.
+  const deaf = isOver(pod) ? undefined : deafLink(facts, pod, node)
+  return deaf ? [placed, deaf] : [placed]
 }
 
 function unplaced(facts: Facts, pod: Pod, title: string): Link {

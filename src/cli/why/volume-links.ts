@@ -2,7 +2,8 @@
 import type { OperationRecord, PersistentVolume, VolumeAttachment } from '../../api/types.ts'
 import type { Cause, CauseNames } from './causes.ts'
 import type { Facts, Waited } from './facts.ts'
-import { doneOf, failureOf, parse, recordsOf, runningOf, volumeOf, waitsOf } from './facts.ts'
+import { claimOf, doneOf, failureOf, isRegistered, parse, recordsOf, runningOf, volumeOf, waitsOf } from './facts.ts'
+import { denial, unfit, whoHas } from './fit.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, later, sinceFacts, waitFacts, wordsOf } from './link.ts'
 import { causeOfAttachment, causeOfCode, causeOfController } from './reasons.ts'
@@ -44,9 +45,32 @@ function phaseLink(facts: Facts, volume: PersistentVolume): Link {
   }
   // A failure that is tried again, or whose words are known, is told like any other; `Failed` alone says only that much.
   if (phase === 'Released' || (phase === 'Failed' && wait !== undefined)) return reclaimLink(facts, volume, wait)
-  if (phase === 'Failed') return blocked('it is reclaimed', 'binding', 'volumeFailed', names, since)
-  const cause = volume.spec?.claimRef ? 'reserved' : 'volumeUnclaimed'
-  return blocked('a claim has it', 'binding', cause, names, { ...since, transient: cause === 'volumeUnclaimed' })
+  const { message } = volume.status ?? {}
+  if (phase === 'Failed')
+    return blocked('it is reclaimed', 'binding', 'volumeFailed', names, {
+      ...since,
+      ...(message ? { error: { message } } : {}),
+    })
+  if (volume.spec?.claimRef) return reservedLink(facts, volume, names, since)
+  // Nobody wants it, and nothing is wrong with that.
+  const at = parse(volume.status?.lastPhaseTransitionTime)
+  return phase === 'Available'
+    ? done('it is free for a claim', 'binding', undefined, at)
+    : later('it is free', 'binding')
+}
+
+/** It names a claim that does not have it. */
+function reservedLink(facts: Facts, volume: PersistentVolume, names: CauseNames, since: object): Link {
+  const title = 'a claim has it'
+  const claim = claimOf(facts, names.namespace, names.claim ?? '')
+  if (!claim || whoHas(volume, claim)) return blocked(title, 'binding', 'reserved', names, since)
+  if (claim.status?.phase === 'Lost')
+    return blocked(title, 'binding', 'misbound', { ...names, detail: denial(volume, claim) }, since)
+  const other = claim.spec?.volumeName
+  const detail = other && other !== names.volume ? `comes too late, the claim has ${other}` : unfit(volume, claim)
+  return detail === undefined
+    ? later(title, 'binding')
+    : blocked(title, 'binding', 'reservedUnfit', { ...names, detail }, since)
 }
 
 function reclaimLink(facts: Facts, volume: PersistentVolume, wait: Waited | undefined): Link {
@@ -62,6 +86,11 @@ function reclaimLink(facts: Facts, volume: PersistentVolume, wait: Waited | unde
   const policy = volume.spec?.persistentVolumeReclaimPolicy
   const known = causeOfController(wait?.reason)
   const cause = known ?? (policy === 'Retain' ? 'retained' : 'askedDeleter')
+  const { driver } = names
+  if (cause === 'askedDeleter' && driver !== undefined && !isRegistered(facts, driver)) {
+    const detail = `delete the storage of volume ${name}`
+    return blocked(title, `csi ${driver}`, 'driverAbsent', { ...names, detail }, { ...since, ...waitFacts(wait) })
+  }
   const actor = cause === 'askedDeleter' ? `csi ${names.driver ?? ''}` : 'binding'
   const transient = cause === 'reclaiming'
   return blocked(title, actor, cause, names, { ...since, ...waitFacts(wait), ...wordsOf(wait), transient })
@@ -160,16 +189,17 @@ export function attachmentLinks(facts: Facts, attachment: VolumeAttachment): rea
   const title = `volume is attached to ${nodeName}`
   if (!volume && attachment.spec.source.inlineVolumeSpec === undefined) {
     const names = { ...(volumeName ? { volume: volumeName } : {}), node: nodeName }
-    return [made, blocked(title, 'attachment', 'namedVolumeMissing', names)]
+    return [made, blocked(title, 'attachment', 'attachmentOrphaned', names, sinceFacts(parse(creationTimestamp)))]
   }
-  const attach = volume ? attachLink(facts, volume, nodeName) : inlineLink(title, attachment)
+  const attach = volume ? attachLink(facts, volume, nodeName) : inlineLink(facts, title, attachment)
   return [made, attach, ...leavingLinks(facts, volume, nodeName)]
 }
 
-function inlineLink(title: string, { spec, status }: VolumeAttachment): Link {
-  if (status?.attached === true) return done(title, 'attachment')
-  const error = status?.attachError?.message === undefined ? {} : { error: { message: status.attachError.message } }
-  return blocked(title, `csi ${spec.attacher}`, 'attachFailed', { driver: spec.attacher, node: spec.nodeName }, error)
+function inlineLink(facts: Facts, title: string, attachment: VolumeAttachment): Link {
+  const { attacher: driver, nodeName: node } = attachment.spec
+  return attachment.status?.attached === true
+    ? done(title, 'attachment')
+    : silentAttach(facts, title, { driver, node, volume: 'of the pod' }, attachment, undefined)
 }
 
 const leaving: ReadonlySet<Cause> = new Set(['inUse', 'inUseOnUnhealthyNode', 'forceDetachDisabled'])

@@ -143,6 +143,17 @@ export const attachmentCauses = {
     ends: 'The node status is written.',
     hints: [['hawser get nodes', 'whether the node is ready']],
   },
+  attachmentOrphaned: {
+    title: 'The attachment names a volume that does not exist',
+    sentence: 'a VolumeAttachment for node {node} names volume {volume}, and there is no such volume',
+    meaning:
+      'Somebody made the attachment by hand with a wrong name, or the volume object was deleted while it was attached. Nobody can attach or detach what is not described.',
+    ends: 'The volume object comes back, or the attachment is deleted.',
+    hints: [
+      ['hawser get pv', 'see the names of the volumes'],
+      ['hawser get volumeattachment', 'see which node has it'],
+    ],
+  },
   attachLimit: {
     title: 'The node can take no more volumes',
     sentence: 'the driver says that node {node} has no room for another volume',

@@ -4,9 +4,9 @@ import type { CauseTable } from './cause.ts'
 export const claimCauses = {
   noVolumeFits: {
     title: 'No volume fits the claim and nothing makes one',
-    sentence: 'no available volume fits claim {claim}, and it names no class that could make one',
+    sentence: 'no available volume fits claim {claim}, and nothing makes one: {detail}',
     meaning:
-      'The claim asks for a volume without a class, so only a volume that already exists can satisfy it. None is available with enough space, the access modes, the volume mode, the labels and the (empty) class that the claim wants.',
+      'The claim names no class, or one that is only a name on volumes made by hand, so only a volume that already exists can satisfy it. None is available with enough space, the access modes, the volume mode, the labels and the class that the claim wants.',
     ends: 'A volume that fits appears or becomes available.',
     hints: [
       ['hawser get pv', 'see size, modes, class and phase of the volumes there are'],
@@ -26,7 +26,7 @@ export const claimCauses = {
   },
   noDefaultClass: {
     title: 'The claim names no class and there is no default one',
-    sentence: 'claim {claim} names no class, no class is the default, and no volume fits',
+    sentence: 'claim {claim} names no class, no class is the default, and no volume fits: {detail}',
     meaning:
       'A claim without a class gets the default class when it is created, or later when one appears. Here none carries the annotation storageclass.kubernetes.io/is-default-class.',
     ends: 'A default class appears, or a volume without class that fits.',
@@ -95,7 +95,7 @@ export const claimCauses = {
   },
   noProvisioner: {
     title: 'The class cannot make volumes',
-    sentence: 'no plugin can make volumes for class {class}',
+    sentence: 'class {class} cannot make volumes, and none that exists fits claim {claim}: {detail}',
     meaning:
       'The class has a provisioner that only marks existing volumes (kubernetes.io/no-provisioner) or that this program does not have.',
     ends: 'A volume of this class that fits is created by hand.',
@@ -131,7 +131,7 @@ export const claimCauses = {
   },
   namedVolumeUnfit: {
     title: 'The volume named by the claim does not suit it',
-    sentence: 'volume {volume} is too small, or has another class, mode or access mode than claim {claim} asks for',
+    sentence: 'volume {volume}, named by claim {claim}, does not suit it: it {detail}',
     meaning: 'Naming a volume does not set the checks aside: size, class, volume mode and access modes must still fit.',
     ends: 'Volume or claim are changed so that they fit.',
     hints: [
@@ -141,14 +141,14 @@ export const claimCauses = {
   },
   namedVolumeTaken: {
     title: 'The volume named by the claim belongs to another claim',
-    sentence: 'volume {volume}, named by claim {claim}, is bound to another claim',
+    sentence: 'volume {volume}, named by claim {claim}, is not free: it {detail}',
     meaning: 'A volume belongs to one claim at a time. It is never taken away.',
     ends: 'The other claim is deleted and the volume becomes available again.',
     hints: [['hawser describe pv/{volume}', 'claimRef says to whom it belongs']],
   },
   volumeLost: {
     title: 'The claim lost its volume',
-    sentence: 'claim {claim} was bound to volume {volume}, which is gone',
+    sentence: 'claim {claim} was bound and has lost its volume: {detail}',
     meaning:
       'Phase Lost: the PersistentVolume object was deleted under a bound claim. The storage behind it may still exist.',
     ends: 'Only a volume of the same name that points to this very claim; nothing else.',
@@ -159,9 +159,9 @@ export const claimCauses = {
   },
   misbound: {
     title: 'Claim and volume disagree',
-    sentence: 'claim {claim} points to volume {volume}, but that volume points to another claim',
+    sentence: 'claim {claim} points to volume {volume}, and that volume does not point back: it {detail}',
     meaning: 'Somebody edited one side, or two claims of the same name followed each other. Nothing is bound by guess.',
-    ends: 'The volume is released from the other claim.',
+    ends: 'The claimRef of the volume is removed, or gets the uid of this claim; then the two are bound again.',
     hints: [['hawser describe pv/{volume}', 'see claimRef and its uid']],
   },
   volumeBusy: {
@@ -238,13 +238,13 @@ export const claimCauses = {
   },
   claimProtected: {
     title: 'The claim is kept because pods use it',
-    sentence: 'claim {claim} is being deleted, and pods still use it: {detail}',
+    sentence: 'claim {claim} is being deleted, and is kept for the pods that use it: {detail}',
     meaning:
-      'The finalizer kubernetes.io/pvc-protection keeps a claim until no unfinished pod names it. The data is safe meanwhile.',
-    ends: 'The last pod that names it ends or is deleted.',
+      'The finalizer kubernetes.io/pvc-protection keeps a claim as long as a pod that names it was placed on a node, also one that has ended. The data is safe meanwhile.',
+    ends: 'The last pod that names it is deleted.',
     hints: [
       ['hawser get pods', 'see which pods run'],
-      ['hawser delete pod NAME', 'end a pod that is no longer needed'],
+      ['hawser delete pod {pod}', 'when it has ended or is no longer needed'],
     ],
   },
   finalizersHold: {

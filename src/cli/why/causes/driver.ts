@@ -4,7 +4,7 @@ import type { CauseTable } from './cause.ts'
 export const driverCauses = {
   driverNotOnNode: {
     title: 'The driver is not registered on the node',
-    sentence: 'driver {driver} of volume {volume} is not registered on node {node}',
+    sentence: 'driver {driver} is not registered on node {node}',
     meaning:
       'Its process is not running there, or its socket was not announced. Nothing can be mounted or unmounted without it.',
     ends: 'The driver registers; waiting pods go on at once.',
@@ -12,6 +12,17 @@ export const driverCauses = {
       ['hawser get csinode {node} -o yaml', 'see which drivers the node has'],
       ['hawser driver check SOCKET', 'ask the driver directly'],
       ['hawser doctor', 'on the node: sockets'],
+    ],
+  },
+  driverAbsent: {
+    title: 'No node has the driver that must act',
+    sentence: 'driver {driver} must {detail}, and no node has registered it',
+    meaning:
+      'Somebody must do it who knows the storage: the driver of the volume. Its process is down, its socket is not registered, or it runs with sidecars of its own outside of here.',
+    ends: 'The driver registers; what waits goes on by itself.',
+    hints: [
+      ['hawser get csinode -o yaml', 'see which drivers are registered on which node'],
+      ['hawser up --csi-driver {driver}=SOCKET', 'start with this driver'],
     ],
   },
   driverUnavailable: {

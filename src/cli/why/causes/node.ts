@@ -57,10 +57,11 @@ export const nodeCauses = {
     ],
   },
   nodeNotReady: {
-    title: 'The node does not answer',
-    sentence: 'node {node} has not reported for a while; nothing can be said or done there',
-    meaning: 'The agent is stopped, the machine is off, or it cannot reach the server. What ran there may still run.',
-    ends: 'The node reports again.',
+    title: 'The node is not ready',
+    sentence: 'node {node} is not ready: {detail}',
+    meaning:
+      'The agent is stopped, the machine is off, it cannot reach the server, or it says itself that it cannot work. What ran there may still run; nothing else is done there.',
+    ends: 'The node reports that it is ready.',
     hints: [
       ['hawser describe node/{node}', 'since when, and why'],
       ['hawser doctor', 'run it on that machine'],

@@ -9,6 +9,17 @@ export const volumeCauses = {
     ends: 'A claim of that name appears.',
     hints: [['hawser describe pv/{volume}', 'see claimRef']],
   },
+  reservedUnfit: {
+    title: 'The volume is reserved for a claim that cannot have it',
+    sentence: 'volume {volume} is reserved for claim {claim}, which cannot have it: it {detail}',
+    meaning:
+      'A claimRef sets class and labels aside, but not size, volume mode, access modes and attributes class. A driver that made a volume smaller than asked for looks the same.',
+    ends: 'Volume or claim are made anew so that they fit.',
+    hints: [
+      ['hawser describe pv/{volume}', 'compare capacity, modes and claimRef'],
+      ['hawser describe pvc/{claim}', 'with what the claim wants'],
+    ],
+  },
   retained: {
     title: 'The volume is released and kept',
     sentence: 'the claim of volume {volume} is gone; its policy is Retain, so an administrator decides',
@@ -72,7 +83,7 @@ export const volumeCauses = {
     ends: 'The claim is deleted.',
     hints: [
       ['hawser describe pv/{volume}', 'see its claim'],
-      ['hawser delete pvc NAME', 'if data and claim are no longer needed'],
+      ['hawser delete pvc {claim}', 'if data and claim are no longer needed'],
     ],
   },
   classProtected: {
@@ -91,12 +102,5 @@ export const volumeCauses = {
       ['hawser describe pv/{volume}', 'status.message says what happened'],
       ['hawser delete pv {volume}', 'after the storage was cleaned up by hand'],
     ],
-  },
-  volumeUnclaimed: {
-    title: 'The volume is free',
-    sentence: 'volume {volume} is available; no claim wants it',
-    meaning: 'This is no error.',
-    ends: 'A claim that fits appears.',
-    hints: [['hawser get pvc -A', 'see which claims there are']],
   },
 } as const satisfies CauseTable
