@@ -54,10 +54,11 @@ const compress = promisify(gzip)
 
 /** Rejects with the system's error when the address is in use. */
 export async function listen(deps: HttpServerDeps, options: ListenOptions): Promise<HttpServer> {
-  const stopping = new AbortController()
+  /** How to leave each request that is being served. */
+  const live = new Set<() => void>()
   const intake = createIntake(creationsPerTurn, setImmediate)
   const serve = (incoming: Incoming, outgoing: Outgoing): void => {
-    serveRequest(deps, intake, incoming, outgoing, stopping.signal).catch((error: unknown) => {
+    serveRequest(deps, intake, live, incoming, outgoing).catch((error: unknown) => {
       deps.onError(error)
       abandon(outgoing)
     })
@@ -84,7 +85,7 @@ export async function listen(deps: HttpServerDeps, options: ListenOptions): Prom
     url: `${options.tls ? 'https' : 'http'}://${host}:${port}`,
     port,
     async close() {
-      stopping.abort()
+      for (const leave of live) leave()
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
       const timer = setTimeout(() => sockets.forEach((socket) => socket.destroy()), closeTimeoutMs)
       // Idle connections would keep the server open; they have nothing left to say.
@@ -128,21 +129,21 @@ const over = new Error('the request is over')
 async function serveRequest(
   deps: HttpServerDeps,
   intake: Intake,
+  live: Set<() => void>,
   incoming: Incoming,
   outgoing: Outgoing,
-  stopping: AbortSignal,
 ): Promise<void> {
   const gone = new AbortController()
   const leave = (): void => gone.abort(over)
   outgoing.on('close', leave)
   outgoing.on('error', leave)
-  stopping.addEventListener('abort', leave, { once: true })
+  live.add(leave)
   try {
     const response = await answer(deps, intake, incoming, gone.signal)
     await send(incoming, outgoing, response, gone.signal)
   } finally {
-    stopping.removeEventListener('abort', leave)
-    gone.abort(over)
+    live.delete(leave)
+    leave()
   }
 }
 
@@ -201,22 +202,28 @@ function rawPath(url: string): string {
   return end < 0 ? url : url.slice(0, end)
 }
 
+const noBody = Buffer.alloc(0)
+
 /** Undefined when the body is too large; fails when it does not arrive in time. */
-async function readBody(incoming: Incoming): Promise<Buffer | undefined> {
-  if (incoming.method === 'GET' || incoming.method === 'HEAD') return Buffer.alloc(0)
-  const chunks: Buffer[] = []
-  let size = 0
-  const timer = setTimeout(() => incoming.destroy(new Error('the body did not arrive in time')), bodyTimeoutMs)
-  try {
-    for await (const chunk of incoming as AsyncIterable<Buffer>) {
+function readBody(incoming: Incoming): Promise<Buffer | undefined> | Buffer {
+  if (incoming.method === 'GET' || incoming.method === 'HEAD') return noBody
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const timer = setTimeout(() => incoming.destroy(new Error('the body did not arrive in time')), bodyTimeoutMs)
+    incoming.on('data', (chunk: Buffer) => {
       size += chunk.length
-      if (size > bodyLimit) return undefined
-      chunks.push(chunk)
-    }
-  } finally {
-    clearTimeout(timer)
-  }
-  return chunks.length === 1 ? (chunks[0] ?? Buffer.alloc(0)) : Buffer.concat(chunks)
+      // What comes behind the limit is read and dropped: who is still writing would not read the answer.
+      if (size > bodyLimit) resolve(undefined)
+      else chunks.push(chunk)
+    })
+    incoming.on('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)))
+    incoming.on('error', reject)
+    incoming.on('close', () => {
+      clearTimeout(timer)
+      reject(over)
+    })
+  })
 }
 
 function headersOf(incoming: Incoming): Readonly<Record<string, string | undefined>> {

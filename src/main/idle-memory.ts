@@ -6,7 +6,8 @@ import type { Log } from '../telemetry/log.ts'
 
 /** So many changes leave garbage worth a collection. */
 const burst = 1_000
-const calmMs = 2_000
+/** A collection takes compiled code along: after a short breath the next burst must not have to begin anew. */
+const calmMs = 3_500
 /** Up to so many changes within that time, such as leases and the history written behind the work, count as calm. */
 const calmChanges = 200
 

@@ -36,3 +36,20 @@ test('errors become message, code and effect; big integers become text', () => {
   log.warn('x', { error: Object.assign(new Error('no'), { code: 'E1', effect: 'none' }), size: 5n })
   assert.deepEqual(seen[0]?.fields, { error: { message: 'no', code: 'E1', effect: 'none' }, size: '5' })
 })
+
+test('what nobody reads is not made ready: the fields of a silent level are never looked at', () => {
+  const seen: string[] = []
+  const log = createLog(
+    (level) => seen.push(level),
+    {},
+    (level) => level === 'warn',
+  )
+  const untouchable = {
+    get value(): string {
+      throw new Error('looked at')
+    },
+  }
+  log.child({ node: 'a' }).info('volume mounted', { untouchable })
+  log.warn('volume not mounted')
+  assert.deepEqual(seen, ['warn'])
+})

@@ -31,17 +31,19 @@ export class Sensitive<T> {
   }
 }
 
-export function createLog(sink: Sink, base: Fields = {}): Log {
+/** What nobody reads (`isRead`) is not made ready for reading. */
+export function createLog(sink: Sink, base: Fields = {}, isRead: (level: Level) => boolean = () => true): Log {
   const line =
     (level: Level) =>
-    (message: string, fields: Fields = {}) =>
-      sink(level, message, redact({ ...base, ...fields }))
+    (message: string, fields: Fields = {}) => {
+      if (isRead(level)) sink(level, message, redact({ ...base, ...fields }))
+    }
   return {
     error: line('error'),
     warn: line('warn'),
     info: line('info'),
     debug: line('debug'),
-    child: (fields) => createLog(sink, { ...base, ...fields }),
+    child: (fields) => createLog(sink, { ...base, ...fields }, isRead),
   }
 }
 

@@ -8,5 +8,9 @@ export function createPinoLog(options: { level: Level; destination?: number }): 
     { level: options.level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
     pino.destination({ dest: options.destination ?? 2, sync: true }),
   )
-  return createLog((level, message, fields) => logger[level](fields, message))
+  return createLog(
+    (level, message, fields) => logger[level](fields, message),
+    {},
+    (level) => logger.isLevelEnabled(level),
+  )
 }

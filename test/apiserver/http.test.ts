@@ -145,11 +145,8 @@ test('large answers are compressed for those who ask, large bodies are refused',
   assert.equal(zipped.headers['content-encoding'], 'gzip')
   assert.equal(JSON.parse(gunzipSync(zipped.body).toString()).items.length, 8)
   assert.equal((await request(paths.configMaps)).headers['content-encoding'], undefined)
-  const huge = await request(paths.configMaps, { method: 'POST' }, Buffer.alloc(4 * 1024 * 1024, 32)).catch(
-    (error: unknown) => error,
-  )
-  // The answer may be lost when the connection is closed under a sender that goes on; both are a refusal.
-  assert.ok(huge instanceof Error || (huge as Reply).code === 413)
+  const huge = await request(paths.configMaps, { method: 'POST' }, Buffer.alloc(4 * 1024 * 1024, 32))
+  assert.equal(huge.code, 413)
   assert.equal((await request('/healthz')).code, 200)
 })
 
