@@ -190,3 +190,20 @@ test('a server that refuses is asked again later', async () => {
   assert.deepEqual(stories(), [['bind', 'Succeeded', '', 1]])
   await history[Symbol.asyncDispose]()
 })
+
+test('the stories of a burst are written a few at a time, and soon all of them: then nothing is left to do', async () => {
+  const { clock, server, start } = setUp()
+  const history = start()
+  for (let index = 0; index < 1_000; index++) {
+    const finishedAt = clock.now()
+    history.tell({ ...subject, key: `claim ${index}`, phase: 'Succeeded', startedAt: finishedAt, finishedAt })
+  }
+  await clock.advance(defaultHistoryLimits.successDelayMs)
+  assert.equal(server.all('Operation').length, defaultHistoryLimits.together)
+  await clock.advance(5_500)
+  assert.equal(server.all('Operation').length, 1_000)
+  const { length } = server.writes
+  await clock.advance(600_000)
+  assert.equal(server.writes.length, length)
+  await history[Symbol.asyncDispose]()
+})

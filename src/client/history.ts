@@ -81,7 +81,7 @@ export const defaultHistoryLimits: HistoryLimits = {
   records: 4_000,
   delayMs: 300,
   successDelayMs: 1_500,
-  together: 8,
+  together: 32,
   paceMs: 160,
   staleMs: 30_000,
 }
