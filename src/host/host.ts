@@ -151,6 +151,8 @@ export interface MountRequest {
   readonly options: readonly string[]
   /** Options that no message may show. */
   readonly secretOptions?: readonly string[]
+  /** The target is made first, as by `mkdirDeep`: EEXIST if there is anything. One trip to the system instead of two. */
+  readonly makeTarget?: DeepModes
   readonly timeoutMs?: number
 }
 

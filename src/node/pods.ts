@@ -129,8 +129,8 @@ export function createPods(deps: PodsDeps): Pods {
   const prepare = async (work: PodWork, pod: Pod, signal: AbortSignal) => {
     if (!work.directories) {
       const base = podDirectory(deps.root, work.uid)
-      await deps.host.files.mkdirAll(join(base, 'volumes'), 0o750, signal)
-      await deps.host.files.mkdirAll(join(base, 'plugins'), 0o750, signal)
+      const parts = ['volumes', 'plugins'].map((part) => join(base, part))
+      await Promise.all(parts.map((part) => deps.host.files.mkdirAll(part, 0o750, signal)))
       work.directories = true
     }
     populator.put(pod)

@@ -36,6 +36,23 @@ export function mountTests({ place, write, signal, host }: HostContext): void {
     assert.equal(await codeOf(mounts.isMountPoint(join(at, 'none'), signal)), 'ENOENT')
   })
 
+  test('a target that is not there yet is made with its parents, and mounted on; one that is there is left alone', async () => {
+    const { files, mounts } = host()
+    const at = await place()
+    const target = join(at, 'parent', 'm')
+    const makeTarget = { mode: 0o777, parentMode: 0o750 }
+    const request = { source: 'tmpfs', target, type: 'tmpfs', options: ['size=65536'], makeTarget }
+    await mounts.mount(request, signal)
+    assert.equal(await mounts.isMountPoint(target, signal), true)
+    assert.equal((await files.lstat(join(at, 'parent'), signal)).mode & 0o777, 0o750)
+    assert.equal(await codeOf(mounts.mount(request, signal)), 'EEXIST')
+    await mounts.unmount(target, {}, signal)
+    assert.equal(await mounts.isMountPoint(target, signal), false)
+    assert.equal((await files.lstat(target, signal)).mode & 0o777, 0o777)
+    assert.equal(await codeOf(mounts.mount(request, signal)), 'EEXIST')
+    assert.equal(await mounts.isMountPoint(target, signal), false)
+  })
+
   test('a full tmpfs says ENOSPC', async () => {
     const { files, mounts } = host()
     const target = join(await place(), 'm')

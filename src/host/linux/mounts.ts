@@ -51,15 +51,19 @@ export function createLinuxMounts(pool: WorkerPool, run: Host['run']): Mounts {
 
     async mount(request, signal) {
       const parsed = parseMountOptions([...request.options, ...(request.secretOptions ?? [])])
+      const { source, target, type, makeTarget, timeoutMs } = request
+      const byCall = parsed.bind === 'none' && !needsHelper(type)
+      if (makeTarget !== undefined && !byCall)
+        await pool.call('mkdirDeep', [target, makeTarget], { path: target }, signal)
       if (parsed.bind !== 'none') {
-        const { source, target, options } = request
+        const { options } = request
         return bind(pool, { source, target, recursive: parsed.bind === 'rbind', options }, signal)
       }
-      if (needsHelper(request.type)) return mountByHelper(run, request, signal)
-      const { source, target, type, timeoutMs } = request
+      if (!byCall) return mountByHelper(run, request, signal)
       const limits = { path: target, timeoutMs: timeoutMs ?? mountTimeoutMs }
       try {
-        await pool.call('mount', [source, target, type, parsed.flags, parsed.data.join(',')], limits, signal)
+        const data = parsed.data.join(',')
+        await pool.call('mount', [source, target, type, parsed.flags, data, makeTarget], limits, signal)
       } catch (error) {
         throw explained(error, request)
       }

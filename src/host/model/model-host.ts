@@ -57,9 +57,10 @@ export function createModelHost({ clock }: { readonly clock: Clock }): ModelHost
     ['false', () => ({ exitCode: 1, stdout: '', stderr: '' })],
   ])
   const faults = createFaults()
+  const files = createModelFiles({ table, now })
   const plain: Host = {
-    files: createModelFiles({ table, now }),
-    mounts: createModelMounts({ table, devices, exports }),
+    files,
+    mounts: createModelMounts({ table, files, devices, exports }),
     devices: devices.port,
     filesystems: devices.filesystems,
     run: async (command, signal) => {

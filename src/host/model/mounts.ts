@@ -1,7 +1,7 @@
 // How does the model mount? The same rules as the kernel, on the model's mount table.
 
 import { join, relative } from 'node:path/posix'
-import type { BindRequest, MountRequest, Mounts } from '../host.ts'
+import type { BindRequest, Files, MountRequest, Mounts } from '../host.ts'
 import { HostError, hasCode } from '../host-error.ts'
 import { mountFailureText, refusalText } from '../mount-failure.ts'
 import type { ModelDevices } from './devices.ts'
@@ -12,6 +12,7 @@ import { createFilesystem, isDeleted } from './tree.ts'
 
 export interface ModelMountsDeps {
   readonly table: MountTable
+  readonly files: Pick<Files, 'mkdirDeep'>
   readonly devices: ModelDevices
   /** What network filesystems can be mounted: source ("server:/path") → filesystem. */
   readonly exports: ReadonlyMap<string, ModelFilesystem>
@@ -20,7 +21,7 @@ export interface ModelMountsDeps {
 const flagWords = new Set(['ro', 'rw', 'nosuid', 'nodev', 'noexec', 'noatime', 'relatime', 'nodiratime'])
 const droppedWords = new Set(['defaults', '_netdev', 'nofail', 'auto', 'bind', 'rbind'])
 
-export function createModelMounts({ table, devices, exports }: ModelMountsDeps): Mounts {
+export function createModelMounts({ table, files, devices, exports }: ModelMountsDeps): Mounts {
   let anonymous = 40
 
   function filesystemFor(request: MountRequest): ModelFilesystem {
@@ -54,7 +55,8 @@ export function createModelMounts({ table, devices, exports }: ModelMountsDeps):
 
   return {
     info,
-    mount: async (request, signal) =>
+    async mount(request, signal) {
+      if (request.makeTarget !== undefined) await files.mkdirDeep(request.target, request.makeTarget, signal)
       checked(signal, request.target, () => {
         if (request.options.includes('bind'))
           return bind(table, { ...request, readOnly: request.options.includes('ro') })
@@ -62,7 +64,8 @@ export function createModelMounts({ table, devices, exports }: ModelMountsDeps):
         if (isDeleted(at.inode)) throw new HostError('ENOENT', `${request.target}: deleted`, { path: request.target })
         const filesystem = refusable(request, filesystemFor)
         table.attach(at, filesystem.root, withFlags(['rw', 'relatime'], request.options))
-      }),
+      })
+    },
     bind: async (request, signal) => checked(signal, request.target, () => bind(table, request)),
     remount: async (target, options, signal) =>
       checked(signal, target, () => {

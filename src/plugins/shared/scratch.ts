@@ -7,7 +7,8 @@ import { pluginName } from '../../api/names.ts'
 import type { PodUid } from '../../api/names.ts'
 import type { Pod } from '../../api/types.ts'
 import { isMounted, unmountAll } from '../../host/clean-mount-point.ts'
-import { hasCode } from '../../host/host-error.ts'
+import { HostError, hasCode } from '../../host/host-error.ts'
+import type { DeepModes, MountRequest } from '../../host/host.ts'
 import { applyOwnership } from '../../host/ownership.ts'
 import { podPluginPath } from '../../volume/paths.ts'
 import type { NodePluginDeps } from './deps.ts'
@@ -40,16 +41,18 @@ export async function setUpScratch(deps: ScratchDeps, request: ScratchRequest, s
   if (medium !== '' && medium !== 'Memory' && pageSize === undefined)
     throw refuse('UnknownMedium', `unknown storage medium "${medium}"`)
   const marker = markerDirectory(deps.root, request)
-  if (pageSize === undefined && (await host.files.exists(join(marker, 'ready'), signal))) {
-    const there = medium === 'Memory' ? await isMounted(host, target, signal) : await host.files.exists(target, signal)
-    if (there) return false
-    await host.files.removeTree(marker, signal)
+  if (!(await mountedAnew(deps, request, signal))) {
+    if (pageSize === undefined && (await host.files.exists(join(marker, 'ready'), signal))) {
+      const there =
+        medium === 'Memory' ? await isMounted(host, target, signal) : await host.files.exists(target, signal)
+      if (there) return false
+      await host.files.removeTree(marker, signal)
+    }
+    await makeDirectory(deps, target, signal)
+    if (medium === 'Memory') {
+      if (!(await isMounted(host, target, signal))) await host.mounts.mount(memoryMount(deps, request), signal)
+    } else if (pageSize !== undefined) await mountHugePages(deps, request, pageSize, signal)
   }
-  const isNew = await makeDirectory(deps, target, signal)
-  if (medium === 'Memory') {
-    // What was made just now has nothing mounted on it.
-    if (isNew || !(await isMounted(host, target, signal))) await mountMemory(deps, request, signal)
-  } else if (pageSize !== undefined) await mountHugePages(deps, request, pageSize, signal)
   // FSG-5: a failure of this pass is ignored, and so is the change policy.
   await applyOwnership(host.files, { root: target, gid: request.fsGroup, readOnly: false }, signal).catch(
     () => undefined,
@@ -106,25 +109,39 @@ function markerDirectory(root: string, { podUid, name }: Pick<ScratchRequest, 'p
   return podPluginPath(root, podUid, emptyDirName, name)
 }
 
-/** EMPTY-5. The parent is made with the mode that everybody's umask would leave. False if the directory was there. */
-async function makeDirectory({ host }: ScratchDeps, target: string, signal: AbortSignal): Promise<boolean> {
+/** EMPTY-5. The parent is made with the mode that everybody's umask would leave. */
+const directoryModes: DeepModes = { mode: 0o777, parentMode: 0o755 }
+
+async function makeDirectory({ host }: ScratchDeps, target: string, signal: AbortSignal): Promise<void> {
   try {
-    await host.files.mkdirDeep(target, { mode: 0o777, parentMode: 0o755 }, signal)
-    return true
+    await host.files.mkdirDeep(target, directoryModes, signal)
   } catch (error) {
     if (!hasCode(error, 'EEXIST')) throw error
     const stat = await host.files.lstat(target, signal)
     if (stat.kind !== 'directory') throw refuse('NotADirectory', `${target} is not a directory`)
     if ((stat.mode & 0o777) !== 0o777) await host.files.chmod(target, stat.mode | 0o777, signal)
+  }
+}
+
+/**
+ * Nearly every memory volume is new: then its directory and its mount are one trip to the system, and no question is
+ * asked before. False for everything else; the long way finds out what it is, and fails in its own words.
+ */
+async function mountedAnew(deps: ScratchDeps, request: ScratchRequest, signal: AbortSignal): Promise<boolean> {
+  if (request.medium !== 'Memory') return false
+  try {
+    await deps.host.mounts.mount({ ...memoryMount(deps, request), makeTarget: directoryModes }, signal)
+    return true
+  } catch (error) {
+    if (!(error instanceof HostError && error.certain)) throw error
     return false
   }
 }
 
-async function mountMemory(deps: ScratchDeps, request: ScratchRequest, signal: AbortSignal): Promise<void> {
-  const { host, noSwap } = deps
+function memoryMount(deps: ScratchDeps, request: ScratchRequest): MountRequest {
   const size = memorySize(deps, request)
-  const options = [...(size > 0n ? [`size=${size}`] : []), ...(noSwap === true ? ['noswap'] : [])]
-  await host.mounts.mount({ source: 'tmpfs', target: request.target, type: 'tmpfs', options }, signal)
+  const options = [...(size > 0n ? [`size=${size}`] : []), ...(deps.noSwap === true ? ['noswap'] : [])]
+  return { source: 'tmpfs', target: request.target, type: 'tmpfs', options }
 }
 
 /** EMPTY-8 */
