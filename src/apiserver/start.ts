@@ -30,6 +30,8 @@ export interface ApiServerOptions {
   readonly signingKey: Uint8Array
   readonly metrics?: Metrics
   readonly podLogs?: PodLogs
+  /** What must happen before the server is ready, beside its own start; empty in the end. */
+  readonly starting?: () => readonly string[]
   /** Requests other than watches served at the same time (default 400). */
   readonly concurrency?: number
   /** Watches and logs open at the same time (default 10,000). */
@@ -64,7 +66,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     concurrency: options.concurrency ?? 400,
     streams: options.streams ?? 10_000,
     metrics: options.metrics && (() => options.metrics?.text() ?? Promise.resolve('')),
-    notReady: () => (stopped ? ['shutdown'] : []),
+    notReady: () => (stopped ? ['shutdown'] : (options.starting?.() ?? [])),
     ...(options.metrics === undefined ? {} : { observe: observer(options.metrics) }),
   })
   const caretakers = [collectGarbage, keepNamespaces, expireEvents].map((care) => care({ context, log }, stop.signal))

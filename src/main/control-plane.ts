@@ -29,6 +29,8 @@ export interface ControlPlaneDeps {
   readonly random: Random
   readonly log: Log
   readonly metrics: Metrics
+  /** What must happen before the server is ready; empty in the end. */
+  readonly starting?: () => readonly string[]
 }
 
 export interface ControlPlane extends AsyncDisposable {
@@ -40,7 +42,7 @@ export interface ControlPlane extends AsyncDisposable {
 }
 
 export async function startControlPlane(deps: ControlPlaneDeps): Promise<ControlPlane> {
-  const { config, directory, clock, random, log, metrics } = deps
+  const { config, directory, clock, random, log, metrics, starting } = deps
   await using stack = new AsyncDisposableStack()
   const store = stack.use(openStore(config, directory))
   const authority = await keepAuthority(directory, clock.now())
@@ -63,6 +65,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
       listen: config.listen,
       tls: authority.tls,
       podLogs,
+      ...(starting === undefined ? {} : { starting }),
     }),
   )
   stack.defer(() => server.close())

@@ -101,3 +101,12 @@ test('events go an hour after they were last seen', async () => {
   await server.clock.advance(1_900_000)
   assert.equal((await server.get('/api/v1/namespaces/default/events/late')).code, 404)
 })
+
+test('a server is alive at once, and ready when its start is over', async () => {
+  const open = ['start']
+  await using server = await makeServer({ starting: () => open })
+  const seen = async () => [(await server.get('/livez')).code, (await server.get('/readyz')).code]
+  assert.deepEqual(await seen(), [200, 500])
+  open.pop()
+  assert.deepEqual(await seen(), [200, 200])
+})

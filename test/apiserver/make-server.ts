@@ -53,7 +53,11 @@ const patchTypes = {
 } as const
 
 export async function makeServer(
-  options: { readonly history?: HistoryLimits; readonly streams?: number } = {},
+  options: {
+    readonly history?: HistoryLimits
+    readonly streams?: number
+    readonly starting?: () => readonly string[]
+  } = {},
 ): Promise<TestServer> {
   const store = createMemoryStore(options)
   const clock = createVirtualClock()
@@ -64,6 +68,7 @@ export async function makeServer(
     clock,
     random: createRandom(1),
     log,
+    ...(options.starting === undefined ? {} : { starting: options.starting }),
     tokens: [{ token: 'admin-token', user: admin }],
     signingKey: new Uint8Array(32).fill(7),
     ...(options.streams === undefined ? {} : { streams: options.streams }),

@@ -88,6 +88,7 @@ export const up = buildCommand<Flags, [], Context>({
     const hawser = await startHawser(config, {
       log,
       giveBackMemory: await memoryGiver(),
+      rehearse: true,
       note: (text) => this.note(text),
     })
     this.print(hawser.bare ? bareText(hawser.url, hawser.kubeconfig) : nextSteps(hawser.url, hawser.kubeconfig))
