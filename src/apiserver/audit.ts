@@ -1,5 +1,4 @@
 // Who changed what? One line per mutating request, without bodies: what is secret never enters it.
-import type { Log } from '../telemetry/log.ts'
 import type { HttpCall } from './http-verbs.ts'
 import type { Route } from './router.ts'
 
@@ -21,17 +20,23 @@ export function isMutating(method: string): boolean {
   return mutating.has(method)
 }
 
-export function audit(log: Log, call: HttpCall, where: Route, code: number, ms: number): void {
-  log.info('api request', { audit: auditRecord(call, where, code, ms) })
-}
+/** Where the records go. */
+export type Audit = (record: AuditRecord) => void
 
-function auditRecord(call: HttpCall, where: Route, code: number, ms: number): AuditRecord {
+/** `made`: what a creation was called in the end. */
+export function auditRecord(
+  call: HttpCall,
+  where: Route,
+  code: number,
+  ms: number,
+  made: string | undefined,
+): AuditRecord {
   const base = { user: call.user.name, verb: call.method.toLowerCase(), code, ms: Math.round(ms) }
   const dryRun = call.query.has('dryRun') ? { dryRun: true as const } : {}
   if (where.kind !== 'resource') {
     return { ...base, resource: where.kind === 'review' ? where.review : where.kind, ...dryRun }
   }
-  const { info, namespace, name, subresource } = where
+  const { info, namespace, name = made, subresource } = where
   return {
     ...base,
     resource: info.group === '' ? info.plural : `${info.plural}.${info.group}`,

@@ -16,7 +16,8 @@ import type { Attributes } from './access/roles.ts'
 import { authorize } from './access/roles.ts'
 import type { Tokens } from './access/tokens.ts'
 import type { User } from './call.ts'
-import { audit, isMutating } from './audit.ts'
+import type { Audit } from './audit.ts'
+import { auditRecord, isMutating } from './audit.ts'
 import { decodeBody, MalformedJson } from './codec.ts'
 import type { ServerContext } from './context.ts'
 import type { DocumentDeps } from './documents.ts'
@@ -48,6 +49,7 @@ export interface HandlerDeps extends DocumentDeps {
   readonly tokens: Tokens
   readonly nodes: NodeAccess
   readonly log: Log
+  readonly audit: Audit
   readonly podLogs: PodLogs | undefined
   /** Requests other than watches served at the same time; more are told to come back. */
   readonly concurrency: number
@@ -102,7 +104,13 @@ export function createApiHandler(deps: HandlerDeps): ApiHandler {
     const started = deps.context.clock.now()
     const warnings: string[] = []
     const where = route(request.path)
-    const call: HttpCall = { ...request, user: request.user ?? anonymous, warn: (text) => warnings.push(text) }
+    let made: string | undefined
+    const call: HttpCall = {
+      ...request,
+      user: request.user ?? anonymous,
+      warn: (text) => warnings.push(text),
+      made: (name) => void (made = name),
+    }
     let response: ApiResponse
     if (isLong(where, call) ? streams >= deps.streams : active >= deps.concurrency) {
       response = errorResponse(tooManyRequests('please try again later.', 1))
@@ -120,7 +128,7 @@ export function createApiHandler(deps: HandlerDeps): ApiHandler {
       }
     }
     const ms = deps.context.clock.now() - started
-    if (isMutating(request.method)) audit(deps.log, call, where, response.status, ms)
+    if (isMutating(request.method)) deps.audit(auditRecord(call, where, response.status, ms, made))
     deps.observe?.(
       request.method,
       where.kind === 'resource' ? where.info.plural : where.kind,

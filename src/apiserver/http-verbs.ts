@@ -43,6 +43,8 @@ export interface HttpCall extends Call {
   readonly query: URLSearchParams
   readonly headers: Readonly<Record<string, string | undefined>>
   readonly body: Uint8Array
+  /** Tells what a creation was called in the end. */
+  readonly made: (name: string) => void
 }
 
 /** Text of a pod's containers; absent when nobody on this server keeps logs. */
@@ -166,6 +168,7 @@ async function create({ context }: VerbDeps, route: ResourceRoute, call: HttpCal
   const options = writeOptions('CreateOptions', call)
   const object = readObject(info, bodyOf(info, call), options.validation, call.warn)
   const written = await createObject(context, { info, namespace, object, ...options }, call)
+  call.made(written.object.metadata.name)
   return objectResponse(201, info, written, form, tableRequest(context, call))
 }
 

@@ -8,6 +8,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { createNodeAccess } from './access/node-access.ts'
 import type { StaticToken, Tokens } from './access/tokens.ts'
 import { createTokens } from './access/tokens.ts'
+import type { Audit } from './audit.ts'
 import type { User } from './call.ts'
 import type { ObjectApi } from '../api/verbs.ts'
 import type { ServerContext } from './context.ts'
@@ -28,6 +29,8 @@ export interface ApiServerOptions {
   readonly tokens: readonly StaticToken[]
   /** Signs service account tokens; at least 32 secret bytes, the same after every start. */
   readonly signingKey: Uint8Array
+  /** Takes a record of every changing request; without it they are lines of the log. */
+  readonly audit?: Audit
   readonly metrics?: Metrics
   readonly podLogs?: PodLogs
   /** What must happen before the server is ready, beside its own start; empty in the end. */
@@ -62,6 +65,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     tokens,
     nodes: createNodeAccess(context),
     log,
+    audit: options.audit ?? ((record) => log.info('api request', { audit: record })),
     podLogs: options.podLogs,
     concurrency: options.concurrency ?? 400,
     streams: options.streams ?? 10_000,

@@ -15,6 +15,7 @@ import type { Store } from '../store/store.ts'
 import { isStoreError } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { openAuditFile } from './audit-file.ts'
 import type { HawserConfig } from './config.ts'
 import { UsageError } from './config.ts'
 import type { DataDirectory } from './data-directory.ts'
@@ -45,6 +46,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
   const { config, directory, clock, random, log, metrics, starting } = deps
   await using stack = new AsyncDisposableStack()
   const store = stack.use(openStore(config, directory))
+  const audit = stack.use(openAuditFile({ path: directory.file('audit.log'), clock, log }))
   const authority = await keepAuthority(directory, clock.now())
   const podLogs = createPodLogs({
     clock,
@@ -57,6 +59,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
       clock,
       random,
       log: log.child({ part: 'apiserver' }),
+      audit: audit.write,
       metrics,
       tokens: [
         { token: directory.adminToken, user: { name: 'admin', groups: ['system:masters', 'system:authenticated'] } },

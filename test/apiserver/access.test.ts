@@ -152,7 +152,7 @@ test('every mutating request leaves one line, none of them tells a secret', asyn
   await server.delete(`${paths.secrets}/none`)
   const audits = server.lines.filter(({ message }) => message === 'api request').map(({ fields }) => fields['audit'])
   assert.deepEqual(audits, [
-    { user: 'admin', verb: 'post', resource: 'secrets', namespace: 'default', code: 201, ms: 0 },
+    { user: 'admin', verb: 'post', resource: 'secrets', namespace: 'default', name: 's', code: 201, ms: 0 },
     { user: 'admin', verb: 'delete', resource: 'secrets', namespace: 'default', name: 'none', code: 404, ms: 0 },
   ])
   assert.doesNotMatch(JSON.stringify(server.lines), /hunter2/)

@@ -1,6 +1,8 @@
 // Do the commands for objects say what they should, also when the user errs? Transcripts against a bare server.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { Answer, Server } from './harness.ts'
 import { binary, fileIn, hawser, stable, startServer } from './harness.ts'
@@ -39,6 +41,23 @@ spec:
   storageClassName: ""
   resources: { requests: { storage: 1Gi } }
 `
+
+test('who made what is in the audit log, without its body', async () => {
+  const secret = fileIn(
+    server.directory,
+    'secret.yaml',
+    'apiVersion: v1\nkind: Secret\nmetadata: { name: quiet }\nstringData: { key: hunter2 }\n',
+  )
+  ok(await server.hawser('apply', '-f', secret))
+  const text = readFileSync(join(server.directory, 'audit.log'), 'utf8')
+  const lines = text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+  const made = lines.find(({ name, resource }) => resource === 'secrets' && name === 'quiet')
+  assert.deepEqual([made?.['user'], made?.['namespace']], ['admin', 'default'], text)
+  assert.ok(!text.includes('hunter2') && !text.includes(Buffer.from('hunter2').toString('base64')))
+})
 
 test('apply creates, then has nothing to do, then changes', async () => {
   const file = fileIn(server.directory, 'objects.yaml', volume)
