@@ -14,6 +14,7 @@ import type { MachineFacts } from '../doctor/machine.ts'
 import { mayMount, readMachine } from '../doctor/machine.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { duration, paint } from '../output.ts'
+import { ownCommand } from '../own-command.ts'
 
 interface Flags {
   readonly model: boolean
@@ -99,7 +100,8 @@ async function realDemo(context: Context, flags: Flags): Promise<void> {
     return context.fail(exitCodes.failed)
   }
   context.print('')
-  context.print(paint(context, 'green', `Done in ${duration(performance.now() - start)}. Now for real: hawser up`))
+  const next = `${ownCommand(context.process.env['PATH'] ?? '', process.cwd())} up`
+  context.print(paint(context, 'green', `Done in ${duration(performance.now() - start)}. Now for real: ${next}`))
 }
 
 async function perform(context: Context, directory: string, signal: AbortSignal): Promise<void> {

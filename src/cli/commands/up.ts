@@ -10,6 +10,7 @@ import { defaultDataDirectory } from '../defaults.ts'
 import type { NodeFlags } from '../node-flags.ts'
 import { driversFrom, nodeFlags, nodeFrom, requireMountRights } from '../node-flags.ts'
 import { table } from '../output.ts'
+import { ownCommand } from '../own-command.ts'
 
 interface Flags extends NodeFlags {
   readonly dataDir?: string
@@ -91,7 +92,11 @@ export const up = buildCommand<Flags, [], Context>({
       rehearse: true,
       note: (text) => this.note(text),
     })
-    this.print(hawser.bare ? bareText(hawser.url, hawser.kubeconfig) : nextSteps(hawser.url, hawser.kubeconfig))
+    this.print(
+      hawser.bare
+        ? bareText(hawser.url, hawser.kubeconfig)
+        : nextSteps(hawser.url, hawser.kubeconfig, this.process.env['PATH'] ?? ''),
+    )
     const signal = await stop.promise
     this.note(`${signal}: stopping (running pods and their mounts stay; the next "hawser up" finds them again)`)
     // A second signal means: now.
@@ -122,14 +127,15 @@ function bareText(url: string, kubeconfig: string): string {
   return `Hawser (bare) serves ${url}\n  export KUBECONFIG=${kubeconfig}`
 }
 
-function nextSteps(url: string, kubeconfig: string): string {
+function nextSteps(url: string, kubeconfig: string, searchPath: string): string {
   const example = exampleFile()
+  const hawser = ownCommand(searchPath, process.cwd())
   const rows = [
     ['  with kubectl', 'without'],
     [`  export KUBECONFIG=${kubeconfig}`, `export KUBECONFIG=${kubeconfig}`],
-    ['  kubectl get nodes,storageclasses', 'hawser get nodes,storageclasses'],
-    [`  kubectl apply -f ${example}`, `hawser apply -f ${example}`],
-    ['  kubectl get pvc,pods', 'hawser why pod/first'],
+    ['  kubectl get nodes,storageclasses', `${hawser} get nodes,storageclasses`],
+    [`  kubectl apply -f ${example}`, `${hawser} apply -f ${example}`],
+    ['  kubectl get pvc,pods', `${hawser} why pod/first`],
   ]
   return [`Hawser serves ${url}. Try next, in another terminal:`, '', table([], rows), '', 'Stop with Ctrl-C.'].join(
     '\n',
