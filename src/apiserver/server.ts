@@ -211,18 +211,23 @@ function readBody(incoming: Incoming): Promise<Buffer | undefined> | Buffer {
     const chunks: Buffer[] = []
     let size = 0
     const timer = setTimeout(() => incoming.destroy(new Error('the body did not arrive in time')), bodyTimeoutMs)
+    const finish = (body: Buffer | undefined): void => {
+      clearTimeout(timer)
+      resolve(body)
+    }
+    const fail = (error: Error): void => {
+      clearTimeout(timer)
+      reject(error)
+    }
     incoming.on('data', (chunk: Buffer) => {
       size += chunk.length
       // What comes behind the limit is read and dropped: who is still writing would not read the answer.
-      if (size > bodyLimit) resolve(undefined)
+      if (size > bodyLimit) finish(undefined)
       else chunks.push(chunk)
     })
-    incoming.on('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)))
-    incoming.on('error', reject)
-    incoming.on('close', () => {
-      clearTimeout(timer)
-      reject(over)
-    })
+    incoming.on('end', () => finish(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)))
+    incoming.on('error', fail)
+    incoming.on('close', () => fail(over))
   })
 }
 

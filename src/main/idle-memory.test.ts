@@ -16,7 +16,7 @@ test('memory is given back after the start and after each burst, once it is over
   assert.equal(given, 1, 'after the start')
 
   for (let round = 0; round < 4; round++) {
-    for (let index = 0; index < 400; index++) await store.create(`/a/${round}-${index}`, 'x')
+    for (let index = 0; index < 1_200; index++) await store.create(`/a/${round}-${index}`, 'x')
     await clock.advance(1_900)
   }
   assert.equal(given, 1, 'not while the burst lasts')
@@ -24,7 +24,7 @@ test('memory is given back after the start and after each burst, once it is over
   assert.equal(given, 2)
 
   for (let round = 0; round < 30; round++) {
-    for (let index = 0; index < 40; index++) await store.create(`/b/${round}-${index}`, 'x')
+    for (let index = 0; index < 400; index++) await store.create(`/b/${round}-${index}`, 'x')
     await clock.advance(2_000)
   }
   await clock.advance(60_000)

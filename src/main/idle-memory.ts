@@ -5,11 +5,11 @@ import type { Revision, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 
 /** So many changes leave garbage worth a collection. */
-const burst = 1_000
+const burst = 2_000
 /** A collection takes compiled code along: after a short breath the next burst must not have to begin anew. */
 const calmMs = 3_500
 /** Up to so many changes within that time, such as leases and the history written behind the work, count as calm. */
-const calmChanges = 200
+const calmChanges = 1_000
 
 export interface IdleMemoryDeps {
   readonly store: Pick<Store, 'revision' | 'watch'>
