@@ -5,7 +5,7 @@ import { createMemoryStore } from '../store/memory-store.ts'
 import { silentLog } from '../telemetry/log.ts'
 import { giveBackWhenCalm } from './idle-memory.ts'
 
-test('memory is given back after the start and after each burst, once it is over; small changes do not count', async () => {
+test('memory is given back after the start and after each burst, once it is over; not during a trickle', async () => {
   const clock = createVirtualClock()
   await using store = createMemoryStore()
   let given = 0
@@ -27,6 +27,9 @@ test('memory is given back after the start and after each burst, once it is over
     for (let index = 0; index < 400; index++) await store.create(`/b/${round}-${index}`, 'x')
     await clock.advance(2_000)
   }
-  await clock.advance(60_000)
   assert.equal(given, 2, 'a trickle is no burst')
+  await clock.advance(10_000)
+  assert.equal(given, 3, 'but what it left behind goes with it')
+  await clock.advance(600_000)
+  assert.equal(given, 3)
 })

@@ -8,8 +8,10 @@ import type { Log } from '../telemetry/log.ts'
 const burst = 2_000
 /** A collection takes compiled code along: after a short breath the next burst must not have to begin anew. */
 const calmMs = 3_500
-/** Up to so many changes within that time, such as leases and the history written behind the work, count as calm. */
+/** Up to so many changes within that time, such as the history written behind the work, count as calm. */
 const calmChanges = 1_000
+/** And up to so many as quiet: leases of a few nodes. */
+const quietChanges = 20
 
 export interface IdleMemoryDeps {
   readonly store: Pick<Store, 'revision' | 'watch'>
@@ -34,12 +36,13 @@ export function giveBackWhenCalm({ store, clock, log, giveBack }: IdleMemoryDeps
         wasBusy = true
         continue
       }
-      if (wasBusy && (given === undefined || now - given >= burst)) {
+      const isQuiet = now - before <= quietChanges
+      if ((wasBusy || isQuiet) && (given === undefined || now - given >= burst)) {
         given = now
         wasBusy = false
         giveBack()
       }
-      await nextChange(store, now, signal)
+      if (isQuiet) await nextChange(store, now, signal)
     }
   }
   const done = run().catch((error: unknown) => {

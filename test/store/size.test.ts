@@ -25,11 +25,15 @@ test('10,000 volumes cost less than 120 MB resident in all, when made and after 
   await createVolumes(server, 10_000)
   await sleep(10_000)
   const made = residentMegabytes(server)
+  // Then the stories of so many volumes are written behind the work (client/history.ts); rest comes after them.
+  await sleep(30_000)
+  const rested = residentMegabytes(server)
   await server.restart()
   await sleep(10_000)
   const restarted = residentMegabytes(server)
-  t.diagnostic(`resident: empty ${empty} MB, after 10,000 creations ${made} MB, after a restart ${restarted} MB`)
-  assert.ok(made < mostMegabytes && restarted < mostMegabytes, `${made} MB, ${restarted} MB`)
+  const all = [made, rested, restarted]
+  t.diagnostic(`resident: empty ${empty} MB; 10,000 made, at rest, after a restart: ${all.join(', ')} MB`)
+  assert.ok(Math.max(...all) < mostMegabytes, `${all.join(', ')} MB`)
 })
 
 test('a server with 100,000 objects starts in under 3 s, controllers included', async (t) => {
