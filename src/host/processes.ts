@@ -49,8 +49,15 @@ export interface Processes {
   gone(identity: ProcessIdentity, signal: AbortSignal): Promise<void>
   /** Signals the process group led by this process; nothing happens when the process is gone. */
   signalGroup(identity: ProcessIdentity, name: 'SIGTERM' | 'SIGKILL' | 'SIGINT'): Promise<void>
-  /** The mount namespace of a process, as a name to compare; undefined when the process is gone. */
-  mountNamespace(pid: number): Promise<string | undefined>
-  /** Kills every process in that mount namespace; refuses our own. Answers how many there were. */
-  killNamespace(namespace: string): Promise<number>
+  /** The mount namespace of a process, held until it is disposed of; undefined when the process is gone. */
+  mountNamespace(identity: ProcessIdentity): Promise<MountNamespace | undefined>
+}
+
+/**
+ * While it is held, its number cannot pass to another namespace: the kernel gives the number of one that is gone to the
+ * very next one, and whoever lives there is somebody else. Holding it also holds its mounts, so let it go in time.
+ */
+export interface MountNamespace extends AsyncDisposable {
+  /** Kills every process in it; refuses our own. Answers how many there were. */
+  killAll(): Promise<number>
 }

@@ -178,6 +178,28 @@ test(
 )
 
 test(
+  'a container that ends takes nobody else along, though the next one may get the name of its namespace',
+  { skip },
+  async () => {
+    const runtime = makeRuntime()
+    const ended: string[] = []
+    using _ = runtime.subscribe(({ name, exit }) => exit && ended.push(`${name} ${exit.code}`))
+    for (let round = 0; round < 15; round++) {
+      await runtime.start(script('exit 0', { name: `short${round}` }), signal)
+      await runtime.start(request({ name: `long${round}` }), signal)
+    }
+    await clock.sleep(500, signal)
+    assert.deepEqual(
+      ended.filter((line) => line.startsWith('long')),
+      [],
+    )
+    for (let round = 0; round < 15; round++) await runtime.stop({ pod: uid, name: `long${round}`, graceMs: 0 }, signal)
+    await runtime.removePod(uid, signal)
+    await runtime[Symbol.asyncDispose]()
+  },
+)
+
+test(
   'containers survive the agent: running ones are found again and their exit codes are not lost',
   { skip },
   async () => {

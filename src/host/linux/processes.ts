@@ -1,17 +1,28 @@
 // How does Linux start, find and end long-lived processes? Detached children, /proc, and signals to groups.
 import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
+import { close, open } from 'node:fs'
 import { readdir, readFile, readlink } from 'node:fs/promises'
+import { promisify } from 'node:util'
 import type { Clock } from '../../clock/clock.ts'
 import { HostError } from '../host-error.ts'
 import type { LaunchNews, LaunchOrder } from './launch-server.ts'
-import type { Launched, LaunchRequest, Processes, ProcessIdentity, RunRequest, RunResult } from '../processes.ts'
+import type {
+  Launched,
+  LaunchRequest,
+  MountNamespace,
+  Processes,
+  ProcessIdentity,
+  RunRequest,
+  RunResult,
+} from '../processes.ts'
 
 const pollMs = 1_000
 /** Whether a number still means the same process costs more to ask, and is asked less often. */
 const identityMs = 30_000
 const sweepMs = 10
 const never = new AbortController().signal
+const [openFile, closeFile] = [promisify(open), promisify(close)]
 
 export function createLinuxProcesses({ clock }: { readonly clock: Clock }): Processes {
   const isAlive = async ({ pid, startTime }: ProcessIdentity) => {
@@ -35,8 +46,30 @@ export function createLinuxProcesses({ clock }: { readonly clock: Clock }): Proc
       if (found !== undefined && found.startTime !== identity.startTime) return
       kill(-identity.pid, name)
     },
-    mountNamespace: namespaceOf,
-    killNamespace: (namespace) => killer.kill(namespace),
+    mountNamespace: (identity) => holdNamespace(identity, isAlive, killer.kill),
+  }
+}
+
+async function holdNamespace(
+  identity: ProcessIdentity,
+  isAlive: Processes['isAlive'],
+  kill: (name: string) => Promise<number>,
+): Promise<MountNamespace | undefined> {
+  const descriptor = await openFile(`/proc/${identity.pid}/ns/mnt`).catch(() => undefined) // gone, which is an answer
+  if (descriptor === undefined) return undefined
+  const name = await namespaceOf(identity.pid)
+  // Only now is it sure that the number meant this process when it was opened.
+  if (name === undefined || !(await isAlive(identity))) return void (await closeFile(descriptor))
+  let held = true
+  let killing: Promise<number> = Promise.resolve(0)
+  return {
+    killAll: async () => (held ? await (killing = kill(name)) : 0),
+    async [Symbol.asyncDispose]() {
+      if (!held) return
+      held = false
+      await killing
+      await closeFile(descriptor)
+    },
   }
 }
 

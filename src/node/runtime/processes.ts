@@ -10,7 +10,7 @@ import { podUid } from '../../api/names.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { hasCode } from '../../host/host-error.ts'
 import type { Host } from '../../host/host.ts'
-import type { Processes, ProcessIdentity } from '../../host/processes.ts'
+import type { MountNamespace, Processes, ProcessIdentity } from '../../host/processes.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { delayedAbort } from './delayed-abort.ts'
 import { enterScript, execScript, setupScript, superviseScript } from './launcher.ts'
@@ -41,7 +41,7 @@ interface Live {
   record: ContainerRecord
   readonly directory: string
   readonly process: ProcessIdentity | undefined
-  readonly namespace: string | undefined
+  readonly namespace: MountNamespace | undefined
   readonly gone: Promise<void>
   end(exit: ContainerExit): void
 }
@@ -81,7 +81,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     record: ContainerRecord,
     directory: string,
     process: ProcessIdentity | undefined,
-    namespace: string | undefined,
+    namespace: MountNamespace | undefined,
     childGone?: Promise<void>,
   ) => {
     const { promise: gone, resolve } = Promise.withResolvers<void>()
@@ -109,7 +109,8 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       await (childGone ?? processes.gone(process, stopping.signal))
       const exit = await exitOf(entry, stopping.signal)
       // Children that left the group die with their container, as they would in a real one.
-      if (entry.namespace) await processes.killNamespace(entry.namespace)
+      await entry.namespace?.killAll()
+      await entry.namespace?.[Symbol.asyncDispose]()
       entry.end(exit)
     } catch (error) {
       if (!stopping.signal.aborted) log.error('container lost', { container: entry.record.id, error })
@@ -169,7 +170,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
         signal.throwIfAborted()
       }
       await processes.signalGroup(entry.process, 'SIGKILL')
-      if (entry.namespace) await processes.killNamespace(entry.namespace)
+      await entry.namespace?.killAll()
       if (!(await goneBy(entry.gone, signal))) signal.throwIfAborted()
     },
     async exec(request, signal) {
@@ -194,7 +195,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     },
     async [Symbol.asyncDispose]() {
       stopping.abort(new Error('the agent is stopping; containers run on'))
-      await Promise.resolve()
+      for (const { namespace } of live.values()) await namespace?.[Symbol.asyncDispose]()
     },
   }
 
@@ -224,7 +225,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       throw new Error(launched.message.trim() || 'the container could not be set up')
     }
     const process = await identityIn(directory, signal)
-    const namespace = process && (await processes.mountNamespace(process.pid))
+    const namespace = process && (await processes.mountNamespace(process))
     return keep(record, directory, process ?? launched.identity, namespace, launched.exited).record
   }
 
@@ -244,9 +245,9 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     using deadline = clock.deadline(killMs, new AbortController().signal)
     const process = await identityIn(directory, deadline.signal)
     if (process) {
-      const namespace = await processes.mountNamespace(process.pid)
+      await using namespace = await processes.mountNamespace(process)
       await processes.signalGroup(process, 'SIGKILL')
-      if (namespace) await processes.killNamespace(namespace)
+      await namespace?.killAll()
       await processes.gone(process, deadline.signal).catch(() => {})
     }
     await files.removeTree(directory, deadline.signal)
@@ -299,7 +300,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     if (code)
       return keep({ ...record, exit: describeExit(Number(code), Number(at)) }, directory, process, undefined).record
     if (saved.pause || !process) return keep(record, directory, undefined, undefined).record
-    return keep(record, directory, process, await processes.mountNamespace(process.pid)).record
+    return keep(record, directory, process, await processes.mountNamespace(process)).record
   }
 
   /** Takes the token away from a supervisor that is still on its way; one that has taken it will write its pid in a moment. */
