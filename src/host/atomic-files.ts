@@ -175,12 +175,11 @@ async function show(files: Files, directory: string, name: string, signal: Abort
 
 async function makeUserLinks(files: Files, directory: string, payload: Payload, signal: AbortSignal): Promise<void> {
   const present = new Set(await files.readDir(directory, signal))
-  for (const [path, { uid }] of payload) {
+  for (const path of payload.keys()) {
     const first = path.split('/')[0] ?? path
     if (present.has(first)) continue
     present.add(first)
     await files.symlink(join(dataLink, first), join(directory, first), signal)
-    if (uid !== undefined) await files.lchown(join(directory, first), uid, -1, signal)
   }
 }
 
