@@ -8,6 +8,7 @@ import type { Log } from '../telemetry/log.ts'
 import { podDirectory, subPathTarget } from '../volume/paths.ts'
 import type { EnvironmentDeps } from './environment.ts'
 import { environmentOf, expandReferences, expandStrictly } from './environment.ts'
+import { readOnlyDevice } from './operations/map.ts'
 import type { ContainerDevice, ContainerMount, ContainerRequest, ProcessSettings } from './runtime/port.ts'
 import type { MountedVolume, VolumeManager } from './volumes/manager.ts'
 
@@ -75,7 +76,7 @@ function groupsOf({ manager }: Pick<ContainerRequestDeps, 'manager'>, pod: Pod):
   return [...new Set([...(fsGroup === undefined ? [] : [fsGroup]), ...supplementalGroups, ...extra])]
 }
 
-/** BLOCK-8: the device itself, or for a read-only volume its holder, which the kernel lets nobody write to. */
+/** BLOCK-8: the device itself, or for a read-only volume one that the kernel lets nobody write to. */
 async function devicesOf(
   { host }: ContainerRequestDeps,
   container: Container,
@@ -86,15 +87,16 @@ async function devicesOf(
   for (const { name, devicePath } of container.volumeDevices ?? []) {
     const volume = volumes.get(name)
     if (volume?.mode !== 'Block') throw new Error(`volume "${name}" of container "${container.name}" is not mapped`)
-    const source = volume.readOnly ? await readOnlyHolder(host, volume, signal) : volume.path
+    const source = volume.readOnly ? await readOnlyOf(host, volume, signal) : volume.path
     devices.push({ source, target: devicePath })
   }
   return devices
 }
 
-async function readOnlyHolder(host: Host, { spec, mapPath }: MountedVolume, signal: AbortSignal): Promise<string> {
-  const [holder] = await host.devices.loopsOf(mapPath, signal)
-  if (holder && (await host.devices.isReadOnly(holder, signal))) return holder
+async function readOnlyOf({ devices }: Host, { spec, mapPath }: MountedVolume, signal: AbortSignal): Promise<string> {
+  const [holder] = await devices.loopsOf(mapPath, signal)
+  const device = holder && (await readOnlyDevice(devices, holder, signal))
+  if (device) return device
   throw new Error(`volume "${spec.name}" is read-only, but there is no read-only device of it`)
 }
 

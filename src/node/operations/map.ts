@@ -130,8 +130,9 @@ interface BlockMapping {
 }
 
 /**
- * MAP-8, BLOCK-2: bind, link, hold. Each part is skipped or refreshed when it is there already. The holder of a read-only
- * volume is read-only, and it is what containers get (BLOCK-8): a bind cannot keep anybody from writing to a device.
+ * MAP-8, BLOCK-2: bind, link, hold. Each part is skipped or refreshed when it is there already. On the holder of a volume
+ * that the pod may only read stands a second one, read-only, and that is what containers get (BLOCK-8): a bind cannot keep
+ * anybody from writing to a device.
  */
 async function mapBlock({ files, mounts, devices }: Host, mapping: BlockMapping, signal: AbortSignal): Promise<void> {
   const { devicePath, mapPath, link, readOnly } = mapping
@@ -147,7 +148,29 @@ async function mapBlock({ files, mounts, devices }: Host, mapping: BlockMapping,
   await files.mkdirAll(dirname(link), 0o750, signal)
   await files.remove(link, signal)
   await files.symlink(devicePath, link, signal)
-  if ((await devices.loopsOf(mapPath, signal)).length === 0) {
-    await devices.attachLoop({ file: mapPath, readOnly }, signal)
+  const [held] = await devices.loopsOf(mapPath, signal)
+  const holder = held ?? (await hold(devices, mapPath, signal))
+  if (readOnly && (await readOnlyDevice(devices, holder, signal)) === undefined)
+    await devices.attachLoop({ file: holder, readOnly: true }, signal)
+}
+
+/** A device that cannot be written to at all is held for reading. */
+async function hold(devices: Host['devices'], mapPath: string, signal: AbortSignal): Promise<string> {
+  try {
+    return await devices.attachLoop({ file: mapPath, readOnly: false }, signal)
+  } catch (error) {
+    if (!hasCode(error, 'EROFS', 'EACCES')) throw error
+    return await devices.attachLoop({ file: mapPath, readOnly: true }, signal)
   }
+}
+
+/** What the kernel lets nobody write to: the holder itself, or the device that stands on it. */
+export async function readOnlyDevice(
+  devices: Host['devices'],
+  holder: string,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  for (const device of [holder, ...(await devices.loopsOf(holder, signal))])
+    if (await devices.isReadOnly(device, signal)) return device
+  return undefined
 }

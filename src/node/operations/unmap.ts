@@ -52,7 +52,10 @@ async function unmapBlock(
   }
   const mapped = await kindAt(mapPath)
   if (mapped !== undefined) {
-    for (const loop of await devices.loopsOf(mapPath, signal)) await devices.detachLoop(loop, signal)
+    for (const holder of await devices.loopsOf(mapPath, signal)) {
+      for (const above of await devices.loopsOf(holder, signal)) await devices.detachLoop(above, signal)
+      await devices.detachLoop(holder, signal)
+    }
   }
   if ((await kindAt(link)) === 'symlink') await files.unlink(link, signal)
   if (mapped === undefined) return
