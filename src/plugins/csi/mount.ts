@@ -199,7 +199,7 @@ function checkLifecycle(mode: 'Persistent' | 'Ephemeral', driver: string, object
     : `volume mode "${mode}" not supported by driver ${driver} (no CSIDriver object)`
   throw new VolumeError(
     'LifecycleRefused',
-    `kubernetes.io/csi: mounter.SetUpAt failed to check volume lifecycle mode: ${message}`,
+    `kubernetes.io/csi: mounter.SetupAt failed to check volume lifecycle mode: ${message}`,
     {
       effect: 'untried',
     },
