@@ -55,19 +55,24 @@ async function holdNamespace(
   isAlive: Processes['isAlive'],
   kill: (name: string) => Promise<number>,
 ): Promise<MountNamespace | undefined> {
-  const descriptor = await openFile(`/proc/${identity.pid}/ns/mnt`).catch(() => undefined) // gone, which is an answer
+  const descriptor = await openFile(`/proc/${identity.pid}/ns/mnt`, 'r').catch(() => undefined) // gone, which is an answer
   if (descriptor === undefined) return undefined
   const name = await namespaceOf(identity.pid)
   // Only now is it sure that the number meant this process when it was opened.
   if (name === undefined || !(await isAlive(identity))) return void (await closeFile(descriptor))
   let held = true
-  let killing: Promise<number> = Promise.resolve(0)
+  const kills = new Set<Promise<number>>()
   return {
-    killAll: async () => (held ? await (killing = kill(name)) : 0),
+    async killAll() {
+      if (!held) return 0
+      const running = kill(name)
+      kills.add(running)
+      return await running
+    },
     async [Symbol.asyncDispose]() {
       if (!held) return
       held = false
-      await killing
+      await Promise.all(kills)
       await closeFile(descriptor)
     },
   }
