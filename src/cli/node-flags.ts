@@ -11,6 +11,7 @@ export interface NodeFlags {
   readonly csiDriver?: readonly string[]
   readonly leaveToSidecars?: readonly string[]
   readonly imageRoot?: readonly string[]
+  readonly volumePluginDir?: string
   readonly runtime: 'process' | 'none'
   readonly manifests?: string
   readonly manifestUrl?: string
@@ -38,6 +39,11 @@ export const nodeFlags = {
     variadic: true,
     placeholder: 'REFERENCE=DIR',
     brief: 'Where an image lies unpacked, for image volumes',
+  },
+  volumePluginDir: {
+    ...text,
+    placeholder: 'DIR',
+    brief: 'Where FlexVolume drivers lie (default: where a kubelet looks for them)',
   },
   runtime: {
     kind: 'enum',
@@ -70,12 +76,16 @@ export function nodeFrom(flags: NodeFlags, dataDirectory: string): NodeConfig {
 
 export function driversFrom(
   flags: NodeFlags,
-): Pick<HawserConfig, 'csiDrivers' | 'leaveToSidecars' | 'imageRoots' | 'runtime' | 'manifests' | 'manifestUrl'> {
+): Pick<
+  HawserConfig,
+  'csiDrivers' | 'leaveToSidecars' | 'imageRoots' | 'volumePluginDirectory' | 'runtime' | 'manifests' | 'manifestUrl'
+> {
   return {
     csiDrivers: (flags.csiDriver ?? []).map(parseDriver),
     leaveToSidecars: flags.leaveToSidecars ?? [],
     imageRoots: (flags.imageRoot ?? []).map(parseImageRoot),
     runtime: flags.runtime,
+    ...(flags.volumePluginDir === undefined ? {} : { volumePluginDirectory: resolve(flags.volumePluginDir) }),
     ...(flags.manifests === undefined ? {} : { manifests: resolve(flags.manifests) }),
     ...(flags.manifestUrl === undefined ? {} : { manifestUrl: flags.manifestUrl }),
   }

@@ -16,7 +16,14 @@ import { packageVersion } from './version.ts'
 
 export interface AgentConfig extends Pick<
   HawserConfig,
-  'dataDirectory' | 'csiDrivers' | 'leaveToSidecars' | 'runtime' | 'imageRoots' | 'manifests' | 'manifestUrl'
+  | 'dataDirectory'
+  | 'csiDrivers'
+  | 'leaveToSidecars'
+  | 'runtime'
+  | 'imageRoots'
+  | 'volumePluginDirectory'
+  | 'manifests'
+  | 'manifestUrl'
 > {
   readonly node: { readonly name: string; readonly root: string }
   readonly server: HttpConfig

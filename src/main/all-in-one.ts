@@ -12,6 +12,7 @@ import type { HawserConfig } from './config.ts'
 import { startControlPlane } from './control-plane.ts'
 import { startControllers } from './controllers.ts'
 import type { Host } from '../host/host.ts'
+import { defaultDriverDirectory } from '../plugins/flex-volume/probe.ts'
 import { createLinuxHost } from '../host/linux/linux-host.ts'
 import { openDataDirectory } from './data-directory.ts'
 import { ensureDefaultObjects } from './default-objects.ts'
@@ -58,7 +59,18 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
   const host = stack.use(createLinuxHost())
   const placement = !config.bare
   const controllers = stack.use(
-    await startControllers({ client, clock, random, log, metrics, host, forceDetachOnTimeout, placement, history }),
+    await startControllers({
+      client,
+      clock,
+      random,
+      log,
+      metrics,
+      host,
+      flexDrivers: { host, directory: config.volumePluginDirectory ?? defaultDriverDirectory },
+      forceDetachOnTimeout,
+      placement,
+      history,
+    }),
   )
   if (config.nodes.length > 0) {
     // Loaded only where there is a node: gRPC, drivers and plugins are a third of the program's memory.

@@ -16,6 +16,8 @@ export interface HawserConfig {
   readonly leaveToSidecars: readonly string[]
   /** Where images lie unpacked, for image volumes; nothing is pulled. */
   readonly imageRoots?: readonly { readonly reference: string; readonly directory: string }[]
+  /** Where FlexVolume drivers lie; without it, where a kubelet looks for them. */
+  readonly volumePluginDirectory?: string
   readonly manifests?: string
   readonly manifestUrl?: string
   readonly runtime: 'process' | 'none'

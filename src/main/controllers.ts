@@ -10,10 +10,12 @@ import type { Random } from '../clock/random.ts'
 import { createControllers } from '../controllers/index.ts'
 import { createNodeHealthController } from '../controllers/node-health/controller.ts'
 import type { Host } from '../host/host.ts'
+import type { FlexProberDeps } from '../plugins/flex-volume/probe.ts'
 import { clusterPlugins } from '../plugins/index.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createRegistry } from '../volume/registry.ts'
+import { startFlexAttachers } from './flex-attachers.ts'
 
 export interface ControllersDeps {
   readonly client: Client
@@ -23,6 +25,8 @@ export interface ControllersDeps {
   readonly metrics: Metrics
   /** For hostPath volumes with policy Delete (REC-6). */
   readonly host: Pick<Host, 'files'>
+  /** Where FlexVolume drivers lie and who calls them; without it nobody looks for any. */
+  readonly flexDrivers?: Pick<FlexProberDeps, 'host' | 'directory'>
   readonly forceDetachOnTimeout: boolean
   /** Give pods their nodes; off where somebody else does (`--bare`). */
   readonly placement: boolean
@@ -42,6 +46,10 @@ export async function startControllers(deps: ControllersDeps): Promise<StartedCo
   const recorders = new Map<string, Recorder>()
   const recorder = (component: string) =>
     recorders.getOrInsertComputed(component, () => stack.use(createRecorder({ client, clock, log, component })))
+  const plugins = createRegistry(
+    clusterPlugins({ client, informers, clock, hostPath: { provisioning: { host, random } } }),
+  )
+  if (deps.flexDrivers) stack.use(startFlexAttachers({ log, ...deps.flexDrivers }, plugins))
   const controllers = stack.use(
     createControllers({
       client,
@@ -51,9 +59,7 @@ export async function startControllers(deps: ControllersDeps): Promise<StartedCo
       metrics,
       recorder,
       ...(deps.history ? { history: deps.history } : {}),
-      plugins: createRegistry(
-        clusterPlugins({ client, informers, clock, hostPath: { provisioning: { host, random } } }),
-      ),
+      plugins,
       options: {
         attachment: { forceDetachOnTimeout: deps.forceDetachOnTimeout },
         ...(deps.placement ? { placement: {} } : {}),

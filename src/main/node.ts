@@ -18,6 +18,7 @@ import type { Agent } from '../node/agent.ts'
 import { createNoRuntime } from '../node/runtime/none.ts'
 import type { Runtime } from '../node/runtime/port.ts'
 import { createProcessRuntime } from '../node/runtime/processes.ts'
+import { defaultDriverDirectory } from '../plugins/flex-volume/probe.ts'
 import { csiNodePlugin, nodePlugins, probeFlexDrivers } from '../plugins/index.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -30,7 +31,10 @@ import { registerDrivers } from './driver-registration.ts'
 import { createOwnBinds } from './own-binds.ts'
 
 export interface NodeDeps {
-  readonly config: Pick<HawserConfig, 'dataDirectory' | 'runtime' | 'imageRoots' | 'manifests' | 'manifestUrl'>
+  readonly config: Pick<
+    HawserConfig,
+    'dataDirectory' | 'runtime' | 'imageRoots' | 'volumePluginDirectory' | 'manifests' | 'manifestUrl'
+  >
   readonly node: NodeConfig
   readonly client: Client
   readonly clock: Clock
@@ -78,8 +82,8 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
     imageRoots: (reference: string) => config.imageRoots?.find((root) => root.reference === reference)?.directory,
   }
   const registry = createRegistry([...nodePlugins(pluginDeps), csiNodePlugin(pluginDeps)])
-  const flexDirectory = join(config.dataDirectory, 'volume-plugins')
-  stack.use(await probeFlexDrivers({ ...pluginDeps, directory: flexDirectory }, registry, stopping.signal))
+  const directory = config.volumePluginDirectory ?? defaultDriverDirectory
+  stack.use(await probeFlexDrivers({ ...pluginDeps, directory }, registry, stopping.signal))
   const logDirectory = join(config.dataDirectory, 'logs', node.name, 'pods')
   const runtime = createRuntime(deps, logDirectory, log)
   if (Symbol.asyncDispose in runtime) stack.use(runtime as Runtime & AsyncDisposable)

@@ -190,6 +190,8 @@ export function createAgent(deps: AgentDeps): Agent {
   }
   const subscriptions = [
     ...registry.all().flatMap(({ plugin }) => plugin.watch?.(askAgain) ?? []),
+    // A driver that was missing may be there now.
+    registry.subscribe(() => [...populator.unresolved].forEach(populator.reprocess)),
     // The control plane's word about one volume wakes only volumes that wait for it.
     ownNode.subscribe(() => {
       for (const [volume, waits] of reconciler.waiting) {

@@ -77,3 +77,22 @@ test('a plugin without a cluster half offers nothing there', () => {
   })
   assert.deepEqual(inCluster(definition, {} as never).plugin, {})
 })
+
+test('MGR-4, T-27: whoever waits for a plugin hears of each that comes or goes, and of nothing else', () => {
+  const registry = createRegistry([plugin('a.io/one', 'nfs')])
+  const heard: string[] = []
+  const subscription = registry.subscribe(() =>
+    heard.push(
+      registry
+        .all()
+        .map(({ name }) => name)
+        .join(' '),
+    ),
+  )
+  registry.add(plugin('b.io/two', 'flexVolume'))
+  registry.drop('b.io/two' as PluginName)
+  registry.drop('b.io/two' as PluginName)
+  subscription[Symbol.dispose]()
+  registry.add(plugin('b.io/two', 'flexVolume'))
+  assert.deepEqual(heard, ['a.io/one b.io/two', 'a.io/one'])
+})

@@ -21,6 +21,8 @@ export interface Registry<P> {
   /** Dynamic plugins: an added one replaces its namesake among the probed. */
   add(plugin: Registered<P>): void
   drop(name: PluginName): void
+  /** Hears of every plugin that came or went. */
+  subscribe(listener: () => void): Disposable
 }
 
 export function createRegistry<P>(builtIns: readonly Registered<P>[]): Registry<P> {
@@ -34,6 +36,10 @@ export function createRegistry<P>(builtIns: readonly Registered<P>[]): Registry<
   if (problems.length > 0) throw new VolumeError('PluginsInvalid', problems.join('; '), { effect: 'untried' })
   const probed = new Map<string, Registered<P>>()
   const all = () => [...fixed.values(), ...probed.values()]
+  const listeners = new Set<() => void>()
+  const tell = () => {
+    for (const listener of [...listeners]) listener()
+  }
 
   return {
     all,
@@ -59,8 +65,17 @@ export function createRegistry<P>(builtIns: readonly Registered<P>[]): Registry<
       }
       return found
     },
-    add: (plugin) => void probed.set(plugin.name, plugin),
-    drop: (name) => void probed.delete(name),
+    add(plugin) {
+      probed.set(plugin.name, plugin)
+      tell()
+    },
+    drop(name) {
+      if (probed.delete(name)) tell()
+    },
+    subscribe(listener) {
+      listeners.add(listener)
+      return { [Symbol.dispose]: () => void listeners.delete(listener) }
+    },
   }
 }
 

@@ -85,6 +85,10 @@ export async function followCluster(deps: FollowDeps): Promise<void> {
       // What became attachable is wanted now; only a driver that appears or changes can do that.
       if (change.kind !== 'added') for (const pod of caches.pods.items.values()) pods.seen(pod)
     }),
+    // FlexVolume drivers come and go; what one no longer attaches it has to detach all the same, so nothing is taken back.
+    registry.subscribe(() => {
+      for (const pod of caches.pods.items.values()) pods.seen(pod)
+    }),
   ]
   for (const volume of actual.items.keys()) wake(volume)
   signal.addEventListener('abort', () => subscriptions.forEach((each) => each[Symbol.dispose]()), { once: true })
