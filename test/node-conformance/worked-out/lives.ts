@@ -1,7 +1,18 @@
 // Ends of pods and parts of volumes, beside the recorded cases: init containers, deletion without grace, containers that
 // begin again, sub-paths of every kind. Worked out from KP-*, VM-7, SUBPATH-*.
 import type { Case, Picture } from './pictures.ts'
-import { attachedFor, csiClaim, data, define, emptyDir, pod, staged, subPath, together } from './pictures.ts'
+import {
+  severalShown,
+  attachedFor,
+  csiClaim,
+  data,
+  define,
+  emptyDir,
+  pod,
+  staged,
+  subPath,
+  together,
+} from './pictures.ts'
 import {
   bound,
   claim,
@@ -18,22 +29,11 @@ import {
   running,
   secret,
   symlink,
+  mounts,
+  several,
 } from './objects.ts'
 
 const needsContainers = ['containers'] as const
-const mounts = (...names: readonly string[]) => names.map((name) => ({ name, mountPath: `/mnt/${name}` }))
-const several = [
-  { name: 'e', emptyDir: {} },
-  { name: 'm', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } },
-  { name: 'cm', configMap: { name: 'c' } },
-  { name: 's', secret: { secretName: 's' } },
-]
-const severalShown = [
-  emptyDir('e'),
-  emptyDir('m', { size: '1024k' }),
-  data('configmap', 'cm', { files: { k: 'v' } }),
-  data('secret', 's', { files: { k: 'v' } }),
-]
 const host = '<host>'
 const hostAll = { name: 'h', hostPath: { path: '${tmp}', type: 'Directory' } }
 const part = (how: object, env: readonly object[] = []) => ({

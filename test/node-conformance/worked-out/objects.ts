@@ -91,3 +91,13 @@ export const grow = (name: string, storage: string): Action =>
 export const agent = (what: 'stop' | 'start' | 'restart'): Action => action('agent', what)
 /** Lets a container that waits for this file end with the code in it. */
 export const finish = (pod: string, path: string, code: string): Action => action('finish', { pod, file: path, code })
+
+/** Each volume at a place of its own name. */
+export const mounts = (...names: readonly string[]) => names.map((name) => ({ name, mountPath: `/mnt/${name}` }))
+/** One of each kind that needs no storage behind it; the objects are `c` and `s`. */
+export const several = [
+  { name: 'e', emptyDir: {} },
+  { name: 'm', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } },
+  { name: 'cm', configMap: { name: 'c' } },
+  { name: 's', secret: { secretName: 's' } },
+]

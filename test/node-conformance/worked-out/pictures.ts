@@ -384,3 +384,11 @@ export function subPath(
     }
   }
 }
+
+/** How `several` of objects.ts look. */
+export const severalShown = [
+  emptyDir('e'),
+  emptyDir('m', { size: '1024k' }),
+  data('configmap', 'cm', { files: { k: 'v' } }),
+  data('secret', 's', { files: { k: 'v' } }),
+]

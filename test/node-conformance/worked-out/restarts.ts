@@ -2,11 +2,11 @@
 // volumes. Worked out from RCS-*, KP-2, LAYOUT-11.
 import type { Case, Picture } from './pictures.ts'
 import {
+  severalShown,
   attachedFor,
   csiClaim,
   csiDevice,
   csiInline,
-  data,
   define,
   emptyDir,
   local,
@@ -31,6 +31,8 @@ import {
   running,
   secret,
   volumeFor,
+  mounts,
+  several,
 } from './objects.ts'
 
 const v = '<ns>-v'
@@ -46,19 +48,6 @@ const obedient = (mounts: readonly { name: string; mountPath: string }[]) => ({
   ],
 })
 const ctl = { name: 'ctl', hostPath: { path: '${tmp}/ctl' } }
-const mounts = (...names: readonly string[]) => names.map((name) => ({ name, mountPath: `/mnt/${name}` }))
-const several = [
-  { name: 'e', emptyDir: {} },
-  { name: 'm', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } },
-  { name: 'cm', configMap: { name: 'c' } },
-  { name: 's', secret: { secretName: 's' } },
-]
-const severalShown = [
-  emptyDir('e'),
-  emptyDir('m', { size: '1024k' }),
-  data('configmap', 'cm', { files: { k: 'v' } }),
-  data('secret', 's', { files: { k: 'v' } }),
-]
 const host = '<host>'
 const deviceVolumes = [ofClaim('b', 'k'), { name: 'e', emptyDir: {} }]
 const deviceContainer = {

@@ -1,10 +1,9 @@
 // What containers see of their volumes, many at once, and storage that answers late or never; beside the recorded cases.
 import type { Case, Picture } from './pictures.ts'
 import { attached, attachedFor, csiClaim, define, emptyDir, pod, staged, subPath, together } from './pictures.ts'
-import { bound, claim, create, event, file, mkdir, ofClaim, podWith, running, volumeFor } from './objects.ts'
+import { bound, claim, create, event, file, mkdir, ofClaim, podWith, running, volumeFor, mounts } from './objects.ts'
 
 const needs = ['containers'] as const
-const mounts = (...names: readonly string[]) => names.map((name) => ({ name, mountPath: `/mnt/${name}` }))
 const out = { name: 'out', hostPath: { path: '${tmp}/out', type: 'Directory' } }
 const stay = 'trap "exit 0" TERM; while :; do sleep 1; done'
 const claims = Array.from({ length: 6 }, (_, index) => `c${index}`)
