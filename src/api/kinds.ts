@@ -205,6 +205,17 @@ export function qualifiedKind(info: KindInfo): string {
   return info.group === '' ? info.kind : `${info.kind}.${info.group}`
 }
 
+/** As Go prints a group, version and kind: `/v1, Kind=Pod`. */
+export function versionKind(apiVersion: string, kind: string): string {
+  return `${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind}`
+}
+
+/** What Kubernetes calls the package of the kind's inner type; events live in core, whichever way they are seen. */
+export function goPackage(info: KindInfo): string {
+  const group = info.name === 'EventsEvent' ? '' : (info.group.split('.', 1)[0] ?? '')
+  return group === '' ? 'core' : group
+}
+
 function kind(
   name: KindName,
   group: string,

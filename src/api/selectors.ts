@@ -157,7 +157,8 @@ class Parser {
     const name = this.take()
     if (name.kind !== 'word') throw found(name, 'identifier')
     const key = name.text
-    refuse(isQualifiedName(key).map((message) => invalid('key', key, message)))
+    // Kubernetes has no path for the key, and says so.
+    refuse(isQualifiedName(key).map((message) => invalid('<nil>', key, message)))
     if (negated) return { key, operator: '!', values: [] }
     if (this.peek().kind === 'end' || this.peek().text === ',') return { key, operator: 'exists', values: [] }
     const operator = operatorOf(this.take())
@@ -169,9 +170,10 @@ class Parser {
     const open = this.take()
     if (open.text !== '(') throw new SelectorError(`found '${open.text}' expected: '('`)
     const values = new Set<string>()
+    // `()` holds one value, the empty one.
     if (this.peek().text === ')') {
       this.take()
-      return []
+      return ['']
     }
     for (;;) {
       const token = this.take()
@@ -248,9 +250,6 @@ function resolved(
 
 function check(requirement: LabelRequirement): LabelRequirement {
   const { operator, values } = requirement
-  if ((operator === 'in' || operator === 'notin') && values.length === 0) {
-    refuse([invalid('values', values, "for 'in', 'notin' operators, values set can't be empty")])
-  }
   if ((operator === 'gt' || operator === 'lt') && !isInteger(values[0])) {
     refuse([invalid('values[0]', values[0], "for 'Gt', 'Lt' operators, the value must be an integer")])
   }

@@ -77,9 +77,10 @@ export function alreadyExists(on: GroupResource, name: string): StatusError {
   return about(409, 'AlreadyExists', `${qualified(on)} ${quote(name)} already exists`, on, name)
 }
 
+/** The creator left the last part of the name to chance: a second try may succeed. */
 export function generateNameConflict(on: GroupResource, name: string): StatusError {
   const text = `${qualified(on)} ${quote(name)} already exists, the server was not able to generate a unique name for the object`
-  return about(409, 'AlreadyExists', text, on, name)
+  return new StatusError(409, 'AlreadyExists', text, { ...subjectOf(on, name), retryAfterSeconds: 1 })
 }
 
 export const objectModified =
@@ -102,7 +103,12 @@ export function invalid(
   summary: string,
 ): StatusError {
   const kindText = on.group === '' ? on.kind : `${on.kind}.${on.group}`
-  const details = { name, ...(on.group === '' ? {} : { group: on.group }), kind: on.kind, causes }
+  const details = {
+    ...(name === '' ? {} : { name }),
+    ...(on.group === '' ? {} : { group: on.group }),
+    ...(on.kind === '' ? {} : { kind: on.kind }),
+    causes,
+  }
   return new StatusError(422, 'Invalid', `${kindText} ${quote(name)} is invalid${summary && `: ${summary}`}`, details)
 }
 

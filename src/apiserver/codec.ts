@@ -1,23 +1,27 @@
 // What did the client send? JSON, YAML or protobuf bytes become one JSON value, within limits of size and depth.
-import { parse as parseYaml } from 'yaml'
+import { parseDocument } from 'yaml'
 import { badRequest, requestEntityTooLarge, StatusError, unsupportedMediaType } from '../api/status-error.ts'
-import { jsonProblem } from './json-problem.ts'
+import { jsonProblem, snippet } from './json-problem.ts'
 import { decodeProtobuf, protobufContentType } from './protobuf/decode.ts'
+import { repeatedFields } from './repeated-fields.ts'
 
 export const bodyLimit = 3 * 1024 * 1024
 const depthLimit = 200
-const acceptedTypes = ['application/json', 'application/yaml', protobufContentType]
+export const acceptedTypes: readonly string[] = ['application/json', 'application/yaml', protobufContentType]
+
+/** Is told about every field that a text names twice; the last one counts. */
+export type OnRepeated = (what: string) => void
 
 /** The parsed value of a body whose text was not what it claimed to be carries what the text was. */
-export function decodeBody(contentType: string | undefined, bytes: Uint8Array): unknown {
+export function decodeBody(contentType: string | undefined, bytes: Uint8Array, onRepeated?: OnRepeated): unknown {
   checkSize(bytes)
   const type = mediaType(contentType)
   switch (type) {
     case '':
     case 'application/json':
-      return parseJson(bytes)
+      return parseJson(bytes, onRepeated)
     case 'application/yaml':
-      return parseJsonOrYaml(bytes)
+      return parseJsonOrYaml(bytes, onRepeated)
     case protobufContentType:
       return decodeProtobuf(bytes).object
     default:
@@ -30,7 +34,7 @@ export function mediaType(contentType: string | undefined): string {
 }
 
 /** `apply` bodies are YAML by name and JSON in practice. */
-export function parseJsonOrYaml(bytes: Uint8Array): unknown {
+export function parseJsonOrYaml(bytes: Uint8Array, onRepeated?: OnRepeated): unknown {
   checkSize(bytes)
   const text = textOf(bytes)
   checkDepth(text)
@@ -40,18 +44,24 @@ export function parseJsonOrYaml(bytes: Uint8Array): unknown {
     // Not JSON, then YAML.
   }
   try {
-    const value: unknown = parseYaml(text, { version: '1.1', merge: true, maxAliasCount: 100, logLevel: 'silent' })
+    const document = parseDocument(text, { version: '1.1', merge: true, logLevel: 'silent' })
+    for (const { code, message, linePos } of document.errors) {
+      if (code !== 'DUPLICATE_KEY') throw new Error(message)
+      onRepeated?.(`line ${linePos?.[0].line ?? 0}: key already set in map`)
+    }
+    const value: unknown = document.toJS({ maxAliasCount: 100 })
     // Round trip: dates, binaries and shared nodes become what JSON can say, and depth is checked again.
     const json = JSON.stringify(value) ?? 'null'
     checkDepth(json)
     return JSON.parse(json)
   } catch (error) {
     if (error instanceof StatusError) throw error
-    throw badRequest(`error converting YAML to JSON: ${firstLine(error)}`)
+    throw badRequest(`error converting YAML to JSON: yaml: ${firstLine(error)}`)
   }
 }
 
 export class MalformedJson extends Error {
+  /** The beginning of it. */
   readonly text: string
 
   constructor(message: string, text: string) {
@@ -61,13 +71,15 @@ export class MalformedJson extends Error {
   }
 }
 
-export function parseJson(bytes: Uint8Array): unknown {
+export function parseJson(bytes: Uint8Array, onRepeated?: OnRepeated): unknown {
   const text = textOf(bytes)
   checkDepth(text)
   try {
-    return JSON.parse(text)
+    const value: unknown = JSON.parse(text)
+    if (onRepeated !== undefined) for (const what of repeatedFields(text, value)) onRepeated(what)
+    return value
   } catch {
-    throw new MalformedJson(jsonProblem(text), text.length > 1000 ? `${text.slice(0, 1000)}…` : text)
+    throw new MalformedJson(jsonProblem(text), snippet(text))
   }
 }
 

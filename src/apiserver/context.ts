@@ -47,11 +47,12 @@ export function requireNamespace(info: KindInfo, namespace: string | undefined):
 }
 
 /** Resource versions on the wire are decimal texts; `''` and `'0'` mean "any". */
-export function parseRevision(text: string | undefined): number | undefined {
+export function parseRevision(text: string | undefined, before = ''): number | undefined {
   if (text === undefined || text === '') return undefined
   if (!/^\d{1,15}$/.test(text)) {
     const quoted = JSON.stringify(text)
-    throw badRequest(`resourceVersion: Invalid value: ${quoted}: strconv.ParseUint: parsing ${quoted}: invalid syntax`)
+    const why = `strconv.ParseUint: parsing ${quoted}: invalid syntax`
+    throw badRequest(`${before}resourceVersion: Invalid value: ${quoted}: ${why}`)
   }
   return Number(text)
 }

@@ -1,16 +1,16 @@
 // How should something be deleted? Options come in the body (JSON or protobuf) or, for curl, in the query.
-import { shown } from './shown.ts'
 import { badRequest } from '../api/status-error.ts'
 import type { RemoveOptions } from '../api/verbs.ts'
 import { decodeBody, MalformedJson } from './codec.ts'
 import type { HttpCall } from './http-verbs.ts'
 import type { Loose } from './objects.ts'
-import { invalidOptions, parseDryRun, parseWhole } from './options.ts'
+import { invalidOptions, parseDryRun, parseFlag, parseWhole } from './options.ts'
 
 export function deleteOptions({ body, headers, query }: HttpCall): RemoveOptions {
   const sent = body.length === 0 ? {} : asMap(read(headers['content-type'], body))
   if (sent['kind'] !== undefined && sent['kind'] !== 'DeleteOptions') {
-    throw badRequest(`${shown(sent['kind'])} cannot be handled as a DeleteOptions`)
+    const what = `no kind ${JSON.stringify(sent['kind'])} is registered for version ${JSON.stringify(sent['apiVersion'] ?? '')}`
+    throw badRequest(`${what} in scheme "pkg/api/legacyscheme/scheme.go:30"`)
   }
   const fromBody = Array.isArray(sent['dryRun']) ? sent['dryRun'].map(String) : []
   const preconditions = asMap(sent['preconditions'])
@@ -18,10 +18,9 @@ export function deleteOptions({ body, headers, query }: HttpCall): RemoveOptions
   if (grace !== undefined && grace !== null && !Number.isSafeInteger(grace)) {
     throw badRequest('gracePeriodSeconds must be a whole number')
   }
-  const propagation = propagationOf(
-    sent['propagationPolicy'] ?? query.get('propagationPolicy'),
-    sent['orphanDependents'],
-  )
+  // With a body the query is not read, as in Kubernetes.
+  const orphan = body.length === 0 ? flagOf(query.get('orphanDependents')) : sent['orphanDependents']
+  const propagation = propagationOf(sent['propagationPolicy'] ?? query.get('propagationPolicy'), orphan)
   return {
     dryRun: parseDryRun('DeleteOptions', [...fromBody, ...query.getAll('dryRun')]),
     ...(typeof grace === 'number' ? { gracePeriodSeconds: grace } : {}),
@@ -33,9 +32,17 @@ export function deleteOptions({ body, headers, query }: HttpCall): RemoveOptions
   }
 }
 
+function flagOf(text: string | null): boolean | undefined {
+  return text === null ? undefined : parseFlag(text)
+}
+
 function propagationOf(policy: unknown, orphan: unknown): RemoveOptions['propagation'] {
   if (policy === undefined || policy === null || policy === '') {
     return typeof orphan === 'boolean' ? (orphan ? 'Orphan' : 'Background') : undefined
+  }
+  if (typeof orphan === 'boolean') {
+    const message = `Invalid value: ${JSON.stringify(policy)}: orphanDependents and deletionPropagation cannot be both set`
+    throw invalidOptions('DeleteOptions', 'propagationPolicy', 'FieldValueInvalid', message)
   }
   if (policy === 'Foreground' || policy === 'Background' || policy === 'Orphan') return policy
   const supported = 'supported values: "Foreground", "Background", "Orphan", "nil"'

@@ -27,6 +27,8 @@ export const serverVersion = {
   minor: '35',
   emulationMajor: '1',
   emulationMinor: '35',
+  minCompatibilityMajor: '1',
+  minCompatibilityMinor: '34',
   gitVersion: 'v1.35.0+hawser',
   gitCommit: '',
   gitTreeState: 'clean',
@@ -44,16 +46,18 @@ export async function documentResponse(deps: DocumentDeps, path: string, call: H
       return first === undefined ? discoveryRoot('api', call) : resources('', first, path)
     case 'apis':
       if (first === undefined) return discoveryRoot('apis', call)
+      // A group that does not exist is no resource but a page nobody wrote.
+      if (apiGroup(first) === undefined) return noPage()
       return second === undefined ? found(apiGroup(first)) : resources(first, second, path)
     case 'version':
       return jsonResponse(200, serverVersion)
     case 'healthz':
     case 'livez':
-      return health([], call)
+      return health(root, first, [], call)
     case 'readyz':
-      return health(deps.notReady(), call)
+      return health(root, first, deps.notReady(), call)
     case 'metrics':
-      if (deps.metrics === undefined) throw unknownResource()
+      if (deps.metrics === undefined || first !== undefined) return noPage()
       return textResponse(200, await deps.metrics(), 'text/plain; version=0.0.4; charset=utf-8')
     case 'openapi':
       return openapi(path, call)
@@ -73,8 +77,12 @@ export async function documentResponse(deps: DocumentDeps, path: string, call: H
         ],
       })
     default:
-      throw unknownResource()
+      return noPage()
   }
+}
+
+export function noPage(): ApiResponse {
+  return textResponse(404, '404 page not found\n')
 }
 
 function openapi(path: string, call: HttpCall): ApiResponse {
@@ -84,8 +92,7 @@ function openapi(path: string, call: HttpCall): ApiResponse {
     ifNoneMatch: call.headers['if-none-match'],
     hash: call.query.get('hash') ?? undefined,
   })
-  if (answer === undefined) throw unknownResource()
-  return answer
+  return answer ?? noPage()
 }
 
 function discoveryRoot(root: 'api' | 'apis', call: HttpCall): ApiResponse {
@@ -108,7 +115,17 @@ function found(document: object | undefined): ApiResponse {
   return jsonResponse(200, document)
 }
 
-function health(problems: readonly string[], call: HttpCall): ApiResponse {
-  if (problems.length > 0) return textResponse(500, problems.map((problem) => `[-]${problem}\n`).join(''))
-  return textResponse(200, call.query.has('verbose') ? '[+]ping ok\ncheck passed\n' : 'ok')
+/** What is looked at; each can be asked for alone (`/livez/ping`) or left out (`?exclude=ping`). */
+const healthChecks = ['ping', 'log', 'etcd']
+
+function health(root: string, only: string | undefined, problems: readonly string[], { query }: HttpCall): ApiResponse {
+  if (only !== undefined) return healthChecks.includes(only) ? textResponse(200, 'ok') : noPage()
+  const excluded = query.getAll('exclude')
+  const lines = healthChecks.map((name) => `[+]${name} ${excluded.includes(name) ? 'excluded: ok' : 'ok'}\n`)
+  const failed = problems.filter((name) => !excluded.includes(name))
+  if (failed.length > 0) {
+    const reasons = failed.map((name) => `[-]${name} failed: reason withheld\n`)
+    return textResponse(500, `${[...lines, ...reasons].join('')}${root} check failed\n`)
+  }
+  return textResponse(200, query.has('verbose') ? `${lines.join('')}${root} check passed\n` : 'ok')
 }

@@ -5,6 +5,7 @@ import {
   badRequest,
   forbidden,
   internalError,
+  methodNotAllowed,
   StatusError,
   tooManyRequests,
   unauthorized,
@@ -21,11 +22,11 @@ import { auditRecord, isMutating } from './audit.ts'
 import { decodeBody, MalformedJson } from './codec.ts'
 import type { ServerContext } from './context.ts'
 import type { DocumentDeps } from './documents.ts'
-import { documentResponse } from './documents.ts'
+import { documentResponse, noPage } from './documents.ts'
 import type { HttpCall, PodLogs } from './http-verbs.ts'
 import { collectionVerb, isWatch, objectVerb } from './http-verbs.ts'
 import type { ApiResponse } from './respond.ts'
-import { errorResponse, jsonResponse, textResponse } from './respond.ts'
+import { errorResponse, jsonResponse } from './respond.ts'
 import { review } from './reviews.ts'
 import type { ResourceRoute, ReviewRoute, Route } from './router.ts'
 import { route } from './router.ts'
@@ -84,12 +85,12 @@ export function createApiHandler(deps: HandlerDeps): ApiHandler {
     switch (where.kind) {
       case 'none':
         if (where.known) throw unknownResource()
-        return textResponse(404, '404 page not found\n')
+        return noPage()
       case 'document':
         return documentResponse(deps, where.path, call)
       case 'review':
         await checkAccess(deps, call, reviewAttributes(where))
-        if (call.method !== 'POST') throw new StatusError(405, 'MethodNotAllowed', 'reviews are only created')
+        if (call.method !== 'POST') throw methodNotAllowed()
         return jsonResponse(201, await review(deps, where.review, reviewBody(call), call.user))
       case 'resource':
         await checkAccess(deps, call, attributesOf(where, call))

@@ -1,14 +1,22 @@
 // How do HTTP requests become verbs? Parameters and bodies are read here, outcomes become answers; no decisions.
 import type { KindInfo } from '../api/kinds.ts'
 import { kinds } from '../api/kinds.ts'
-import type { ObjectRef } from '../api/meta.ts'
-import { badRequest, methodNotAllowed, StatusError, unknownResource } from '../api/status-error.ts'
+import type { KubeObject, ObjectRef } from '../api/meta.ts'
+import {
+  badRequest,
+  isBadRequest,
+  methodNotAllowed,
+  notAcceptable,
+  StatusError,
+  unknownResource,
+} from '../api/status-error.ts'
 import type { Tokens } from './access/tokens.ts'
 import type { Call } from './call.ts'
 import type { ListOptions, Patch, RemoveOptions } from '../api/verbs.ts'
+import type { OnRepeated } from './codec.ts'
 import { decodeBody, MalformedJson, mediaType, parseJson, parseJsonOrYaml } from './codec.ts'
 import type { ServerContext } from './context.ts'
-import { readStored } from './context.ts'
+import { parseRevision, readStored, tooLargeRevision } from './context.ts'
 import type { Form } from './negotiate.ts'
 import { negotiate } from './negotiate.ts'
 import { decodeObject } from './objects.ts'
@@ -23,18 +31,19 @@ import {
 } from './options.ts'
 import { deleteOptions } from './delete-options.ts'
 import type { ApiResponse, TableRequest } from './respond.ts'
-import { jsonResponse, listResponse, objectResponse, textResponse } from './respond.ts'
+import { jsonResponse, listResponse, objectResponse, textResponse, uncached } from './respond.ts'
 import type { ResourceRoute } from './router.ts'
 import { readObject } from './rules.ts'
+import { answersDeleted } from './strategies.ts'
 import { postSubresource } from './subresources.ts'
-import type { IncludeObject } from './table.ts'
+import { isIncludeObject } from './table.ts'
 import { createObject } from './verbs/create.ts'
 import { deleteObject } from './verbs/delete.ts'
 import { listEntries } from './verbs/list.ts'
 import { patchObject } from './verbs/patch.ts'
 import { replaceObject } from './verbs/update.ts'
 import type { WatchRequest } from './verbs/watch.ts'
-import { wantsInitialEvents, watchEntries } from './verbs/watch.ts'
+import { checkWatch, watchEntries } from './verbs/watch.ts'
 import type { WatchLines } from './watch-stream.ts'
 import { watchStream } from './watch-stream.ts'
 
@@ -66,11 +75,10 @@ export async function collectionVerb(deps: VerbDeps, route: ResourceRoute, call:
     case 'GET':
       return isWatch(route, call) ? watch(deps, route, call) : list(deps, route, call)
     case 'POST':
-      return create(deps, route, call)
     case 'DELETE':
-      // Across all namespaces one may look, not delete.
+      // Across all namespaces one may look, not write.
       if (route.info.namespaced && route.namespace === undefined) throw methodNotAllowed()
-      return deleteCollection(deps, route, call)
+      return call.method === 'POST' ? create(deps, route, call) : deleteCollection(deps, route, call)
     default:
       throw methodNotAllowed()
   }
@@ -90,7 +98,7 @@ export async function objectVerb(
     case 'GET':
       if (subresource === 'log') return logs(deps, ref, call)
       if (sub !== undefined && !sub.verbs.includes('get')) throw methodNotAllowed()
-      if (subresource === undefined && isWatch(route, call)) return watch(deps, { ...route, name }, call)
+      if (route.watch && subresource === undefined) return watch(deps, { ...route, name }, call)
       return get(deps, info, ref, call)
     case 'PUT':
       if (sub !== undefined && !sub.verbs.includes('update')) throw methodNotAllowed()
@@ -109,23 +117,29 @@ export async function objectVerb(
   }
 }
 
+/** `?watch` is a word about collections; below an object only the old path watches. */
 export function isWatch(route: ResourceRoute, call: Pick<HttpCall, 'query'>): boolean {
-  return route.watch || parseFlag(call.query.get('watch'))
+  return route.watch || (route.name === undefined && parseFlag(call.query.get('watch')))
 }
 
 async function get({ context }: VerbDeps, info: KindInfo, ref: ObjectRef, call: HttpCall): Promise<ApiResponse> {
   const form = formOf(call)
+  const wanted = parseRevision(call.query.get('resourceVersion') ?? '') ?? 0
+  if (wanted > context.store.revision()) throw tooLargeRevision(wanted, context.store.revision())
   return objectResponse(200, info, await readStored(context, info, ref), form, tableRequest(context, call))
 }
 
 async function list({ context }: VerbDeps, route: ResourceRoute, call: HttpCall): Promise<ApiResponse> {
   const form = formOf(call)
-  const found = await listEntries(context, { info: route.info, ...listOptions(route, call) })
-  return listResponse(route.info, found, form, tableRequest(context, call))
+  const sendInitial = call.query.get('sendInitialEvents')
+  const asked = { info: route.info, ...listOptions(route, call) }
+  const request = sendInitial === null ? asked : { ...asked, sendInitialEvents: parseFlag(sendInitial) }
+  return listResponse(route.info, await listEntries(context, request), form, tableRequest(context, call))
 }
 
 function listOptions({ namespace }: ResourceRoute, { query }: HttpCall): ListOptions {
   const limit = parseWhole(query.get('limit'))
+  parseWhole(query.get('timeoutSeconds'))
   const options: Record<string, string> = {}
   for (const name of ['labelSelector', 'fieldSelector', 'continue', 'resourceVersion', 'resourceVersionMatch']) {
     const value = query.get(name)
@@ -140,9 +154,10 @@ const watchMinimumMs = 30 * 60_000
 async function watch(deps: VerbDeps, route: ResourceRoute, call: HttpCall): Promise<ApiResponse> {
   const { context } = deps
   const form = formOf(call)
+  if (form.media !== 'json') throw notAcceptable(['application/json'])
   const { query } = call
   const named = route.name === undefined ? undefined : `metadata.name=${route.name}`
-  const { limit: _limit, continue: _continue, ...options } = listOptions(route, call)
+  const { limit: _limit, continue: token = '', ...options } = listOptions(route, call)
   const seconds = parseWhole(query.get('timeoutSeconds'))
   const sendInitial = query.get('sendInitialEvents')
   const request: WatchRequest = {
@@ -154,19 +169,17 @@ async function watch(deps: VerbDeps, route: ResourceRoute, call: HttpCall): Prom
     ...(sendInitial === null ? {} : { sendInitialEvents: parseFlag(sendInitial) }),
     timeoutMs: seconds ? seconds * 1000 : watchMinimumMs + context.random.below(watchMinimumMs),
   }
-  // What is wrong with the request itself is answered before the stream begins.
-  wantsInitialEvents(request)
+  checkWatch({ ...request, continue: token })
   const events = watchEntries(context, request, call.signal)
   const body = watchStream(route.info, events, deps.lines, form, () => tableRequest(context, call))
-  const type = form.as === 'object' ? 'application/json' : 'application/json;stream=watch'
-  return { status: 200, headers: { 'content-type': type, 'cache-control': 'no-cache, private' }, body }
+  return { status: 200, headers: { 'content-type': 'application/json', 'cache-control': uncached }, body }
 }
 
 async function create({ context }: VerbDeps, route: ResourceRoute, call: HttpCall): Promise<ApiResponse> {
   const { info, namespace } = route
   const form = formOf(call)
   const options = writeOptions('CreateOptions', call)
-  const object = readObject(info, bodyOf(info, call), options.validation, call.warn)
+  const object = sentObject(info, call, options.validation)
   const written = await createObject(context, { info, namespace, object, ...options }, call)
   call.made(written.object.metadata.name)
   return objectResponse(201, info, written, form, tableRequest(context, call))
@@ -181,9 +194,9 @@ async function replace(
 ): Promise<ApiResponse> {
   const form = formOf(call)
   const options = writeOptions('UpdateOptions', call)
-  const object = readObject(info, bodyOf(info, call), options.validation, call.warn)
+  const object = sentObject(info, call, options.validation)
   const written = await replaceObject(context, { info, ref, subresource, object, ...options }, call)
-  return objectResponse(200, info, written, form, tableRequest(context, call))
+  return objectResponse(written.created ? 201 : 200, info, written, form, tableRequest(context, call))
 }
 
 async function patch(
@@ -195,7 +208,8 @@ async function patch(
 ): Promise<ApiResponse> {
   const form = formOf(call)
   const options = writeOptions('PatchOptions', call)
-  const sent = patchOf(call)
+  const repeated: string[] = []
+  const sent = patchOf(call, options.validation === 'Ignore' ? undefined : (what) => repeated.push(what))
   const forced = call.query.get('force')
   checkPatchOptions(sent, call.query)
   const written = await patchObject(
@@ -207,7 +221,9 @@ async function patch(
       patch: sent,
       force: parseFlag(forced),
       read: (value, current) =>
-        readObject(info, value, options.validation, call.warn, { partial: sent.type === 'apply', known: current }),
+        sent.type === 'apply'
+          ? readObject(info, value, options.validation, call.warn, { partial: true, repeated })
+          : readObject(info, value, options.validation, call.warn, { patched: true, known: current, repeated }),
       ...options,
     },
     call,
@@ -226,28 +242,37 @@ function checkPatchOptions(sent: Patch, query: URLSearchParams): void {
   }
 }
 
-function patchOf({ headers, body }: HttpCall): Patch {
+function patchOf({ headers, body }: HttpCall, onRepeated: OnRepeated | undefined): Patch {
   switch (mediaType(headers['content-type'])) {
     case 'application/json-patch+json': {
       const operations = readJson(body)
       return { type: 'json', body: operations as readonly unknown[] } // applyJsonPatch checks that it is a list
     }
     case 'application/merge-patch+json':
-      return { type: 'merge', body: readJson(body) }
+      return { type: 'merge', body: readJson(body, onRepeated) }
     case 'application/strategic-merge-patch+json':
-      return { type: 'strategic', body: readJson(body) }
+      return { type: 'strategic', body: readJson(body, onRepeated) }
     case 'application/apply-patch+yaml':
-      return { type: 'apply', body: parseJsonOrYaml(body) }
+      return { type: 'apply', body: readYaml(body, onRepeated) }
     default:
       throw new StatusError(415, 'UnsupportedMediaType', '415: Unsupported Media Type')
   }
 }
 
-function readJson(body: Uint8Array): unknown {
+function readJson(body: Uint8Array, onRepeated?: OnRepeated): unknown {
   try {
-    return parseJson(body)
+    return parseJson(body, onRepeated)
   } catch (error) {
     if (error instanceof MalformedJson) throw badRequest(`error decoding patch: ${error.message}`)
+    throw error
+  }
+}
+
+function readYaml(body: Uint8Array, onRepeated?: OnRepeated): unknown {
+  try {
+    return parseJsonOrYaml(body, onRepeated)
+  } catch (error) {
+    if (isBadRequest(error)) throw badRequest(`error decoding YAML: ${error.message}`)
     throw error
   }
 }
@@ -273,7 +298,10 @@ async function post(
 async function remove({ context }: VerbDeps, info: KindInfo, ref: ObjectRef, call: HttpCall): Promise<ApiResponse> {
   const form = formOf(call)
   const outcome = await deleteObject(context, info, ref, deleteOptions(call))
-  if (outcome.kind === 'held') return objectResponse(200, info, outcome, form, tableRequest(context, call))
+  if (outcome.kind === 'held' || answersDeleted.has(info.name)) {
+    const entry = outcome.kind === 'held' ? outcome.entry : undefined
+    return objectResponse(200, info, { object: outcome.object, entry }, form, tableRequest(context, call))
+  }
   const { uid } = outcome.object.metadata
   const details = { name: ref.name, ...(info.group === '' ? {} : { group: info.group }), kind: info.plural, uid }
   return jsonResponse(200, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details })
@@ -313,9 +341,15 @@ function writeOptions(kind: OptionKind, { query, headers, user }: HttpCall) {
   }
 }
 
-function bodyOf(info: KindInfo, { headers, body }: HttpCall): unknown {
+function sentObject(info: KindInfo, call: HttpCall, validation: FieldValidation): KubeObject {
+  const repeated: string[] = []
+  const value = bodyOf(info, call, validation === 'Ignore' ? undefined : (what) => repeated.push(what))
+  return readObject(info, value, validation, call.warn, { repeated })
+}
+
+function bodyOf(info: KindInfo, { headers, body }: HttpCall, onRepeated?: OnRepeated): unknown {
   try {
-    return decodeBody(headers['content-type'], body)
+    return decodeBody(headers['content-type'], body, onRepeated)
   } catch (error) {
     if (!(error instanceof MalformedJson)) throw error
     const why = `couldn't get version/kind; json parse error: ${error.message} (${error.text})`
@@ -332,7 +366,10 @@ function formOf({ headers }: HttpCall): Form {
 }
 
 function tableRequest(context: ServerContext, { query }: HttpCall): TableRequest {
-  const asked = query.get('includeObject')
-  const includeObject: IncludeObject = asked === 'None' || asked === 'Object' ? asked : 'Metadata'
-  return { now: context.clock.now(), includeObject }
+  const asked = query.get('includeObject') || 'Metadata'
+  if (!isIncludeObject(asked)) {
+    const why = `Invalid value: ${JSON.stringify(asked)}: must be 'Metadata', 'Object', 'None', or empty`
+    throw badRequest(`Unable to convert to Table as requested: includeObject: ${why}`)
+  }
+  return { now: context.clock.now(), includeObject: asked }
 }

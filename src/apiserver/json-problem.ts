@@ -14,6 +14,17 @@ export function jsonProblem(text: string): string {
   }
 }
 
+const snippetLength = 30
+
+/** The beginning of a body that could not be read; of what is no object only the bytes are shown. */
+export function snippet(text: string): string {
+  if (text === '') return '<empty>'
+  const bytes = Buffer.from(text)
+  const start = bytes.subarray(0, snippetLength)
+  const shown = text.startsWith('{') ? start.toString() : start.toString('hex')
+  return bytes.length > snippetLength ? `${shown} ...` : shown
+}
+
 class Problem extends Error {}
 
 interface Scanner {

@@ -1,6 +1,7 @@
 // How does an outcome become an answer? Status code, headers and bytes; objects are spliced from stored bytes.
 import { stringify as stringifyYaml } from 'yaml'
 import type { KindInfo, KindMap, KindName } from '../api/kinds.ts'
+import { goPackage } from '../api/kinds.ts'
 import type { KubeObject } from '../api/meta.ts'
 import { internalError, StatusError } from '../api/status-error.ts'
 import type { Entry } from '../store/store.ts'
@@ -21,17 +22,25 @@ export interface TableRequest {
   readonly includeObject: IncludeObject
 }
 
-const jsonHeaders = { 'content-type': 'application/json' } as const
+/** Answers change: nobody between us and the client may keep them. */
+export const uncached = 'no-cache, private'
+const jsonHeaders = { 'content-type': 'application/json', 'cache-control': uncached } as const
 
 export function jsonResponse(status: number, value: unknown, form?: Form): ApiResponse {
   if (form?.media === 'yaml') {
-    return { status, headers: { 'content-type': 'application/yaml' }, body: Buffer.from(stringifyYaml(value)) }
+    const text = stringifyYaml(value, { indentSeq: false, sortMapEntries: true })
+    return {
+      status,
+      headers: { 'content-type': 'application/yaml', 'cache-control': uncached },
+      body: Buffer.from(text),
+    }
   }
   return { status, headers: jsonHeaders, body: Buffer.from(`${JSON.stringify(value)}\n`) }
 }
 
 export function textResponse(status: number, text: string, type = 'text/plain; charset=utf-8'): ApiResponse {
-  return { status, headers: { 'content-type': type }, body: Buffer.from(text) }
+  const headers = { 'content-type': type, 'cache-control': uncached, 'x-content-type-options': 'nosniff' }
+  return { status, headers, body: Buffer.from(text) }
 }
 
 export function errorResponse(error: unknown): ApiResponse {
@@ -60,7 +69,13 @@ export function objectResponse(
   }
   const object = shown.object ?? (entry === undefined ? undefined : decodeObject(info, entry))
   if (object === undefined) throw internalError('nothing to show')
-  if (form.as === 'metadata') return jsonResponse(status, toPartialObjectMetadata(object, form.metaVersion), form)
+  if (form.as === 'metadata') {
+    if (form.list)
+      throw wrongShape(
+        `PartialObjectMetadataList, but the requested object is not a list (*${goPackage(info)}.${info.kind})`,
+      )
+    return jsonResponse(status, toPartialObjectMetadata(object, form.metaVersion), form)
+  }
   if (form.as === 'table') {
     return jsonResponse(status, tableOf(info, [object], form, table), form)
   }
@@ -79,10 +94,18 @@ export function listResponse(info: KindInfo, list: EntryList, form: Form, table:
     return jsonResponse(200, { ...tableOf(info, objects, form, table), metadata }, form)
   }
   if (form.as === 'metadata') {
+    if (!form.list)
+      throw wrongShape(
+        `PartialObjectMetadata, but the requested object is a list (*${goPackage(info)}.${info.kind}List)`,
+      )
     const items = objects.map((object) => toPartialObjectMetadata(object, form.metaVersion))
     return jsonResponse(200, { kind: 'PartialObjectMetadataList', apiVersion: form.metaVersion, metadata, items }, form)
   }
   return jsonResponse(200, { kind: `${info.kind}List`, apiVersion: info.apiVersion, metadata, items: objects }, form)
+}
+
+function wrongShape(what: string): StatusError {
+  return new StatusError(406, 'NotAcceptable', `you requested ${what}`)
 }
 
 export function tableOf(

@@ -2,8 +2,9 @@
 // errors become StatusErrors, unknown fields become errors or warnings.
 import { shown } from './shown.ts'
 import { applyDefaults as defaultsOf } from '../api/defaults/defaults.ts'
-import { invalidObject } from '../api/field-errors.ts'
+import { invalid, invalidObject } from '../api/field-errors.ts'
 import type { KindInfo, KindMap, KindName } from '../api/kinds.ts'
+import { goPackage, kindByType, versionKind } from '../api/kinds.ts'
 import type { KubeObject } from '../api/meta.ts'
 import { ReadError, readObject as readTyped, readPartial } from '../api/schema/check.ts'
 import { badRequest } from '../api/status-error.ts'
@@ -11,6 +12,8 @@ import { validateCreate, validateUpdate } from '../api/validation/validate.ts'
 import { omit } from './members.ts'
 import type { Loose } from './objects.ts'
 import type { FieldValidation } from './options.ts'
+import { snippet } from './json-problem.ts'
+import { goTypeWord } from './patch/errors.ts'
 import { updateManagedFields } from './patch/managed-fields.ts'
 
 export interface Reading {
@@ -18,39 +21,55 @@ export interface Reading {
   readonly partial?: boolean
   /** The stored object: parts that the value has in common with it need not be read again. */
   readonly known?: KubeObject | undefined
+  /** What came out of a patch: the patch is at fault, and the answer shows what it made. */
+  readonly patched?: boolean
+  /** What the text named twice: counts like fields that nobody knows. */
+  readonly repeated?: readonly string[]
 }
 
 /** A value sent by a client, as an object of the kind. */
 export function readObject(
   info: KindInfo,
-  value: unknown,
+  sent: unknown,
   validation: FieldValidation,
   warn: (text: string) => void,
   how: Reading = {},
 ): KubeObject {
-  checkType(info, value)
+  const refuse = how.patched ? (why: Refusal) => badPatch(sent, why) : (why: Refusal) => cannotHandle(info, why)
+  // Go reads a null as nothing at all.
+  const value = sent ?? {}
+  checkShape(info, value)
+  checkType(info, value, refuse)
   try {
     const { value: object, unknown } = how.partial
       ? readPartial(info.name, value)
       : readTyped(info.name, value, how.known)
-    if (unknown.length > 0) reportUnknown(info, unknown, validation, warn)
+    if (how.partial && unknown.length > 0) throw undeclared(info, object, unknown[0] ?? '')
+    const faults = [...(how.repeated ?? []), ...unknown.map((path) => `unknown field ${JSON.stringify(path)}`)]
+    if (faults.length > 0) report(faults, validation, warn, refuse)
     return withMetadata(object)
   } catch (error) {
-    if (error instanceof ReadError) throw cannotHandle(info, info.kind, info.version, error.message)
+    if (error instanceof ReadError) throw refuse({ text: error.message })
     throw error
   }
 }
 
-function reportUnknown(
-  info: KindInfo,
-  unknown: readonly string[],
+/** Why a value is not what it should be; `kind` and `version` are what it says it is. */
+interface Refusal {
+  readonly text: string
+  readonly kind?: string
+  readonly version?: string
+}
+
+function report(
+  texts: readonly string[],
   validation: FieldValidation,
   warn: (text: string) => void,
+  refuse: (why: Refusal) => Error,
 ): void {
-  const texts = unknown.map((path) => `unknown field ${JSON.stringify(path)}`)
   switch (validation) {
     case 'Strict':
-      throw cannotHandle(info, info.kind, info.version, `strict decoding error: ${texts.join(', ')}`)
+      throw refuse({ text: `strict decoding error: ${texts.join(', ')}` })
     case 'Warn':
       for (const text of texts) warn(text)
       return
@@ -61,24 +80,57 @@ function reportUnknown(
   }
 }
 
-/** apiVersion and kind may be left out; when given they must be those of the path. */
-function checkType(info: KindInfo, value: unknown): void {
+const typeStruct =
+  'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
+/** An object says what it is; apiVersion and kind are texts. */
+function checkShape(info: KindInfo, value: unknown): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    const word = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value
-    const why = `couldn't get version/kind; json parse error: json: cannot unmarshal ${word} into Go value of type struct`
-    throw badRequest(`the object provided is unrecognized (must be of type ${info.kind}): ${why}`)
+    throw unrecognized(info, `cannot unmarshal ${goTypeWord(value)} into Go value of type ${typeStruct}`, value)
   }
-  const { apiVersion, kind } = value as Loose
-  const said = { apiVersion: apiVersion ?? info.apiVersion, kind: kind ?? info.kind }
-  if ((said.apiVersion === '' || said.apiVersion === info.apiVersion) && (said.kind === '' || said.kind === info.kind))
-    return
-  const version = shown(said.apiVersion)
-  const why = `no kind ${JSON.stringify(said.kind)} is registered for version ${JSON.stringify(version)} in scheme "pkg/api/legacyscheme/scheme.go:30"`
-  throw cannotHandle(info, shown(said.kind), version.split('/').at(-1) ?? '', why)
+  for (const name of ['apiVersion', 'kind'] as const) {
+    const said = (value as Loose)[name]
+    if (typeof said === 'string' || said === undefined || said === null) continue
+    throw unrecognized(info, `cannot unmarshal ${goTypeWord(said)} into Go struct field .${name} of type string`, value)
+  }
+  const { apiVersion } = value as Loose
+  if (typeof apiVersion === 'string' && apiVersion.split('/').length > 2) {
+    const text = `unexpected GroupVersion string: ${apiVersion} (${snippet(JSON.stringify(value))})`
+    throw badRequest(`the object provided is unrecognized (must be of type ${info.kind}): ${text}`)
+  }
 }
 
-function cannotHandle(info: KindInfo, kind: string, version: string, why: string): Error {
-  return badRequest(`${kind} in version ${JSON.stringify(version)} cannot be handled as a ${info.kind}: ${why}`)
+function unrecognized(info: KindInfo, why: string, value: unknown): Error {
+  const text = `couldn't get version/kind; json parse error: json: ${why} (${snippet(JSON.stringify(value))})`
+  return badRequest(`the object provided is unrecognized (must be of type ${info.kind}): ${text}`)
+}
+
+/** apiVersion and kind may be left out; when given they must be those of the path. */
+function checkType(info: KindInfo, value: unknown, refuse: (why: Refusal) => Error): void {
+  const { apiVersion, kind } = value as Loose
+  const said = { version: shown(apiVersion || info.apiVersion), kind: shown(kind || info.kind) }
+  if (said.version === info.apiVersion && said.kind === info.kind) return
+  const other = kindByType(said.version, said.kind)
+  const text =
+    other === undefined
+      ? `no kind ${JSON.stringify(said.kind)} is registered for version ${JSON.stringify(said.version)} in scheme "pkg/api/legacyscheme/scheme.go:30"`
+      : `converting (${other.version}.${other.kind}) to (${goPackage(info)}.${info.kind}): unknown conversion`
+  throw refuse({ text, kind: said.kind, version: said.version.split('/').at(-1) ?? '' })
+}
+
+function cannotHandle(info: KindInfo, { text, kind = info.kind, version = info.version }: Refusal): Error {
+  return badRequest(`${kind} in version ${JSON.stringify(version)} cannot be handled as a ${info.kind}: ${text}`)
+}
+
+/** An applied field that the schema does not know has nobody who could own it. */
+function undeclared(info: KindInfo, config: Readonly<Record<string, unknown>>, path: string): Error {
+  const { namespace = '', name = '' } = (config['metadata'] ?? {}) as Loose // read by the schema
+  const what = `${shown(namespace)}/${shown(name)}; ${versionKind(info.apiVersion, info.kind)}`
+  return badRequest(`failed to create typed patch object (${what}): .${path}: field not declared in schema`)
+}
+
+function badPatch(value: unknown, { text }: Refusal): Error {
+  return invalidObject({ group: '', kind: '' }, '', [invalid('patch', JSON.stringify(value), text)])
 }
 
 function withMetadata(object: Readonly<Record<string, unknown>>): KubeObject {

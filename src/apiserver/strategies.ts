@@ -33,6 +33,32 @@ const statusKeepsMetadata: ReadonlySet<KindName> = new Set<KindName>([
   'VolumeSnapshotContent',
 ])
 
+/** Kinds whose deletion is answered with what was deleted instead of a bare success. */
+export const answersDeleted: ReadonlySet<KindName> = new Set<KindName>([
+  'Pod',
+  'PersistentVolume',
+  'PersistentVolumeClaim',
+  'ServiceAccount',
+  'StorageClass',
+  'VolumeAttachment',
+  'VolumeAttributesClass',
+  'CSIDriver',
+  'CSINode',
+])
+/** Kinds that PUT may create. */
+export const createdByUpdate: ReadonlySet<KindName> = new Set<KindName>(['Lease', 'Event', 'EventsEvent'])
+/** Kinds that are only replaced by those who say which version they have seen. */
+export const needsVersion: ReadonlySet<KindName> = new Set<KindName>([
+  'VolumeAttachment',
+  'CSIDriver',
+  'CSINode',
+  'CSIStorageCapacity',
+  'Lease',
+  'VolumeSnapshot',
+  'VolumeSnapshotContent',
+  'VolumeSnapshotClass',
+])
+
 export function hasStatus(info: KindInfo): boolean {
   return info.subresources.some(({ name }) => name === 'status')
 }
@@ -49,7 +75,8 @@ export function prepareForCreate(info: KindInfo, object: KubeObject, stamp: Stam
     ...omit(object.metadata, setByServer),
     uid: stamp.uid,
     creationTimestamp: stamp.now,
-    ...(countsGenerations.has(info.name) ? { generation: 1 } : {}),
+    // A driver's first version has no number: Kubernetes counts only its changes.
+    ...(countsGenerations.has(info.name) && info.name !== 'CSIDriver' ? { generation: 1 } : {}),
   }
   if (!hasStatus(info) || statusOfCreator.has(info.name)) return { ...object, metadata }
   const status = initialStatus(info.name, object, stamp.now)
@@ -121,16 +148,31 @@ function mainWrite(info: KindInfo, wanted: KubeObject, current: KubeObject): Loo
 }
 
 function statusWrite(info: KindInfo, wanted: KubeObject, current: KubeObject, now: string): Loose {
-  const { status } = wanted as KubeObject & Loose
+  const before = (current as KubeObject & Loose)['status'] as Loose | undefined // our own stored status
+  const status = filledStatus(info.name, (wanted as KubeObject & Loose)['status'] as Loose | undefined, before)
   if (info.name !== 'PersistentVolume') return { ...withStatus(current, status) }
-  const stamped = transitionTime(status as Loose | undefined, (current as KubeObject & Loose)['status'], now)
-  return { ...withStatus(current, stamped) }
+  return { ...withStatus(current, transitionTime(status, before, now)) }
+}
+
+/** A status is never without these, whatever the writer leaves out. */
+function filledStatus(kind: KindName, status: Loose | undefined, before: Loose | undefined): Loose | undefined {
+  switch (kind) {
+    case 'PersistentVolume':
+    case 'PersistentVolumeClaim':
+      return { ...status, phase: status?.['phase'] ?? 'Pending' }
+    case 'VolumeAttachment':
+      return { ...status, attached: status?.['attached'] ?? false }
+    case 'Pod':
+      return { ...status, ...(before?.['qosClass'] === undefined ? {} : { qosClass: before['qosClass'] }) }
+    default:
+      return status
+  }
 }
 
 /** API-3: a new phase is stamped unless the client brought a time of its own; an old phase keeps its time. */
-function transitionTime(status: Loose | undefined, before: unknown, now: string): Loose | undefined {
+function transitionTime(status: Loose | undefined, before: Loose | undefined, now: string): Loose | undefined {
   if (status === undefined) return undefined
-  const old = (before ?? {}) as Loose // our own stored status
+  const old = before ?? {}
   const time = status['lastPhaseTransitionTime']
   const changed = status['phase'] !== old['phase']
   if (changed && (time === undefined || time === old['lastPhaseTransitionTime'])) {
@@ -149,7 +191,6 @@ const keptMetadata: ReadonlySet<keyof ObjectMeta> = new Set<keyof ObjectMeta>([
   'deletionTimestamp',
   'deletionGracePeriodSeconds',
   'generation',
-  'generateName',
 ])
 const keptOfPodStatus: ReadonlySet<keyof ObjectMeta> = new Set([...keptMetadata, 'ownerReferences'] as const)
 const neverCarried: ReadonlySet<string> = new Set(['resourceVersion', 'selfLink'])
@@ -169,7 +210,7 @@ function carriedMetadata(
     if (!neverCarried.has(name) && !kept.has(name as keyof ObjectMeta)) base[name] = source[name as keyof ObjectMeta]
   }
   for (const name of kept) if (current.metadata[name] !== undefined) base[name] = current.metadata[name]
-  if (countsGenerations.has(info.name) && subresource !== 'status') {
+  if (countsGenerations.has(info.name) && subresource === undefined) {
     const { spec } = current as KubeObject & Loose
     if (!sameJson(spec, next['spec'])) base['generation'] = (current.metadata.generation ?? 0) + 1
   }

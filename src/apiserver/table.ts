@@ -33,6 +33,10 @@ import type { Cell, ColumnDefinition, Printer, RowCondition } from './table/prin
 
 export type IncludeObject = 'None' | 'Metadata' | 'Object'
 
+export function isIncludeObject(text: string): text is IncludeObject {
+  return text === 'None' || text === 'Metadata' || text === 'Object'
+}
+
 export interface TableOptions {
   /** Milliseconds since 1970. */
   readonly now: number
@@ -62,7 +66,7 @@ export interface Table {
 export interface TableRow {
   readonly cells: readonly Cell[]
   readonly conditions?: readonly RowCondition[]
-  readonly object?: unknown
+  readonly object: unknown
 }
 
 const printers: { readonly [K in KindName]: Printer<KindMap[K]> } = {
@@ -102,7 +106,7 @@ export function toTable<K extends KindName>(kind: K, objects: readonly KindMap[K
       return {
         cells: printer.cells(object, options.now),
         ...(conditions.length === 0 ? {} : { conditions }),
-        ...rowObject(object, options.includeObject ?? 'Metadata', apiVersion),
+        object: rowObject(object, options.includeObject ?? 'Metadata', apiVersion),
       }
     }),
   }
@@ -113,14 +117,14 @@ export function toPartialObjectMetadata(object: KubeObject, apiVersion = 'meta.k
   return { kind: 'PartialObjectMetadata', apiVersion, metadata: object.metadata } as const
 }
 
-function rowObject(object: KubeObject, include: IncludeObject, apiVersion: string): { readonly object?: unknown } {
+function rowObject(object: KubeObject, include: IncludeObject, apiVersion: string): unknown {
   switch (include) {
     case 'None':
-      return {}
+      return null
     case 'Metadata':
-      return { object: toPartialObjectMetadata(object, apiVersion) }
+      return toPartialObjectMetadata(object, apiVersion)
     case 'Object':
-      return { object }
+      return object
     default:
       return include satisfies never
   }

@@ -6,7 +6,6 @@ import type { Form } from './negotiate.ts'
 import { decodeObject, objectText } from './objects.ts'
 import type { TableRequest } from './respond.ts'
 import { tableOf } from './respond.ts'
-import { toPartialObjectMetadata } from './table.ts'
 import type { EntryEvent } from './verbs/watch.ts'
 
 /** The newest lines only: older ones would keep a second copy of every object. */
@@ -51,7 +50,7 @@ export async function* watchStream(
         yield lines.line(info, event)
       } else if (form.as === 'metadata') {
         const object = event.type === 'BOOKMARK' ? bookmark(info, event) : decodeObject(info, event.entry)
-        yield jsonLine(event.type, toPartialObjectMetadata(object, form.metaVersion))
+        yield jsonLine(event.type, { ...partial(form), metadata: object.metadata })
       } else {
         yield tableLine(info, event, form, { ...table(), noHeaders: !first })
       }
@@ -74,8 +73,12 @@ function tableLine(
   }
   // A table's bookmark is a table with one row whose object carries the version.
   const empty = tableOf(info, [], form, table)
-  const rows = [{ cells: [], object: bookmark(info, event) }]
+  const rows = [{ cells: [], object: { ...bookmark(info, event), ...partial(form) } }]
   return jsonLine('BOOKMARK', { ...empty, metadata: { resourceVersion: String(event.revision) }, rows })
+}
+
+function partial({ metaVersion }: Form) {
+  return { kind: 'PartialObjectMetadata', apiVersion: metaVersion } as const
 }
 
 function jsonLine(type: string, object: unknown): Buffer {
@@ -87,6 +90,6 @@ function bookmark(info: KindInfo, event: Extract<EntryEvent, { type: 'BOOKMARK' 
   return {
     kind: info.kind,
     apiVersion: info.apiVersion,
-    metadata: { name: '', resourceVersion: String(event.revision), ...annotations },
+    metadata: { resourceVersion: String(event.revision), ...annotations },
   }
 }

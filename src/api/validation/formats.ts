@@ -67,11 +67,11 @@ const qualifiedNameErrors: Check = (text) => {
     else errors.push(...isSubdomain(prefix).map((message) => `prefix part ${message}`))
   }
   if (name === '') errors.push('name part must be non-empty')
-  else errors.push(...noLongerThan(name, 63).map((message) => `name part ${message}`))
+  else errors.push(...noMoreBytesThan(name, 63).map((message) => `name part ${message}`))
   return [...errors, ...matches(name, qualifiedFormat).map((message) => `name part ${message}`)]
 }
 
-export const isLabelValue: Check = (text) => [...noLongerThan(text, 63), ...matches(text, labelValueFormat)]
+export const isLabelValue: Check = (text) => [...noMoreBytesThan(text, 63), ...matches(text, labelValueFormat)]
 
 /** A key of a ConfigMap or Secret: it becomes a file name. */
 export const isConfigKey: Check = (text) => {
@@ -113,6 +113,11 @@ export function maskTrailingDash(prefix: string): string {
 
 function noLongerThan(text: string, maximum: number): readonly string[] {
   return text.length > maximum ? [`must be no more than ${maximum} characters`] : []
+}
+
+/** The same for what is no DNS name: there Kubernetes says what it counts. */
+function noMoreBytesThan(text: string, maximum: number): readonly string[] {
+  return Buffer.byteLength(text) > maximum ? [`must be no more than ${maximum} bytes`] : []
 }
 
 function matches(text: string, { pattern, message }: Format): readonly string[] {

@@ -1,10 +1,12 @@
 // What does an object look like after server-side apply? The manager's configuration is merged in, fields it applied
 // before and names no longer are taken out unless someone else owns them, and fields of others conflict unless forced.
 import { timestamp } from '../../clock/clock.ts'
-import { type KindInfo, type KindName, kinds } from '../../api/kinds.ts'
+import { type KindInfo, type KindName, kinds, versionKind } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import { applyConflict, badRequest } from '../../api/status-error.ts'
+import { shown } from '../shown.ts'
 import { checkApplied, normalizeApplied } from './applied-config.ts'
+import { goTypeWord } from './errors.ts'
 import {
   difference,
   emptySet,
@@ -75,15 +77,21 @@ export function applyServerSide(request: ApplyRequest): ApplyResult {
   return { object: { ...object, metadata: { ...object.metadata, managedFields } }, changed: true }
 }
 
+/** What is applied says what it is: nothing is guessed from the path. */
+export function checkAppliedType(info: KindInfo, config: unknown): asserts config is JsonMap {
+  if (!isMap(config)) {
+    const why = `json: cannot unmarshal ${goTypeWord(config)} into Go value of type map[string]interface {}`
+    throw badRequest(`error decoding YAML: error unmarshaling JSON: while decoding JSON: ${why}`)
+  }
+  const apiVersion = own(config, 'apiVersion') ?? ''
+  const kind = own(config, 'kind') ?? ''
+  if (apiVersion === info.apiVersion && kind === info.kind) return
+  throw badRequest(`invalid object type: ${versionKind(shown(apiVersion), shown(kind))}`)
+}
+
 /** Checks what the body claims to be, and drops what this endpoint does not take. */
 function readConfig(info: KindInfo, config: unknown, subresource: string): JsonMap {
-  if (!isMap(config)) throw badRequest('error decoding YAML: the body of an apply must be an object')
-  const apiVersion = own(config, 'apiVersion')
-  const kind = own(config, 'kind')
-  if (apiVersion !== info.apiVersion || kind !== info.kind) {
-    const said = `${String(kind ?? '')} in version ${JSON.stringify(String(apiVersion ?? ''))}`
-    throw badRequest(`${said} cannot be applied as ${info.kind} in version ${JSON.stringify(info.apiVersion)}`)
-  }
+  checkAppliedType(info, config)
   const metadata = own(config, 'metadata')
   if (metadata !== undefined && !isMap(metadata)) throw badRequest('metadata must be an object')
   const entries = metadata === undefined ? undefined : own(metadata, 'managedFields')

@@ -37,6 +37,19 @@ test('325: test, replace, remove, and adding to a list', () => {
   assert.deepEqual(object, { metadata: { labels: { a: '1', b: '2' } }, mountOptions: ['x', 'y'] })
 })
 
+test('325: a key that is not there can be replaced, an index counts from the end', () => {
+  const object = { map: {}, list: ['a', 'b', 'c'] }
+  const patched = applyJsonPatch(object, [
+    { op: 'replace', path: '/map/x', value: 1 },
+    { op: 'remove', path: '/list/-1' },
+    { op: 'add', path: '/list/-1', value: 'd' },
+    { op: 'replace', path: '/list/-3', value: 'e' },
+  ])
+  assert.deepEqual(patched, { map: { x: 1 }, list: ['e', 'b', 'd'] })
+})
+
+const unread = '400 BadRequest error decoding patch: json: cannot unmarshal'
+
 test('325: what cannot be applied is 422, what cannot be read is 400', () => {
   const object = { metadata: { labels: { a: '3' } }, list: [1] }
   const cases: readonly (readonly [unknown, string])[] = [
@@ -51,8 +64,9 @@ test('325: what cannot be applied is 422, what cannot be read is 400', () => {
     [[{ op: 'replace', path: '', value: 1 }], rejected],
     [[{ op: 'add', path: '/x' }], rejected],
     [[{}], rejected],
-    [{}, '400 BadRequest json: cannot unmarshal object into Go value of type jsonpatch.Patch'],
-    [[1], '400 BadRequest json: cannot unmarshal number into Go value of type jsonpatch.Operation'],
+    [[{ op: 'remove', path: '/list/-2' }], rejected],
+    [{}, `${unread} object into Go value of type []handlers.jsonPatchOp`],
+    [[1], `${unread} number into Go value of type handlers.jsonPatchOp`],
   ]
   for (const [patch, text] of cases)
     assert.equal(

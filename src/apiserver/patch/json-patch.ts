@@ -1,7 +1,7 @@
 // What does an object look like after a JSON patch (RFC 6902)? Operations run in order on a copy that shares what
 // they do not touch; the first that fails fails the whole patch.
-import { badRequest, requestEntityTooLarge } from '../../api/status-error.ts'
-import { cannotApply, goTypeWord } from './errors.ts'
+import { requestEntityTooLarge } from '../../api/status-error.ts'
+import { cannotApply, cannotDecode, goTypeWord } from './errors.ts'
 import { copyMap, isList, isMap, type Json, jsonEqual, type JsonMap, own, put } from './json.ts'
 
 /** Kubernetes' own limits: a patch must not be a way to make the server work or grow without bound. */
@@ -28,7 +28,7 @@ interface Operation {
 
 function decodeOperations(operations: unknown): readonly Operation[] {
   if (!isList(operations)) {
-    throw badRequest(`json: cannot unmarshal ${goTypeWord(operations)} into Go value of type jsonpatch.Patch`)
+    throw cannotDecode(`json: cannot unmarshal ${goTypeWord(operations)} into Go value of type []handlers.jsonPatchOp`)
   }
   if (operations.length > maxOperations) {
     throw requestEntityTooLarge(
@@ -37,7 +37,7 @@ function decodeOperations(operations: unknown): readonly Operation[] {
   }
   return operations.map((operation) => {
     if (!isMap(operation)) {
-      throw badRequest(`json: cannot unmarshal ${goTypeWord(operation)} into Go value of type jsonpatch.Operation`)
+      throw cannotDecode(`json: cannot unmarshal ${goTypeWord(operation)} into Go value of type handlers.jsonPatchOp`)
     }
     const path = own(operation, 'path')
     const op = own(operation, 'op')
@@ -91,7 +91,9 @@ function change(document: Json, path: readonly string[], what: Change): Json {
 
 function changeMap(map: JsonMap, key: string, rest: readonly string[], what: Change): Json {
   const child = own(map, key)
-  if (child === undefined && (rest.length > 0 || what.kind !== 'add')) throw cannotApply(`no key "${key}"`)
+  // A key that is not there can be "replaced": the reader Kubernetes uses does not look.
+  const missing = rest.length > 0 || what.kind === 'remove'
+  if (child === undefined && missing) throw cannotApply(`no key "${key}"`)
   const copy = copyMap(map)
   if (rest.length === 0 && what.kind === 'remove') delete copy[key]
   else put(copy, key, change(child ?? null, rest, what))
@@ -100,7 +102,7 @@ function changeMap(map: JsonMap, key: string, rest: readonly string[], what: Cha
 
 function changeList(list: readonly Json[], key: string, rest: readonly string[], what: Change): Json {
   const adding = rest.length === 0 && what.kind === 'add'
-  const index = adding && key === '-' ? list.length : parseIndex(key)
+  const index = adding && key === '-' ? list.length : parseIndex(key, adding ? list.length + 1 : list.length)
   if (index > list.length || (index === list.length && !adding)) throw cannotApply(`no index ${key}`)
   if (rest.length === 0 && what.kind === 'add') return list.toSpliced(index, 0, what.value)
   if (rest.length === 0 && what.kind === 'remove') return list.toSpliced(index, 1)
@@ -111,7 +113,7 @@ function find(document: Json, path: readonly string[]): Json | undefined {
   let here: Json | undefined = document
   for (const key of path) {
     if (isMap(here)) here = own(here, key)
-    else if (isList(here)) here = here[parseIndex(key)]
+    else if (isList(here)) here = here[parseIndex(key, here.length)]
     else return undefined
   }
   return here
@@ -132,9 +134,12 @@ function parsePointer(pointer: string): readonly string[] {
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-function parseIndex(key: string): number {
-  if (!/^(0|[1-9]\d{0,8})$/.test(key)) throw cannotApply(`"${key}" is not an index`)
-  return Number(key)
+/** A negative index counts from the end, as in the reader Kubernetes uses. */
+function parseIndex(key: string, length: number): number {
+  if (!/^-?(0|[1-9]\d{0,8})$/.test(key)) throw cannotApply(`"${key}" is not an index`)
+  const index = Number(key)
+  if (index < -length) throw cannotApply(`no index ${key}`)
+  return index < 0 ? index + length : index
 }
 
 /** The value, if the document does not become too deep when it stands at the path. */

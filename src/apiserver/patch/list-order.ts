@@ -3,8 +3,8 @@
 import { isMap, type Json, jsonEqual, own } from './json.ts'
 
 /**
- * `merged` rearranged: items named in `order` follow it; the others keep the order the server had, and come before
- * the named item they stood before.
+ * `merged` rearranged: items named in `order` follow it; the others keep the order the server had, and each comes
+ * before the first named item that it stood before. A named item that the server did not have goes first.
  */
 export function orderLists(
   merged: readonly Json[],
@@ -26,7 +26,7 @@ export function orderLists(
     for (; next < named.length; next += 1) {
       const candidate = named[next] as Json
       const candidatePlace = indexIn(server, candidate)
-      if (place < 0 || candidatePlace < 0 || candidatePlace > place) break
+      if (candidatePlace > place && place >= 0) break
       result.push(candidate)
     }
     result.push(item)

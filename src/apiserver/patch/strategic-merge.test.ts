@@ -21,10 +21,10 @@ interface Case {
 
 const cases: readonly Case[] = [
   {
-    name: 'containers merge by name',
+    name: 'containers merge by name; what is new comes before what the patch does not name',
     before: { containers: [{ name: 'a', image: '1' }, { name: 'b' }] },
     patch: { containers: [{ name: 'a', image: '2' }, { name: 'c' }] },
-    after: { containers: [{ name: 'a', image: '2' }, { name: 'b' }, { name: 'c' }] },
+    after: { containers: [{ name: 'a', image: '2' }, { name: 'c' }, { name: 'b' }] },
   },
   {
     name: 'an item is deleted by its key',
@@ -69,7 +69,7 @@ const cases: readonly Case[] = [
       containers: [{ name: 'c' }],
       '$setElementOrder/containers': [{ name: 'c' }, { name: 'b' }, { name: 'a' }],
     },
-    after: { containers: [{ name: 'server' }, { name: 'c' }, { name: 'b' }, { name: 'a' }] },
+    after: { containers: [{ name: 'c' }, { name: 'server' }, { name: 'b' }, { name: 'a' }] },
   },
   {
     name: 'null removes, also inside what is new',

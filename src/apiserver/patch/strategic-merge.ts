@@ -51,15 +51,16 @@ function mergeField(message: string | undefined, key: string, current: Json | un
   const rule = field?.shape === 'list' && message !== undefined ? ruleOf(message, key) : undefined
   if (rule === undefined || rule.strategy === 'replace') return withoutDirectiveItems(value)
   const base = isList(current) ? current : []
-  if (rule.mergeKey === undefined) return mergeValues(base, value)
-  return mergeItems(field?.type, rule.mergeKey, base, value)
+  const { mergeKey } = rule
+  const merged = mergeKey === undefined ? mergeValues(base, value) : mergeItems(field?.type, mergeKey, base, value)
+  return orderLists(merged, base, value, mergeKey)
 }
 
 function ruleOf(message: string, field: string): ListRule {
   return listRule(ownerOf(message, field), field)
 }
 
-/** Lists of plain values: what is missing is appended. */
+/** Lists of plain values: what is missing is added. */
 function mergeValues(current: readonly Json[], patch: readonly Json[]): readonly Json[] {
   const merged = [...current]
   for (const value of patch) {
@@ -69,7 +70,7 @@ function mergeValues(current: readonly Json[], patch: readonly Json[]): readonly
   return merged
 }
 
-/** Lists of maps: items with the same key merge, others are appended; items may say replace or delete. */
+/** Lists of maps: items with the same key merge, others are added; items may say replace or delete. */
 function mergeItems(
   message: string | undefined,
   key: string,

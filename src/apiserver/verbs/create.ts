@@ -44,8 +44,9 @@ export async function createObject(context: ServerContext, request: CreateReques
       return await stored(context, request, object)
     } catch (error) {
       if (!isStoreError(error, 'exists')) throw storeFailure(error)
-      if (!generated) throw alreadyExists(info, object.metadata.name)
-      if (attempt === nameAttempts) throw generateNameConflict(info, object.metadata.name)
+      if (generated && attempt < nameAttempts) continue
+      const { name, generateName } = object.metadata
+      throw generateName ? generateNameConflict(info, name) : alreadyExists(info, name)
     }
   }
 }
@@ -90,7 +91,8 @@ function place(info: KindInfo, object: KubeObject, namespace: string | undefined
   }
   if (object.metadata.resourceVersion) throw badRequest('resourceVersion should not be set on objects to be created')
   const rest = info.namespaced ? object.metadata : omit(object.metadata, ['namespace'])
-  return { ...object, metadata: info.namespaced && namespace ? { ...rest, namespace } : rest }
+  const metadata = info.namespaced && namespace ? { ...rest, namespace } : rest
+  return { ...object, kind: info.kind, apiVersion: info.apiVersion, metadata }
 }
 
 function named(context: ServerContext, object: KubeObject): KubeObject {

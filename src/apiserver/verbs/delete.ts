@@ -35,7 +35,7 @@ export async function deleteObject(
     try {
       if (next === undefined) {
         if (!options.dryRun) await context.store.remove(storeKey(info, ref), entry.revision)
-        return { kind: 'gone', object: current }
+        return { kind: 'gone', object: lastSeen(info, current, context.clock.now()) }
       }
       if (options.dryRun || next === current)
         return { kind: 'held', object: next, entry: options.dryRun ? undefined : entry }
@@ -46,6 +46,12 @@ export async function deleteObject(
       if (!isStoreError(error, 'conflict')) throw storeFailure(error)
     }
   }
+}
+
+/** A pod that goes at once is shown as one that was given no time. */
+function lastSeen(info: KindInfo, current: KubeObject, now: number): KubeObject {
+  if (info.name !== 'Pod' || current.metadata.deletionGracePeriodSeconds === 0) return current
+  return withDeletion(info, current, [], now, 0)
 }
 
 /** The object as deletion leaves it: gone (undefined), unchanged, or marked and waiting. */

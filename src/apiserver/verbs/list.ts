@@ -7,8 +7,10 @@ import { isStoreError } from '../../store/store.ts'
 import type { ListOptions } from '../../api/verbs.ts'
 import type { ServerContext } from '../context.ts'
 import { parseRevision, storeFailure, tooLargeRevision } from '../context.ts'
+import { jsonProblem } from '../json-problem.ts'
 import { decodeObject, prefixOf } from '../objects.ts'
-import { invalidOptions } from '../options.ts'
+import { checkVersions } from '../options.ts'
+import { shown } from '../shown.ts'
 import type { Selection } from '../selection.ts'
 import { selectionOf } from '../selection.ts'
 
@@ -21,6 +23,8 @@ export interface EntryList {
 
 export interface ListRequest extends ListOptions {
   readonly info: KindInfo
+  /** Only watches may ask for this; said here to be refused. */
+  readonly sendInitialEvents?: boolean
 }
 
 /** With selectors a page is filled from as many pages of the store as it takes, but never from more than this many entries. */
@@ -30,7 +34,8 @@ export async function listEntries(context: ServerContext, request: ListRequest):
   const selection = selectionOf(request.info, request)
   const start = startOf(context, request)
   const prefix = prefixOf(request.info, request.namespace)
-  const limit = request.limit && request.limit > 0 ? request.limit : undefined
+  // Version 0 is answered from memory, whole: informers that page do not mean it.
+  const limit = request.limit && request.limit > 0 && request.resourceVersion !== '0' ? request.limit : undefined
   try {
     if (selection.everything || limit === undefined) {
       const whole = await context.store.list(prefix, pageRequest(start, limit))
@@ -50,42 +55,21 @@ interface Start {
 
 function startOf(context: ServerContext, request: ListRequest): Start {
   const match = request.resourceVersionMatch
+  checkVersions({ watch: false, ...request })
   if (request.continue) {
-    if (match) forbiddenMatch('resourceVersionMatch is forbidden when continue is provided')
     if (request.resourceVersion && request.resourceVersion !== '0') {
       throw badRequest('specifying resource version is not allowed when using continue')
     }
-    return continueFrom(prefixOf(request.info, request.namespace), request.continue)
+    const from = continueFrom(prefixOf(request.info, request.namespace), request.continue)
+    if ((from.at ?? 0) > context.store.revision()) throw tooLargeRevision(from.at ?? 0, context.store.revision())
+    return from
   }
-  const revision = parseRevision(request.resourceVersion)
-  if (match) checkMatch(match, revision)
+  const revision = parseRevision(request.resourceVersion, 'invalid resource version: ')
   if (revision === undefined || revision === 0) return {}
   if (revision > context.store.revision()) throw tooLargeRevision(revision, context.store.revision())
   // Kubernetes reads "at least this new" unless told otherwise, but a limit without a match means "exactly".
   const exact = match === 'Exact' || (!match && (request.limit ?? 0) > 0)
   return exact ? { at: revision } : {}
-}
-
-function checkMatch(match: string, revision: Revision | undefined): void {
-  if (match !== 'Exact' && match !== 'NotOlderThan') {
-    const supported = 'supported values: "Exact", "NotOlderThan"'
-    throw invalidOptions(
-      'ListOptions',
-      'resourceVersionMatch',
-      'FieldValueNotSupported',
-      `Unsupported value: ${JSON.stringify(match)}: ${supported}`,
-    )
-  }
-  if (revision === undefined) {
-    forbiddenMatch('resourceVersionMatch is forbidden unless resourceVersion is provided')
-  }
-  if (match === 'Exact' && revision === 0) {
-    forbiddenMatch('resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
-  }
-}
-
-function forbiddenMatch(why: string): never {
-  throw invalidOptions('ListOptions', 'resourceVersionMatch', 'FieldValueForbidden', `Forbidden: ${why}`)
 }
 
 async function filteredPage(
@@ -150,17 +134,19 @@ function parseToken(text: string): { readonly rv: number; readonly start: string
   const position = bad?.index ?? (text.length % 4 === 1 ? text.length - 1 : undefined)
   const invalid = (why: string): StatusError => badRequest(`invalid continue token: continue key is not valid: ${why}`)
   if (position !== undefined) throw invalid(`illegal base64 data at input byte ${position}`)
+  const json = Buffer.from(text, 'base64url').toString()
   let value: unknown
   try {
-    value = JSON.parse(Buffer.from(text, 'base64url').toString())
+    value = JSON.parse(json)
   } catch {
-    throw invalid('it is not JSON')
+    throw invalid(jsonProblem(json))
   }
-  const { v, rv, start } = (value ?? {}) as { v?: unknown; rv?: unknown; start?: unknown } // checked below
-  if (v !== 'meta.k8s.io/v1') throw invalid('server does not recognize this encoded version')
-  if (typeof rv !== 'number' || typeof start !== 'string' || start === '' || !Number.isSafeInteger(rv)) {
+  const { v = '', rv = 0, start = '' } = (value ?? {}) as { v?: unknown; rv?: unknown; start?: unknown } // checked below
+  if (v !== 'meta.k8s.io/v1') throw invalid(`server does not recognize this encoded version ${shown(v)}`)
+  if (typeof rv !== 'number' || rv === 0 || !Number.isSafeInteger(rv)) {
     throw invalid('incorrect encoded start resourceVersion (version meta.k8s.io/v1)')
   }
+  if (typeof start !== 'string' || start === '') throw invalid('encoded start key empty (version meta.k8s.io/v1)')
   if (start.includes('..')) throw invalid(start)
   return { rv, start }
 }

@@ -6,13 +6,13 @@ import { badRequest, isAlreadyExists, isNotFound } from '../../api/status-error.
 import type { Call } from '../call.ts'
 import type { Patch } from '../../api/verbs.ts'
 import type { ServerContext } from '../context.ts'
-import { applyServerSide } from '../patch/apply.ts'
+import { applyServerSide, checkAppliedType } from '../patch/apply.ts'
 import { applyJsonPatch } from '../patch/json-patch.ts'
 import { applyMergePatch } from '../patch/merge-patch.ts'
 import { applyStrategicMergePatch } from '../patch/strategic-merge.ts'
 import type { Written } from './create.ts'
 import { createObject } from './create.ts'
-import { changeObject } from './update.ts'
+import { changeObject, nameless } from './update.ts'
 
 export interface PatchRequest {
   readonly info: KindInfo
@@ -32,8 +32,12 @@ export interface Patched extends Written {
 
 export async function patchObject(context: ServerContext, request: PatchRequest, call: Call): Promise<Patched> {
   if (request.patch.type === 'apply') return apply(context, request, call)
-  const change = (current: KubeObject): KubeObject => request.read(patched(request, current), current)
-  const written = await changeObject(context, { ...request, change }, call)
+  const change = (current: KubeObject): KubeObject => {
+    const wanted = request.read(patched(request, current), current)
+    if (!wanted.metadata.name) throw nameless(request.ref)
+    return wanted
+  }
+  const written = await changeObject(context, { ...request, change, patched: true }, call)
   return { ...written, created: false }
 }
 
@@ -55,6 +59,7 @@ function patched({ info, patch }: PatchRequest, current: KubeObject): unknown {
 /** An object that does not exist is created; two appliers racing to create it meet as an update. */
 async function apply(context: ServerContext, request: PatchRequest, call: Call): Promise<Patched> {
   const { info, ref, subresource, fieldManager, force } = request
+  checkAppliedType(info, request.patch.body)
   const config = request.read(request.patch.body, undefined)
   const { uid } = checkApplied(config, ref)
   const owned = (live: KubeObject | undefined): KubeObject => {
@@ -63,7 +68,7 @@ async function apply(context: ServerContext, request: PatchRequest, call: Call):
   }
   for (;;) {
     try {
-      const written = await changeObject(context, { ...request, change: owned, managed: true }, call)
+      const written = await changeObject(context, { ...request, change: owned, managed: true, patched: true }, call)
       return { ...written, created: false }
     } catch (error) {
       if (!isNotFound(error) || subresource !== undefined || uid) throw error

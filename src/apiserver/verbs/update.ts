@@ -1,8 +1,11 @@
 // How does an object change? Read, make the wanted object, take from it what this write may touch, check, swap.
 // A lost race starts over with the newer object; a pinned resource version then fails by itself.
+import { invalid, invalidObject } from '../../api/field-errors.ts'
 import type { KindInfo } from '../../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../../api/meta.ts'
-import { badRequest, conflict, notFound } from '../../api/status-error.ts'
+import type { StatusError } from '../../api/status-error.ts'
+import { badRequest, conflict, isNotFound, notFound } from '../../api/status-error.ts'
+import { unchanged as unchangedField } from '../../api/validation/metadata.ts'
 import { timestamp } from '../../clock/clock.ts'
 import type { Entry } from '../../store/store.ts'
 import { isStoreError } from '../../store/store.ts'
@@ -13,8 +16,9 @@ import { readStored, storeFailure } from '../context.ts'
 import { omit } from '../members.ts'
 import { decodeObject, encodeObject, remember, sameJson, storeKey } from '../objects.ts'
 import { applyDefaults, checkUpdate, ownFields, tidyMetadata } from '../rules.ts'
-import { prepareForUpdate } from '../strategies.ts'
+import { createdByUpdate, needsVersion, prepareForUpdate } from '../strategies.ts'
 import type { Written } from './create.ts'
+import { createObject } from './create.ts'
 
 export interface ChangeRequest {
   readonly info: KindInfo
@@ -26,6 +30,8 @@ export interface ChangeRequest {
   change(current: KubeObject): KubeObject
   /** Server-side apply has already said who owns what. */
   readonly managed?: boolean
+  /** The wanted object comes out of a patch: another uid in it is a change, not a precondition. */
+  readonly patched?: boolean
 }
 
 const attempts = 50
@@ -35,10 +41,34 @@ export function replaceObject(
   context: ServerContext,
   request: Omit<ChangeRequest, 'change'> & { readonly object: KubeObject },
   call: Call,
-): Promise<Written> {
+): Promise<Written & { readonly created?: boolean }> {
   const { object } = request
-  if (!object.metadata.name) throw badRequest('name must be provided')
-  return changeObject(context, { ...request, change: () => object }, call)
+  const { info, ref, subresource } = request
+  if (!object.metadata.name) throw nameless(ref)
+  const change = (): KubeObject => {
+    if (needsVersion.has(info.name) && !object.metadata.resourceVersion) {
+      const error = invalid('metadata.resourceVersion', 0, 'must be specified for an update')
+      throw invalidObject({ group: info.group, kind: info.plural }, ref.name, [error])
+    }
+    return object
+  }
+  return changeObject(context, { ...request, change }, call).catch((error: unknown) => {
+    if (!isNotFound(error) || !createdByUpdate.has(info.name) || subresource !== undefined) throw error
+    return createInstead(context, request, call)
+  })
+}
+
+/** A lease or an event that is put where there is none comes into being; it cannot be a certain one that was there. */
+async function createInstead(
+  context: ServerContext,
+  request: Omit<ChangeRequest, 'change'> & { readonly object: KubeObject },
+  call: Call,
+): Promise<Written & { readonly created: true }> {
+  const { info, ref } = request
+  const { uid, resourceVersion: _version, ...metadata } = request.object.metadata
+  if (uid) throw otherUid(info, { ...ref, uid }, '')
+  const object = { ...request.object, metadata }
+  return { ...(await createObject(context, { ...request, object, namespace: ref.namespace }, call)), created: true }
 }
 
 export async function changeObject(context: ServerContext, request: ChangeRequest, call: Call): Promise<Written> {
@@ -48,6 +78,7 @@ export async function changeObject(context: ServerContext, request: ChangeReques
     const current = decodeObject(info, entry)
     const wanted = placed(info, request.change(current), ref)
     checkPreconditions(info, wanted, current)
+    checkMarks(request, wanted, current)
     const next = await nextVersion(context, request, wanted, current, call)
     if (unchanged(next, current, request.managed ?? false)) return { object: current, entry }
     if (request.dryRun) return { object: withVersion(next, current), entry: undefined }
@@ -100,16 +131,39 @@ function holdsNamespace(info: KindInfo, object: KubeObject): boolean {
 }
 
 function checkPreconditions(info: KindInfo, wanted: KubeObject, current: KubeObject): void {
-  const { resourceVersion, uid, name } = wanted.metadata
-  if (uid && uid !== current.metadata.uid) {
-    const key = `/registry/${info.plural}/${current.metadata.namespace ? `${current.metadata.namespace}/` : ''}${name}`
-    const why = `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${current.metadata.uid}`
-    const text = `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: ${why}`
-    throw conflict(info, name, text)
-  }
+  const { resourceVersion, name } = wanted.metadata
   if (resourceVersion && resourceVersion !== '0' && resourceVersion !== current.metadata.resourceVersion) {
     throw conflict(info, name)
   }
+}
+
+/** What only the server sets: who the object is, and that it is being deleted. */
+function checkMarks(request: ChangeRequest, wanted: KubeObject, current: KubeObject): void {
+  const { info, patched } = request
+  const { uid, deletionTimestamp: deletion, deletionGracePeriodSeconds: grace } = wanted.metadata
+  const before = current.metadata
+  if (uid && uid !== before.uid && !patched) throw otherUid(info, { ...before, uid }, before.uid ?? '')
+  const errors = [
+    ...(uid ? unchangedField(uid, before.uid, 'metadata.uid') : []),
+    ...(deletion ? unchangedField(deletion, before.deletionTimestamp, 'metadata.deletionTimestamp') : []),
+    ...(grace === undefined
+      ? []
+      : unchangedField(grace, before.deletionGracePeriodSeconds, 'metadata.deletionGracePeriodSeconds')),
+  ]
+  // Kubernetes looks twice, for all kinds and for this one.
+  if (errors.length > 0) throw invalidObject(info, before.name, [...errors, ...errors])
+}
+
+/** The object of that name is not the one that was meant. */
+function otherUid(info: KindInfo, meant: ObjectRef & { readonly uid: string }, found: string): StatusError {
+  const key = `/registry/${info.plural}/${meant.namespace ? `${meant.namespace}/` : ''}${meant.name}`
+  const why = `Precondition failed: UID in precondition: ${meant.uid}, UID in object meta: ${found}`
+  const text = `StorageError: invalid object, Code: 4, Key: ${key}, ResourceVersion: 0, AdditionalErrorMsg: ${why}`
+  return conflict(info, meant.name, text)
+}
+
+export function nameless(ref: ObjectRef): StatusError {
+  return badRequest(`the name of the object (${ref.name} based on URL) was undeterminable: name must be provided`)
 }
 
 /** Name and namespace come from the path; a body may repeat them, not change them. */
@@ -119,8 +173,7 @@ function placed(info: KindInfo, wanted: KubeObject, ref: ObjectRef): KubeObject 
     throw badRequest(`the name of the object (${name}) does not match the name on the URL (${ref.name})`)
   }
   if (namespace && info.namespaced && namespace !== ref.namespace) {
-    const path = `the namespace on the request (${ref.namespace})`
-    throw badRequest(`the namespace of the object (${namespace}) does not match ${path}`)
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
   }
   const rest = info.namespaced ? wanted.metadata : omit(wanted.metadata, ['namespace'])
   const place = info.namespaced && ref.namespace ? { namespace: ref.namespace } : {}

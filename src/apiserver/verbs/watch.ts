@@ -8,7 +8,7 @@ import type { WatchOptions } from '../../api/verbs.ts'
 import type { ServerContext } from '../context.ts'
 import { parseRevision, storeFailure, tooLargeRevision } from '../context.ts'
 import { prefixOf } from '../objects.ts'
-import { invalidOptions } from '../options.ts'
+import { checkVersions } from '../options.ts'
 import type { Selection } from '../selection.ts'
 import { selectionOf } from '../selection.ts'
 import { listEntries, matches } from './list.ts'
@@ -40,7 +40,7 @@ export async function* watchEntries(
   signal: AbortSignal,
 ): AsyncGenerator<EntryEvent, void, undefined> {
   const selection = selectionOf(request.info, request)
-  const initial = wantsInitialEvents(request)
+  const initial = request.sendInitialEvents === true
   let from = parseRevision(request.resourceVersion)
   if (from !== undefined && from > context.store.revision()) throw tooLargeRevision(from, context.store.revision())
 
@@ -59,7 +59,9 @@ export async function* watchEntries(
     })
     from = list.revision
     for (const entry of list.entries) yield { type: 'ADDED', entry }
-    if (initial && request.allowBookmarks) yield { type: 'BOOKMARK', revision: from, initialEventsEnd: true }
+    // Asked from version 0, Kubernetes 1.35 streams the list as well: it says where the present state ends.
+    const ends = initial || request.resourceVersion === '0'
+    if (ends && request.allowBookmarks) yield { type: 'BOOKMARK', revision: from, initialEventsEnd: true }
   }
   using stop = ownSignal(deadline?.signal ?? signal)
   try {
@@ -102,21 +104,11 @@ function ownSignal(outer: AbortSignal): Disposable & { readonly signal: AbortSig
   }
 }
 
-/** `sendInitialEvents` has rules of its own (a streaming list). */
-export function wantsInitialEvents(request: WatchRequest): boolean {
-  const { sendInitialEvents, resourceVersionMatch } = request
-  const forbid = (field: string, why: string): never => {
-    throw invalidOptions('ListOptions', field, 'FieldValueForbidden', `Forbidden: ${why}`)
-  }
-  if (sendInitialEvents === undefined) {
-    if (resourceVersionMatch)
-      forbid('resourceVersionMatch', 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided')
-    return false
-  }
-  if (resourceVersionMatch !== 'NotOlderThan') {
-    forbid('resourceVersionMatch', 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan')
-  }
-  return sendInitialEvents
+/** What is wrong with the request itself is answered before the stream begins. */
+export function checkWatch(request: WatchRequest & { readonly continue?: string }): void {
+  checkVersions({ watch: true, ...request })
+  selectionOf(request.info, request)
+  parseRevision(request.resourceVersion)
 }
 
 type Step = IteratorResult<Change> | 'tick'
