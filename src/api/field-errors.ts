@@ -35,8 +35,8 @@ export function typeInvalid(field: string, value: unknown, detail: string): Fiel
   return fieldError('FieldValueTypeInvalid', field, `Invalid value: ${show(value)}`, detail)
 }
 
-export function duplicate(field: string, value: unknown): FieldError {
-  return fieldError('FieldValueDuplicate', field, `Duplicate value: ${show(value)}`, '')
+export function duplicate(field: string, value: unknown, detail = ''): FieldError {
+  return fieldError('FieldValueDuplicate', field, `Duplicate value: ${show(value)}`, detail)
 }
 
 export function missing(field: string, value: unknown): FieldError {

@@ -1,6 +1,7 @@
 // How is one stored event seen through both event APIs? core/v1 Event is what we store;
 // events.k8s.io/v1 renames its members. Unset members stay unset in both directions.
 import type { KubeObject } from '../api/meta.ts'
+import type { Loose } from './objects.ts'
 
 const storedToView: Readonly<Record<string, string>> = {
   involvedObject: 'regarding',
@@ -16,7 +17,15 @@ const viewToStored: Readonly<Record<string, string>> = Object.fromEntries(
 )
 
 export function fromStoredEvent(event: KubeObject): KubeObject {
-  return { ...renamed(event, storedToView), kind: 'Event', apiVersion: 'events.k8s.io/v1' }
+  const { reportingController, reportingInstance, ...view } = renamed(event, storedToView) as KubeObject & Loose
+  return {
+    ...view,
+    // The old API shows these even when they are empty, this one does not.
+    ...(reportingController ? { reportingController } : {}),
+    ...(reportingInstance ? { reportingInstance } : {}),
+    kind: 'Event',
+    apiVersion: 'events.k8s.io/v1',
+  }
 }
 
 export function toStoredEvent(event: KubeObject): KubeObject {

@@ -4,11 +4,12 @@ import { shown } from './shown.ts'
 import { applyDefaults as defaultsOf } from '../api/defaults/defaults.ts'
 import { invalid, invalidObject } from '../api/field-errors.ts'
 import type { KindInfo, KindMap, KindName } from '../api/kinds.ts'
-import { goPackage, kindByType, versionKind } from '../api/kinds.ts'
+import { goPackage, kindByType, kinds, versionKind } from '../api/kinds.ts'
 import type { KubeObject } from '../api/meta.ts'
 import { ReadError, readObject as readTyped, readPartial } from '../api/schema/check.ts'
 import { badRequest } from '../api/status-error.ts'
 import { validateCreate, validateUpdate } from '../api/validation/validate.ts'
+import { warningsOf } from '../api/validation/warnings.ts'
 import { omit } from './members.ts'
 import type { Loose } from './objects.ts'
 import type { FieldValidation } from './options.ts'
@@ -146,7 +147,18 @@ export function applyDefaults(info: KindInfo, object: KubeObject): KubeObject {
 export function checkCreate(info: KindInfo, object: KubeObject): void {
   const kind: KindName = info.name
   const errors = validateCreate(kind, object as KindMap[typeof kind]) // it was read as this kind
-  if (errors.length > 0) throw invalidObject(info, object.metadata.name ?? '', errors)
+  if (errors.length > 0) throw invalidObject(judged(info), object.metadata.name ?? '', errors)
+}
+
+/** Events are judged as what they are stored as, whichever way they came. */
+function judged(info: KindInfo): KindInfo {
+  return info.name === 'EventsEvent' ? kinds.Event : info
+}
+
+/** What is allowed and unwise is said, and done. */
+export function warnAbout(info: KindInfo, object: KubeObject, warn: (text: string) => void): void {
+  const kind: KindName = info.name
+  for (const text of warningsOf(kind, object as KindMap[typeof kind])) warn(text) // it was read as this kind
 }
 
 export function checkUpdate(
@@ -161,7 +173,7 @@ export function checkUpdate(
   const { resourceVersion = '' } = current.metadata
   const versioned = { ...next, metadata: { ...next.metadata, resourceVersion } }
   const errors = validateUpdate(kind, versioned as Known, current as Known, subresource)
-  if (errors.length > 0) throw invalidObject(info, current.metadata.name, errors)
+  if (errors.length > 0) throw invalidObject(judged(info), current.metadata.name, errors)
 }
 
 /** Empty labels, annotations, finalizers and owners are the same as none. */

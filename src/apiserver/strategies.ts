@@ -2,7 +2,8 @@
 // and its status are kept apart (API-1 to API-3). Pure: objects in, object out.
 import type { KindInfo, KindName } from '../api/kinds.ts'
 import type { KubeObject } from '../api/meta.ts'
-import type { ObjectMeta } from '../api/types.ts'
+import type { ObjectMeta, Pod } from '../api/types.ts'
+import { withPatience } from './admission/pod-defaults.ts'
 import type { Loose } from './objects.ts'
 import { sameJson } from './objects.ts'
 import { omit } from './members.ts'
@@ -96,7 +97,7 @@ function initialStatus(kind: KindName, object: KubeObject, now: string): Loose |
     case 'PersistentVolumeClaim':
       return { phase: 'Pending' }
     case 'Pod':
-      return { phase: 'Pending', qosClass: qosClass(object) }
+      return { phase: 'Pending', ...gatedCondition(object, now), qosClass: qosClass(object) }
     case 'Namespace':
       return { phase: 'Active' }
     case 'VolumeAttachment':
@@ -104,6 +105,21 @@ function initialStatus(kind: KindName, object: KubeObject, now: string): Loose |
     default:
       return undefined
   }
+}
+
+/** Nobody will look for a place for a pod with gates; its status says so from the first. */
+function gatedCondition(pod: KubeObject, now: string): Loose {
+  const { spec } = pod as { spec?: { schedulingGates?: readonly unknown[] } } // Pod
+  if ((spec?.schedulingGates?.length ?? 0) === 0) return {}
+  const condition = {
+    type: 'PodScheduled',
+    status: 'False',
+    lastProbeTime: null,
+    lastTransitionTime: now,
+    reason: 'SchedulingGated',
+    message: 'Scheduling is blocked due to non-empty scheduling gates',
+  }
+  return { conditions: [condition] }
 }
 
 /** The wanted object with everything that this write may not change taken from the current one. */
@@ -144,6 +160,7 @@ function mainWrite(info: KindInfo, wanted: KubeObject, current: KubeObject): Loo
   const next = keepsStatus ? withStatus(wanted, (current as KubeObject & Loose)['status']) : wanted
   // Only /finalize may change what holds a namespace.
   if (info.name === 'Namespace') return { ...next, spec: (current as KubeObject & Loose)['spec'] }
+  if (info.name === 'Pod') return { ...next, spec: withPatience((next as Pod).spec) }
   return { ...next }
 }
 
@@ -228,10 +245,12 @@ interface ResourceLists {
 
 /** Guaranteed: every container limits cpu and memory to what it requests; BestEffort: nobody asks for anything. */
 function qosClass(pod: KubeObject): 'Guaranteed' | 'Burstable' | 'BestEffort' {
-  const { spec } = pod as { spec?: { containers?: unknown; initContainers?: unknown } } // Pod
-  const containers = [spec?.containers, spec?.initContainers]
+  const { spec } = pod as { spec?: { containers?: unknown; initContainers?: unknown; resources?: ResourceLists } } // Pod
+  const ofContainers = [spec?.containers, spec?.initContainers]
     .flatMap((list) => (Array.isArray(list) ? list : []))
     .map((container: { resources?: ResourceLists } | null) => container?.resources ?? {})
+  // What is said of the whole pod counts instead of what its containers say.
+  const containers = spec?.resources === undefined ? ofContainers : [spec.resources]
   const names = ['cpu', 'memory'] as const
   const any = containers.some(({ requests, limits }) => names.some((name) => requests?.[name] ?? limits?.[name]))
   if (!any) return 'BestEffort'

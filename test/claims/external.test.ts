@@ -124,7 +124,7 @@ test('XPR-4: a selector is refused; a foreign data source is left to its populat
   await assertWhy(picky, 'pvc/c', 'selectorUnsupported')
   await picky.stop()
   const foreign = await open()
-  await foreign.make({ dataSource: { apiGroup: 'example.com', kind: 'Recipe', name: 'x' } })
+  await foreign.make({ dataSourceRef: { apiGroup: 'example.com', kind: 'Recipe', name: 'x' } })
   assert.equal(foreign.count('CreateVolume'), 0)
   await assertWhy(foreign, 'pvc/c', 'askedProvisioner')
   await foreign.stop()

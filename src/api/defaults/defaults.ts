@@ -23,6 +23,7 @@ export function applyDefaults<K extends KindName>(kind: K, object: KindMap[K]): 
 
 const perKind: { readonly [Name in KindName]?: (object: KindMap[Name]) => KindMap[Name] } = {
   CSIDriver: defaultDriver,
+  Event: (event) => ({ reportingComponent: '', reportingInstance: '', ...event }),
   Namespace: defaultNamespace,
   Node: defaultNode,
   PersistentVolume: defaultVolume,

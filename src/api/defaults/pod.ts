@@ -33,7 +33,9 @@ function defaultPodSpec(spec: PodSpec): PodSpec {
       ephemeralContainers: spec.ephemeralContainers.map((each) => defaultContainer(each, host)),
     }),
     restartPolicy: spec.restartPolicy || 'Always',
-    terminationGracePeriodSeconds: spec.terminationGracePeriodSeconds ?? 30,
+    // Less than nothing means as little as possible.
+    terminationGracePeriodSeconds:
+      (spec.terminationGracePeriodSeconds ?? 30) < 0 ? 1 : (spec.terminationGracePeriodSeconds ?? 30),
     dnsPolicy: spec.dnsPolicy || 'ClusterFirst',
     ...(account && { serviceAccountName: account, serviceAccount: account }),
     securityContext: spec.securityContext ?? {},

@@ -59,7 +59,7 @@ export function defaultPodSource<T extends VolumeSource>(volume: T): T {
 
 /** An image without a tag, or tagged latest, is asked for every time. */
 export function pullPolicyOf(image: string): 'Always' | 'IfNotPresent' {
-  if (image.includes('@')) return 'IfNotPresent'
+  if (image === '' || image.includes('@')) return 'IfNotPresent'
   const name = image.slice(image.lastIndexOf('/') + 1)
   const colon = name.indexOf(':')
   return colon < 0 || name.slice(colon + 1) === 'latest' ? 'Always' : 'IfNotPresent'

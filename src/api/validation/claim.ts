@@ -1,6 +1,6 @@
 // Is a claim right, and what of it may change? API-5, API-7.
 import { annotations } from '../annotations.ts'
-import { forbidden, invalid, required } from '../field-errors.ts'
+import { forbidden, invalid, notSupported, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
 import { compareQuantities } from '../quantity.ts'
 import type { PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedObjectReference } from '../types.ts'
@@ -12,7 +12,7 @@ import {
   validatePositiveQuantity,
   validateVolumeMode,
 } from './common.ts'
-import { immutable, isSubdomain } from './formats.ts'
+import { immutable, isQualifiedName, isSubdomain } from './formats.ts'
 import { checked, sameData, unchanged, validateLabelSelector } from './metadata.ts'
 
 const immutableText =
@@ -64,21 +64,38 @@ export function validateClaimUpdate(
 
 export function validateClaimStatusUpdate(next: PersistentVolumeClaim): readonly FieldError[] {
   const { capacity, allocatedResources, allocatedResourceStatuses } = next.status ?? {}
-  const names = [...Object.keys(allocatedResources ?? {}), ...Object.keys(allocatedResourceStatuses ?? {})]
+  const [statuses, allocated] = ['status.allocatedResourceStatuses', 'status.allocatedResources']
   return [
     ...((next.spec.accessModes ?? []).length === 0 ? [required('Spec.accessModes')] : []),
     ...Object.entries(capacity ?? {}).flatMap(([name, value]) =>
       validateBasicQuantity(value, `status.capacity[${name}]`),
     ),
-    ...Object.entries(allocatedResources ?? {}).flatMap(([name, value]) =>
-      validateBasicQuantity(value, `status.allocatedResources[${name}]`),
-    ),
-    ...[...new Set(names)].flatMap((name) =>
-      name === 'storage' || name.includes('/')
-        ? []
-        : [invalid(`status.allocatedResources[${name}]`, name, 'unsupported resource name')],
-    ),
+    ...Object.entries(allocatedResourceStatuses ?? {}).flatMap(([name, value]) => [
+      ...validateResourceKey(name, statuses),
+      // Kubernetes shows the resource here, not the word that it does not know.
+      ...(resizeStatuses.includes(value) ? [] : [notSupported(statuses, name, resizeStatuses)]),
+    ]),
+    ...Object.entries(allocatedResources ?? {}).flatMap(([name, value]) => {
+      const errors = validateResourceKey(name, allocated)
+      return errors.length > 0 ? errors : validateBasicQuantity(value, `${allocated}[${name}]`)
+    }),
   ]
+}
+
+const resizeStatuses = [
+  'ControllerResizeInProgress',
+  'ControllerResizeInfeasible',
+  'NodeResizeInProgress',
+  'NodeResizeInfeasible',
+  'NodeResizePending',
+]
+
+/** Of the resources without a foreign prefix a claim has only one. */
+function validateResourceKey(name: string, path: string): readonly FieldError[] {
+  const errors = checked(path, name, isQualifiedName)
+  if (errors.length > 0 || name === 'storage') return errors
+  const native = !name.includes('/') || name.split('/', 1)[0]?.endsWith('kubernetes.io')
+  return native ? [notSupported(path, name, ['storage'])] : []
 }
 
 /** The wanted spec with every change that API-5 allows taken back. */
@@ -98,8 +115,8 @@ function withoutAllowedChanges(
   if (next.status?.phase === 'Bound') {
     takeBack('volumeAttributesClassName')
     const storage = current.resources?.requests?.['storage']
-    if (storage !== undefined && wanted.resources?.requests !== undefined) {
-      result['resources'] = { ...wanted.resources, requests: { ...wanted.resources.requests, storage } }
+    if (storage !== undefined) {
+      result['resources'] = { ...wanted.resources, requests: { ...wanted.resources?.requests, storage } }
     }
   }
   return result
@@ -125,7 +142,7 @@ function classSetFromNothing(next: PersistentVolumeClaim, previous: PersistentVo
 
 function validateShrinking(next: PersistentVolumeClaim, previous: PersistentVolumeClaim): readonly FieldError[] {
   const [wanted, current] = [next.spec.resources?.requests?.['storage'], previous.spec.resources?.requests?.['storage']]
-  if (wanted === undefined || compareQuantities(wanted, current) >= 0) return []
+  if (compareQuantities(wanted, current) >= 0) return []
   if (compareQuantities(wanted, previous.status?.capacity?.['storage']) > 0) return []
   return [forbidden('spec.resources.requests.storage', 'field can not be less than status.capacity')]
 }
@@ -137,8 +154,9 @@ function validateAttributesClassChange(
   if (previous.status?.currentVolumeAttributesClassName === undefined) return []
   const [wanted, current] = [next.spec.volumeAttributesClassName, previous.spec.volumeAttributesClassName]
   if (wanted === current || wanted) return []
-  const target = wanted === undefined ? 'nil' : 'an empty string'
-  return [forbidden('spec.volumeAttributesClassName', `update from non-nil value to ${target} is forbidden`)]
+  const target = wanted === undefined ? 'nil' : 'empty string'
+  const when = 'when status.currentVolumeAttributesClassName is not nil'
+  return [forbidden('spec.volumeAttributesClassName', `update to ${target} is forbidden ${when}`)]
 }
 
 function validateDataSources(spec: PersistentVolumeClaimSpec, path: string): readonly FieldError[] {
@@ -149,9 +167,9 @@ function validateDataSources(spec: PersistentVolumeClaimSpec, path: string): rea
     errors.push(...validateReference(dataSourceRef, `${path}.dataSourceRef`))
     const { namespace } = dataSourceRef
     if (namespace && dataSource) {
-      errors.push(invalid(path, `${path}.dataSource`, 'may not be specified when dataSourceRef.namespace is specified'))
+      errors.push(invalid(path, {}, 'may not be specified when dataSourceRef.namespace is specified'))
     } else if (dataSource && !sameData(withoutNamespace(dataSourceRef), dataSource)) {
-      errors.push(invalid(path, `${path}.dataSource`, 'must match dataSourceRef'))
+      errors.push(invalid(path, {}, 'must match dataSourceRef'))
     }
   }
   return errors
@@ -163,7 +181,7 @@ function validateReference(reference: TypedObjectReference, path: string): reado
   if (!name) errors.push(required(`${path}.name`))
   if (!kind) errors.push(required(`${path}.kind`))
   if (apiGroup) errors.push(...checked(`${path}.apiGroup`, apiGroup, isSubdomain))
-  else if (kind && kind !== 'PersistentVolumeClaim') {
+  else if (kind !== 'PersistentVolumeClaim') {
     errors.push(invalid(path, kind, "must be 'PersistentVolumeClaim' when referencing the default apiGroup"))
   }
   return errors

@@ -4,7 +4,7 @@ import { forbidden, invalid, notSupported, required, tooLong } from '../field-er
 import type { FieldError } from '../field-errors.ts'
 import { parseQuantity, tryParseQuantity, wholeValue } from '../quantity.ts'
 import type { Quantity, SecretReference } from '../types.ts'
-import { isSubdomain } from './formats.ts'
+import { inRange, isSubdomain } from './formats.ts'
 import { byteLength, checked } from './metadata.ts'
 
 const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod']
@@ -17,7 +17,8 @@ export function validateAccessModes(modes: readonly string[], path: string): rea
   const errors: FieldError[] = modes.flatMap((mode) =>
     accessModes.includes(mode) ? [] : [notSupported(path, mode, accessModes)],
   )
-  if (modes.includes('ReadWriteOncePod') && modes.length > 1) {
+  const others = modes.some((mode) => mode !== 'ReadWriteOncePod' && accessModes.includes(mode))
+  if (modes.includes('ReadWriteOncePod') && others) {
     errors.push(forbidden(path, 'may not use ReadWriteOncePod with other access modes'))
   }
   return errors
@@ -59,6 +60,13 @@ export function validatePositiveQuantity(value: Quantity, path: string): readonl
 export function validateNonNegativeQuantity(value: Quantity | undefined, path: string): readonly FieldError[] {
   const amount = value === undefined ? undefined : tryParseQuantity(value)
   return amount !== undefined && amount.nanos < 0n ? [invalid(path, value, 'must be greater than or equal to 0')] : []
+}
+
+export const largestId = 2 ** 31 - 1
+
+/** A user or a group. */
+export function validateId(id: number | undefined, path: string): readonly FieldError[] {
+  return id !== undefined && (id < 0 || id > largestId) ? [invalid(path, id, inRange(0, largestId))] : []
 }
 
 /** No `..` element: a path must not climb. */

@@ -1,28 +1,30 @@
-// Are the containers of a pod right? Names, images, ports, variables, resources, and where volumes are mounted.
-import { duplicate, forbidden, invalid, missing, notSupported, required } from '../field-errors.ts'
+// Are the containers of a pod right? Names, images, ports, variables, resources, probes and privileges; where volumes
+// are mounted is in mounts.ts.
+import { duplicate, forbidden, invalid, notSupported, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
 import { compareQuantities } from '../quantity.ts'
 import type {
   Container,
   ContainerPort,
+  EnvFromSource,
   EnvVar,
   PodSpec,
   ResourceRequirements,
-  Volume,
-  VolumeDevice,
-  VolumeMount,
+  SecurityContext,
 } from '../types.ts'
-import { validateBasicQuantity, validateDescendingPath } from './common.ts'
-import { inRange, isEnvironmentName, isLabel, isPortName } from './formats.ts'
-import { checked, repeated } from './metadata.ts'
+import { validateId, validateNonNegativeQuantity } from './common.ts'
+import { inRange, isConfigKey, isEnvironmentName, isLabel, isPortName } from './formats.ts'
+import { checked } from './metadata.ts'
+import { validateDevices, validateMounts } from './mounts.ts'
+import type { VolumesByName } from './mounts.ts'
+import { validateFieldReference, validateResourceReference } from './references.ts'
 
 const pullPolicies = ['Always', 'IfNotPresent', 'Never']
-const messagePolicies = ['FallbackToLogsOnError', 'File']
+const messagePolicies = ['File', 'FallbackToLogsOnError']
+const restartPolicies = ['Always', 'Never', 'OnFailure']
 const protocols = ['SCTP', 'TCP', 'UDP']
-const propagations = ['Bidirectional', 'HostToContainer', 'None']
-const recursions = ['Disabled', 'Enabled', 'IfPossible']
-
-type VolumesByName = ReadonlyMap<string, Volume>
+const probes = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const
+const handlers = ['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep']
 
 export function validateContainers(spec: PodSpec, path: string): readonly FieldError[] {
   const volumes: VolumesByName = new Map((spec.volumes ?? []).map((volume) => [volume.name, volume]))
@@ -37,6 +39,7 @@ export function validateContainers(spec: PodSpec, path: string): readonly FieldE
     for (const [index, container] of list.entries()) {
       const at = `${path}.${listName}[${index}]`
       errors.push(...validateContainer(container, volumes, at))
+      if (listName === 'initContainers') errors.push(...validateInitProbes(container, at))
       if (container.name && names.has(container.name)) errors.push(duplicate(`${at}.name`, container.name))
       names.add(container.name)
     }
@@ -45,25 +48,49 @@ export function validateContainers(spec: PodSpec, path: string): readonly FieldE
 }
 
 function validateContainer(container: Container, volumes: VolumesByName, path: string): readonly FieldError[] {
-  const { name, image = '', imagePullPolicy: pull, terminationMessagePolicy: messages } = container
+  const { name, image = '', imagePullPolicy: pull, terminationMessagePolicy: messages, restartPolicy } = container
   return [
     ...(name ? checked(`${path}.name`, name, isLabel) : [required(`${path}.name`)]),
     ...validateImage(image, `${path}.image`),
-    ...(pull && !pullPolicies.includes(pull) ? [notSupported(`${path}.imagePullPolicy`, pull, pullPolicies)] : []),
     ...(messages && !messagePolicies.includes(messages)
       ? [notSupported(`${path}.terminationMessagePolicy`, messages, messagePolicies)]
       : []),
-    ...(container.ports ?? []).flatMap((port, index) => validatePort(port, `${path}.ports[${index}]`)),
+    ...validatePorts(container.ports ?? [], `${path}.ports`),
     ...(container.env ?? []).flatMap((variable, index) => validateVariable(variable, `${path}.env[${index}]`)),
+    ...validateVariableSources(container.envFrom ?? [], `${path}.envFrom`),
     ...validateMounts(container, volumes, `${path}.volumeMounts`),
     ...validateDevices(container, volumes, `${path}.volumeDevices`),
+    ...(pull && !pullPolicies.includes(pull) ? [notSupported(`${path}.imagePullPolicy`, pull, pullPolicies)] : []),
     ...validateResources(container.resources, `${path}.resources`),
+    ...validatePrivileges(container.securityContext, `${path}.securityContext`),
+    ...(restartPolicy === undefined || restartPolicies.includes(restartPolicy)
+      ? []
+      : [notSupported(`${path}.restartPolicy`, restartPolicy, restartPolicies)]),
+    ...(['postStart', 'preStop'] as const).flatMap((hook) =>
+      validateHandler(container.lifecycle?.[hook], `${path}.lifecycle.${hook}`),
+    ),
+    ...probes.flatMap((probe) => validateHandler(container[probe], `${path}.${probe}`)),
   ]
 }
 
 function validateImage(image: string, path: string): readonly FieldError[] {
   if (image === '') return [required(path)]
   return image.trim() === image ? [] : [invalid(path, image, 'must not have leading or trailing whitespace')]
+}
+
+function validatePorts(ports: readonly ContainerPort[], path: string): readonly FieldError[] {
+  const names = new Set<string>()
+  const taken = new Set<string>()
+  return ports.flatMap((port, index) => {
+    const at = `${path}[${index}]`
+    const errors: FieldError[] = [...validatePort(port, at)]
+    if (port.name && names.has(port.name)) errors.push(duplicate(`${at}.name`, port.name))
+    if (port.name) names.add(port.name)
+    const host = `${port.protocol}/${port.hostIP ?? ''}/${port.hostPort}`
+    if (port.hostPort && taken.has(host)) errors.push(duplicate(`${at}.hostPort`, host))
+    if (port.hostPort) taken.add(host)
+    return errors
+  })
 }
 
 function validatePort(port: ContainerPort, path: string): readonly FieldError[] {
@@ -81,130 +108,110 @@ function portNumber(port: number, path: string): readonly FieldError[] {
   return port < 1 || port > 65535 ? [invalid(path, port, inRange(1, 65535))] : []
 }
 
+const variableFields = [
+  'metadata.name',
+  'metadata.namespace',
+  'metadata.uid',
+  'spec.nodeName',
+  'spec.serviceAccountName',
+  'status.hostIP',
+  'status.hostIPs',
+  'status.podIP',
+  'status.podIPs',
+]
+
 function validateVariable(variable: EnvVar, path: string): readonly FieldError[] {
   const { name, value, valueFrom } = variable
-  const sources = Object.keys(valueFrom ?? {}).length
   const errors: FieldError[] = name ? [...checked(`${path}.name`, name, isEnvironmentName)] : [required(`${path}.name`)]
   if (valueFrom === undefined) return errors
   const at = `${path}.valueFrom`
-  if (value) errors.push(invalid(at, '', 'may not be specified when `value` is not empty'))
-  else if (sources === 0) {
-    errors.push(
-      invalid(at, '', 'must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`'),
-    )
-  } else if (sources > 1) errors.push(invalid(at, '', 'may not have more than one field specified at a time'))
-  const { configMapKeyRef, secretKeyRef } = valueFrom
-  if (configMapKeyRef && !configMapKeyRef.name) errors.push(required(`${at}.configMapKeyRef.name`))
-  if (configMapKeyRef && !configMapKeyRef.key) errors.push(required(`${at}.configMapKeyRef.key`))
-  if (secretKeyRef && !secretKeyRef.name) errors.push(required(`${at}.secretKeyRef.name`))
-  if (secretKeyRef && !secretKeyRef.key) errors.push(required(`${at}.secretKeyRef.key`))
+  const { fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef } = valueFrom
+  if (fieldRef) errors.push(...validateFieldReference(fieldRef, variableFields, `${at}.fieldRef`))
+  if (resourceFieldRef) {
+    errors.push(...validateResourceReference(resourceFieldRef, false, `${at}.resourceFieldRef`))
+  }
+  if (configMapKeyRef) errors.push(...validateKeyReference(configMapKeyRef, `${at}.configMapKeyRef`))
+  if (secretKeyRef) errors.push(...validateKeyReference(secretKeyRef, `${at}.secretKeyRef`))
+  const sources = Object.keys(valueFrom).length
+  if (sources === 0) {
+    const names = '`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`'
+    errors.push(invalid(at, '', `must specify one of: ${names}`))
+  } else if (value) errors.push(invalid(at, '', 'may not be specified when `value` is not empty'))
+  else if (sources > 1) errors.push(invalid(at, '', 'may not have more than one field specified at a time'))
   return errors
 }
 
-function validateMounts(container: Container, volumes: VolumesByName, path: string): readonly FieldError[] {
-  const mounts = container.volumeMounts ?? []
-  const devices = new Set((container.volumeDevices ?? []).map(({ devicePath }) => devicePath))
-  const deviceNames = new Set((container.volumeDevices ?? []).map(({ name }) => name))
-  const twins = new Set(repeated(mounts.map(({ mountPath }) => mountPath)))
-  return mounts.flatMap((mount, index) => {
-    const at = `${path}[${index}]`
-    const twin = twins.has(index)
-    return [
-      ...validateVolumeName(mount.name, volumes, at),
-      ...(mount.mountPath ? [] : [required(`${at}.mountPath`)]),
-      ...(twin ? [invalid(`${at}.mountPath`, mount.mountPath, 'must be unique')] : []),
-      ...(devices.has(mount.mountPath)
-        ? [invalid(`${at}.mountPath`, mount.mountPath, 'must not already exist in volumeDevices')]
-        : []),
-      ...(deviceNames.has(mount.name)
-        ? [invalid(`${at}.name`, mount.name, 'must not already exist in volumeDevices')]
-        : []),
-      ...validateSubPaths(mount, at),
-      ...validatePropagation(mount, container, at),
-      ...validateRecursion(mount, at),
-    ]
-  })
-}
-
-function validateVolumeName(name: string, volumes: VolumesByName, path: string): readonly FieldError[] {
-  if (!name) return [required(`${path}.name`)]
-  return volumes.has(name) ? [] : [missing(`${path}.name`, name)]
-}
-
-function validateSubPaths({ subPath, subPathExpr }: VolumeMount, path: string): readonly FieldError[] {
+function validateKeyReference(
+  reference: { readonly name?: string; readonly key: string },
+  path: string,
+): readonly FieldError[] {
+  const { name, key } = reference
   return [
-    ...(subPath ? validateDescendingPath(subPath, `${path}.subPath`) : []),
-    ...(subPath && subPathExpr
-      ? [invalid(`${path}.subPathExpr`, subPathExpr, 'subPathExpr and subPath are mutually exclusive')]
-      : []),
-    ...(subPathExpr ? validateDescendingPath(subPathExpr, `${path}.subPathExpr`) : []),
+    ...(name ? [] : [required(`${path}.name`)]),
+    ...(key ? checked(`${path}.key`, key, isConfigKey) : [required(`${path}.key`)]),
   ]
 }
 
-function validatePropagation(mount: VolumeMount, container: Container, path: string): readonly FieldError[] {
-  const { mountPropagation: propagation } = mount
-  if (propagation === undefined) return []
-  if (!propagations.includes(propagation)) return [notSupported(`${path}.mountPropagation`, propagation, propagations)]
-  if (propagation !== 'Bidirectional' || container.securityContext?.privileged === true) return []
-  const text = 'Bidirectional mount propagation is available only to privileged containers'
-  return [forbidden(`${path}.mountPropagation`, text)]
-}
-
-function validateRecursion(mount: VolumeMount, path: string): readonly FieldError[] {
-  const { recursiveReadOnly: recursion, readOnly, mountPropagation: propagation } = mount
-  const field = `${path}.recursiveReadOnly`
-  if (recursion === undefined || recursion === 'Disabled') return []
-  if (!recursions.includes(recursion)) return [notSupported(field, recursion, recursions)]
-  return [
-    ...(readOnly === true ? [] : [forbidden(field, 'may only be specified when readOnly is true')]),
-    ...(propagation === undefined || propagation === 'None'
-      ? []
-      : [forbidden(field, 'may only be specified when mountPropagation is None or not specified')]),
-  ]
-}
-
-function validateDevices(container: Container, volumes: VolumesByName, path: string): readonly FieldError[] {
-  const devices = container.volumeDevices ?? []
-  const pathTwins = new Set(repeated(devices.map(({ devicePath }) => devicePath)))
-  const nameTwins = new Set(repeated(devices.map(({ name }) => name)))
-  const mounted = new Set((container.volumeMounts ?? []).map(({ mountPath }) => mountPath))
-  return devices.flatMap((device, index) => {
-    const at = `${path}[${index}]`
-    return [
-      ...validateVolumeName(device.name, volumes, at),
-      ...validateBlockSource(device, volumes, at),
-      ...validateDevicePath(device.devicePath, `${at}.devicePath`),
-      ...(pathTwins.has(index) ? [invalid(`${at}.devicePath`, device.devicePath, 'must be unique')] : []),
-      ...(nameTwins.has(index) ? [invalid(`${at}.name`, device.name, 'must be unique')] : []),
-      ...(mounted.has(device.devicePath)
-        ? [invalid(`${at}.devicePath`, device.devicePath, 'must not already exist as a path in volumeMounts')]
-        : []),
-    ]
+function validateVariableSources(sources: readonly EnvFromSource[], path: string): readonly FieldError[] {
+  return sources.flatMap(({ prefix, configMapRef, secretRef }, index) => {
+    const errors: FieldError[] = prefix ? [...checked(`${path}[${index}].prefix`, prefix, isEnvironmentName)] : []
+    if (configMapRef && !configMapRef.name) errors.push(required(`${path}[${index}].configMapRef.name`))
+    if (secretRef && !secretRef.name) errors.push(required(`${path}[${index}].secretRef.name`))
+    // As in Kubernetes: these two are told of the whole list.
+    if (!configMapRef && !secretRef) {
+      errors.push(invalid(path, '', 'must specify one of: `configMapRef` or `secretRef`'))
+    }
+    if (configMapRef && secretRef) {
+      errors.push(invalid(path, '', 'may not have more than one field specified at a time'))
+    }
+    return errors
   })
-}
-
-function validateBlockSource(device: VolumeDevice, volumes: VolumesByName, path: string): readonly FieldError[] {
-  const volume = volumes.get(device.name)
-  if (volume === undefined || volume.persistentVolumeClaim || volume.ephemeral) return []
-  const text = 'can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode'
-  return [invalid(`${path}.name`, device.name, text)]
-}
-
-function validateDevicePath(devicePath: string, path: string): readonly FieldError[] {
-  if (!devicePath) return [required(path)]
-  if (!devicePath.split('/').includes('..')) return []
-  return [invalid(path, devicePath, "can not contain backsteps ('..')")]
 }
 
 function validateResources(resources: ResourceRequirements | undefined, path: string): readonly FieldError[] {
   const { limits = {}, requests = {} } = resources ?? {}
+  const amounts = (list: Readonly<Record<string, string>>, at: string) =>
+    Object.entries(list).flatMap(([name, value]) => validateNonNegativeQuantity(value, `${at}[${name}]`))
   return [
-    ...Object.entries(limits).flatMap(([name, value]) => validateBasicQuantity(value, `${path}.limits[${name}]`)),
-    ...Object.entries(requests).flatMap(([name, value]) => validateBasicQuantity(value, `${path}.requests[${name}]`)),
+    ...amounts(limits, `${path}.limits`),
+    ...amounts(requests, `${path}.requests`),
     ...Object.entries(requests).flatMap(([name, value]) => {
       const limit = Object.hasOwn(limits, name) ? limits[name] : undefined
       if (limit === undefined || compareQuantities(value, limit) <= 0) return []
       return [invalid(`${path}.requests`, value, `must be less than or equal to ${name} limit of ${limit}`)]
     }),
   ]
+}
+
+function validatePrivileges(context: SecurityContext | undefined, path: string): readonly FieldError[] {
+  if (context === undefined) return []
+  const mounts = ['Default', 'Unmasked']
+  const { procMount } = context
+  return [
+    ...validateId(context.runAsUser, `${path}.runAsUser`),
+    ...validateId(context.runAsGroup, `${path}.runAsGroup`),
+    ...(procMount === undefined || mounts.includes(procMount)
+      ? []
+      : [notSupported(`${path}.procMount`, procMount, mounts)]),
+    ...(context.allowPrivilegeEscalation === false && context.privileged === true
+      ? [invalid(path, context, 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true')]
+      : []),
+  ]
+}
+
+/** A probe or hook does exactly one thing. */
+function validateHandler(handler: object | undefined, path: string): readonly FieldError[] {
+  if (handler === undefined) return []
+  const [first, ...others] = handlers.filter((name) => Object.hasOwn(handler, name))
+  if (first === undefined) return [required(path, 'must specify a handler type')]
+  return others.map((name) => forbidden(`${path}.${name}`, 'may not specify more than 1 handler type'))
+}
+
+/** A container that ends before the others begin is not asked how it is. */
+function validateInitProbes(container: Container, path: string): readonly FieldError[] {
+  if (container.restartPolicy === 'Always') return []
+  const text = 'may not be set for init containers without restartPolicy=Always'
+  return (['lifecycle', ...probes] as const)
+    .filter((name) => container[name] !== undefined)
+    .map((name) => forbidden(`${path}.${name}`, text))
 }

@@ -1,9 +1,10 @@
-// Are namespaces, nodes, config maps, secrets, events and leases right? The smaller core kinds.
-import { forbidden, invalid, notSupported, required, tooLong } from '../field-errors.ts'
+// Are namespaces, nodes, config maps, secrets and leases right? The smaller core kinds; events are in events.ts.
+import { duplicate, forbidden, invalid, notSupported, required, tooLong } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
-import type { ConfigMap, Event, EventsEvent, Lease, Namespace, Node, OperationRecord, Secret, Taint } from '../types.ts'
-import { validateBasicQuantity } from './common.ts'
-import { isConfigKey, isLabelValue, isQualifiedName } from './formats.ts'
+import type { ConfigMap, Lease, Namespace, Node, OperationRecord, Secret, Taint } from '../types.ts'
+import { validateNonNegativeQuantity } from './common.ts'
+import { eventRules, newEventRules } from './events.ts'
+import { isAddressRange, isConfigKey, isLabelValue, isQualifiedName } from './formats.ts'
 import { byteLength, checked, repeated, sameData, unchanged } from './metadata.ts'
 import type { RulesByKind } from './validate.ts'
 
@@ -11,57 +12,83 @@ const largestData = 1024 * 1024
 const frozenText = 'field is immutable when `immutable` is set'
 
 export const coreKinds: RulesByKind = {
-  Namespace: { whole: validateNamespace },
-  Node: { whole: validateNode, change: validateNodeUpdate, status: validateNodeStatus },
+  Namespace: { whole: validateNamespace, status: validateNamespaceStatus },
+  Node: { whole: validateNode, change: validateNodeUpdate, status: validateNodeUpdate },
   ConfigMap: { whole: validateConfigMap, change: validateConfigMapUpdate },
   Secret: { whole: validateSecret, change: validateSecretUpdate },
-  Event: { whole: validateEvent },
-  EventsEvent: { whole: validateNewEvent },
+  Event: eventRules,
+  EventsEvent: newEventRules,
   Lease: { whole: validateLease },
   Operation: { whole: validateOperation },
 }
 
 function validateNamespace(namespace: Namespace): readonly FieldError[] {
-  return (namespace.spec?.finalizers ?? []).flatMap((name) => checked('spec.finalizers', name, isQualifiedName))
+  const text = 'name is neither a standard finalizer name nor is it fully qualified'
+  return (namespace.spec?.finalizers ?? []).flatMap((name) => [
+    ...checked('spec.finalizers', name, isQualifiedName),
+    ...(name.includes('/') || name === 'kubernetes' ? [] : [invalid('spec.finalizers', name, text)]),
+  ])
+}
+
+/** The phase says whether the namespace is being deleted, and nothing else does. */
+function validateNamespaceStatus({ metadata, status }: Namespace): readonly FieldError[] {
+  const going = metadata.deletionTimestamp !== undefined
+  const phase = going ? 'Terminating' : 'Active'
+  if (status?.phase === phase) return []
+  const text = `may only be '${phase}' if \`deletionTimestamp\` is ${going ? 'not empty' : 'empty'}`
+  return [invalid('status.Phase', status?.phase ?? '', text)]
 }
 
 function validateNode(node: Node): readonly FieldError[] {
-  const taints = node.spec?.taints ?? []
   return [
-    ...taints.flatMap((taint, index) => validateTaint(taint, `spec.taints[${index}]`)),
-    ...repeated(taints.map(({ key, effect }) => `${key}:${effect}`)).map((index) =>
-      invalid(`spec.taints[${index}]`, taints[index], 'taints must be unique by key and effect pair'),
-    ),
-    ...validateNodeStatus(node),
+    ...validateTaints(node.spec?.taints ?? []),
+    ...validateNodeResources(node),
+    ...(node.spec?.podCIDRs ?? []).flatMap((range, index) => checked(`spec.podCIDRs[${index}]`, range, isAddressRange)),
   ]
 }
 
-function validateTaint(taint: Taint, path: string): readonly FieldError[] {
+/** Kubernetes says that taints are metadata. */
+function validateTaints(taints: readonly Taint[]): readonly FieldError[] {
   const effects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
-  return [
-    ...checked(`${path}.key`, taint.key, isQualifiedName),
-    ...checked(`${path}.value`, taint.value ?? '', isLabelValue),
-    ...(taint.effect ? [] : [required(`${path}.effect`)]),
-    ...(taint.effect && !effects.includes(taint.effect) ? [notSupported(`${path}.effect`, taint.effect, effects)] : []),
-  ]
+  const twins = new Set(repeated(taints.map(({ key, effect }) => `${key}:${effect}`)))
+  return taints.flatMap(({ key, value = '', effect, timeAdded = null }, index) => {
+    const path = `metadata.taints[${index}]`
+    const twin = { Key: key, Value: value, Effect: effect, TimeAdded: timeAdded }
+    return [
+      ...checked(`${path}.key`, key, isQualifiedName),
+      ...checked(`${path}.value`, value, isLabelValue),
+      ...(effect ? [] : [required(`${path}.effect`)]),
+      ...(effect && !effects.includes(effect) ? [notSupported(`${path}.effect`, effect, effects)] : []),
+      ...(twins.has(index) ? [duplicate(path, twin, 'taints must be unique by key and effect pair')] : []),
+    ]
+  })
 }
 
+function validateNodeResources(node: Node): readonly FieldError[] {
+  const amounts = (list: Readonly<Record<string, string>> | undefined, path: string) =>
+    Object.entries(list ?? {}).flatMap(([name, value]) => validateNonNegativeQuantity(value, `${path}.${name}`))
+  const { capacity, allocatable } = node.status ?? {}
+  return [...amounts(capacity, 'status.capacity'), ...amounts(allocatable, 'status.allocatable')]
+}
+
+/** For the node and for its status; Kubernetes looks at taints and resources once more. */
 function validateNodeUpdate(next: Node, previous: Node): readonly FieldError[] {
+  const addresses = (next.status?.addresses ?? []).map(({ type, address }) => ({ Type: type, Address: address }))
+  const ranges = previous.spec?.podCIDRs ?? []
   const [wanted, current] = [next.spec?.providerID ?? '', previous.spec?.providerID ?? '']
-  if (current === '' || wanted === current) return []
-  return [forbidden('spec.providerID', 'node updates may not change providerID except from "" to valid')]
-}
-
-function validateNodeStatus(node: Node): readonly FieldError[] {
-  const { capacity, allocatable, volumesAttached } = node.status ?? {}
-  const quantities = (list: Readonly<Record<string, string>> | undefined, path: string) =>
-    Object.entries(list ?? {}).flatMap(([name, value]) => validateBasicQuantity(value, `${path}[${name}]`))
+  const once = 'except from "" to valid'
   return [
-    ...quantities(capacity, 'status.capacity'),
-    ...quantities(allocatable, 'status.allocatable'),
-    ...(volumesAttached ?? []).flatMap(({ name }, index) =>
-      name ? [] : [required(`status.volumesAttached[${index}].name`)],
+    ...validateNodeResources(next),
+    ...repeated(addresses.map((each) => JSON.stringify(each))).map((index) =>
+      duplicate(`status.addresses[${index}]`, addresses[index]),
     ),
+    ...(ranges.length === 0 || sameData(next.spec?.podCIDRs, ranges)
+      ? []
+      : [forbidden('spec.podCIDRs', `node updates may not change podCIDR ${once}`)]),
+    ...(current === '' || wanted === current
+      ? []
+      : [forbidden('spec.providerID', `node updates may not change providerID ${once}`)]),
+    ...validateTaints(next.spec?.taints ?? []),
   ]
 }
 
@@ -79,7 +106,8 @@ function validateConfigMap(config: ConfigMap): readonly FieldError[] {
         : []),
     ]),
     ...Object.keys(binaryData).flatMap((key) => checked(`binaryData[${key}]`, key, isConfigKey)),
-    ...(total(sizes) > largestData ? [tooLong('', largestData)] : []),
+    // Nothing in particular is too long; Kubernetes prints no path as brackets.
+    ...(total(sizes) > largestData ? [tooLong('[]', largestData)] : []),
   ]
 }
 
@@ -100,6 +128,23 @@ const keysOfType: ReadonlyMap<string, readonly string[]> = new Map([
   ['kubernetes.io/tls', ['tls.crt', 'tls.key']],
 ])
 
+const dockerKeys = ['.dockercfg', '.dockerconfigjson']
+
+/** The content is JSON; what it says is nobody's business. */
+function validateDockerConfig(value: string | undefined, type: string, key: string): readonly FieldError[] {
+  if (value === undefined || type !== `kubernetes.io/${key.slice(1)}`) return []
+  try {
+    const content: unknown = JSON.parse(Buffer.from(value, 'base64').toString())
+    if (typeof content === 'object' && !Array.isArray(content)) return []
+  } catch {
+    // Told below.
+  }
+  return [invalid(`data[${key}]`, '<secret contents redacted>', 'must be a JSON object')]
+}
+
+/** One of them is enough. */
+const loginKeys = ['username', 'password']
+
 function validateSecret(secret: Secret): readonly FieldError[] {
   const data = secret.data ?? {}
   const type = secret.type ?? ''
@@ -109,6 +154,10 @@ function validateSecret(secret: Secret): readonly FieldError[] {
     ...Object.keys(data).flatMap((key) => checked(`data[${key}]`, key, isConfigKey)),
     ...(total(sizes) > largestData ? [tooLong('data', largestData)] : []),
     ...(keysOfType.get(type) ?? []).flatMap((key) => (Object.hasOwn(data, key) ? [] : [required(`data[${key}]`)])),
+    ...dockerKeys.flatMap((key) => validateDockerConfig(data[key], type, key)),
+    ...(type === 'kubernetes.io/basic-auth' && !loginKeys.some((key) => Object.hasOwn(data, key))
+      ? loginKeys.map((key) => required(`data[${key}]`))
+      : []),
     ...(type === 'kubernetes.io/service-account-token' && !secret.metadata.annotations?.[account]
       ? [required(`metadata.annotations[${account}]`)]
       : []),
@@ -122,32 +171,6 @@ function validateSecretUpdate(next: Secret, previous: Secret): readonly FieldErr
     ...errors,
     ...(next.immutable === true ? [] : [forbidden('immutable', frozenText)]),
     ...(sameData(next.data, previous.data) ? [] : [forbidden('data', frozenText)]),
-  ]
-}
-
-/** An event lives where its object lives; events of cluster objects live in default (or kube-system). */
-function validateEvent(event: Event): readonly FieldError[] {
-  const home = event.metadata.namespace ?? ''
-  const namespace = event.involvedObject.namespace ?? ''
-  const fits = namespace === '' ? ['', 'default', 'kube-system'].includes(home) : namespace === home
-  return fits ? [] : [invalid('involvedObject.namespace', namespace, 'does not match event.namespace')]
-}
-
-function validateNewEvent(event: EventsEvent): readonly FieldError[] {
-  const { reportingController: controller, reportingInstance, action, reason, type, eventTime } = event
-  const home = event.metadata.namespace ?? ''
-  const namespace = event.regarding?.namespace ?? ''
-  const fits = namespace === '' ? ['', 'default', 'kube-system'].includes(home) : namespace === home
-  return [
-    ...(fits ? [] : [invalid('regarding.namespace', namespace, 'does not match event.namespace')]),
-    ...(eventTime ? [] : [required('eventTime')]),
-    ...(controller ? checked('reportingController', controller, isQualifiedName) : [required('reportingController')]),
-    ...(reportingInstance ? [] : [required('reportingInstance')]),
-    ...(action ? [] : [required('action')]),
-    ...(reason ? [] : [required('reason')]),
-    ...(type === 'Normal' || type === 'Warning'
-      ? []
-      : [invalid('type', type ?? '', 'has invalid value: must be Normal or Warning')]),
   ]
 }
 

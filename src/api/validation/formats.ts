@@ -39,7 +39,17 @@ const configKeyFormat = format(
 
 export const isSubdomain: Check = (text) => [...noLongerThan(text, 253), ...matches(text, subdomainFormat)]
 
-export const isLabel: Check = (text) => [...noLongerThan(text, 63), ...matches(text, labelFormat)]
+export const isLabel: Check = (text) => {
+  const long = noLongerThan(text, 63)
+  if (matches(text, labelFormat).length === 0) return long
+  return [...long, ...(matches(text, subdomainFormat).length === 0 ? ['must not contain dots'] : [labelFormat.message])]
+}
+
+/** A name that can at least stand in a path. */
+export const isPathSegment: Check = (text) => {
+  if (text === '.' || text === '..') return [`may not be '${text}'`]
+  return ['/', '%'].filter((character) => text.includes(character)).map((character) => `may not contain '${character}'`)
+}
 
 /** `name` or `prefix/name`: label keys, annotation keys, finalizers, provisioners. */
 export const isQualifiedName: Check = (text) => {
@@ -97,6 +107,22 @@ export const isPortName: Check = (text) => {
   if (text.includes('--')) errors.push('must not contain consecutive hyphens')
   if (text.startsWith('-') || text.endsWith('-')) errors.push('must not begin or end with a hyphen')
   return errors
+}
+
+export const isIpAddress: Check = (text) =>
+  isIp(text) ? [] : ['must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)']
+
+/** An address, a slash, and how many of its bits count. */
+export const isAddressRange: Check = (text) => {
+  const [, address = '', bits = ''] = /^(.+)\/(\d{1,3})$/.exec(text) ?? []
+  const right = isIp(address) && Number(bits) <= (address.includes(':') ? 128 : 32)
+  return right ? [] : ['must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)']
+}
+
+function isIp(text: string): boolean {
+  if (/^(\d{1,3}\.){3}\d{1,3}$/.test(text)) return text.split('.').every((part) => Number(part) <= 255)
+  if (!/^[0-9a-fA-F:.]+$/.test(text) || !text.includes(':')) return false
+  return URL.canParse(`http://[${text}]`)
 }
 
 export function inRange(low: number, high: number): string {

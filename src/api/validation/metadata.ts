@@ -165,8 +165,9 @@ function validateOwners(owners: readonly OwnerReference[], path: string): readon
 function validateOwner(owner: OwnerReference, path: string): readonly FieldError[] {
   const errors: FieldError[] = []
   const apiVersion = owner.apiVersion ?? ''
-  const version = apiVersion.includes('/') ? apiVersion.slice(apiVersion.indexOf('/') + 1) : apiVersion
-  if (!version) errors.push(invalid(`${path}.apiVersion`, apiVersion, 'version must not be empty'))
+  const parts = apiVersion.split('/')
+  if (parts.length > 2 || !parts.at(-1))
+    errors.push(invalid(`${path}.apiVersion`, apiVersion, 'version must not be empty'))
   for (const field of ['kind', 'name', 'uid'] as const) {
     if (!owner[field]) errors.push(invalid(`${path}.${field}`, owner[field] ?? '', 'must not be empty'))
   }
@@ -179,9 +180,9 @@ function validateOwner(owner: OwnerReference, path: string): readonly FieldError
 function validateFinalizers(finalizers: readonly string[], path: string): readonly FieldError[] {
   const errors = finalizers.flatMap((name, index) => {
     const malformed = checked(path, name, isQualifiedName)
-    const plain = malformed.length === 0 && !name.includes('/') && !standardFinalizers.has(name)
+    const plain = !name.includes('/') && !standardFinalizers.has(name)
     const text = 'name is neither a standard finalizer name nor is it fully qualified'
-    return plain ? [invalid(`${path}[${index}]`, name, text)] : malformed
+    return [...malformed, ...(plain ? [invalid(`${path}[${index}]`, name, text)] : [])]
   })
   if (finalizers.includes('orphan') && finalizers.includes('foregroundDeletion')) {
     errors.push(invalid(path, finalizers, 'finalizer orphan and foregroundDeletion cannot be both set'))

@@ -2,7 +2,6 @@
 import { labels } from '../annotations.ts'
 import { forbidden, invalid, notSupported, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
-import { jsonFields } from '../schema/schema.ts'
 import type {
   NodeSelectorRequirement,
   PersistentVolume,
@@ -19,6 +18,7 @@ import {
   validateVolumeMode,
 } from './common.ts'
 import { immutable, isSubdomain } from './formats.ts'
+import { validateInTreeSource } from './in-tree-sources.ts'
 import { checked, sameData, unchanged } from './metadata.ts'
 import { validateNodeSelector } from './node-selectors.ts'
 import {
@@ -29,30 +29,87 @@ import {
   validateIscsi,
   validateLocal,
   validateNfs,
-  validateRequiredFields,
 } from './volume-sources.ts'
 
 const policies = ['Delete', 'Recycle', 'Retain']
-const sourceNames: readonly string[] = [...jsonFields('core.PersistentVolumeSource').keys()]
+/** Kubernetes looks at the sources in this order: the first counts, every further one is refused. */
+const sourceNames: readonly string[] = [
+  'hostPath',
+  'gcePersistentDisk',
+  'awsElasticBlockStore',
+  'glusterfs',
+  'flocker',
+  'nfs',
+  'rbd',
+  'quobyte',
+  'cephfs',
+  'iscsi',
+  'cinder',
+  'fc',
+  'flexVolume',
+  'azureFile',
+  'vsphereVolume',
+  'photonPersistentDisk',
+  'portworxVolume',
+  'azureDisk',
+  'scaleIO',
+  'local',
+  'storageos',
+  'csi',
+]
 
 export function validateVolume(volume: PersistentVolume): readonly FieldError[] {
-  return validateVolumeSpec(volume.spec, 'spec')
+  const { metadata, spec } = volume
+  const options = metadata.annotations?.[mountOptionsAnnotation]
+  const refused = options !== undefined && !takesMountOptions.some((name) => Object.hasOwn(spec, name))
+  const at = `metadata.annotations.${mountOptionsAnnotation}`
+  return [
+    ...validateVolumeSpec(spec, 'spec'),
+    ...(refused ? [forbidden(at, 'may not specify mount options for this volume type')] : []),
+  ]
 }
+
+/** The old way to say mount options, kept for the sources that had it. */
+const mountOptionsAnnotation = 'volume.beta.kubernetes.io/mount-options'
+const takesMountOptions = [
+  'gcePersistentDisk',
+  'awsElasticBlockStore',
+  'glusterfs',
+  'nfs',
+  'rbd',
+  'quobyte',
+  'iscsi',
+  'cinder',
+  'cephfs',
+  'azureFile',
+  'vsphereVolume',
+  'azureDisk',
+  'photonPersistentDisk',
+]
 
 /** The spec inside an attachment: a CSI source and its modes, nothing that only a stored volume has. */
 export function validateInlineSpec(spec: PersistentVolumeSpec, path: string): readonly FieldError[] {
   const modes = spec.accessModes ?? []
-  const foreign = ['claimRef', 'capacity', 'persistentVolumeReclaimPolicy', 'nodeAffinity', 'storageClassName'] as const
-  const text = 'may not be specified in the context of inline volumes'
+  const { persistentVolumeReclaimPolicy: policy, volumeMode: mode } = spec
+  const context = 'in the context of inline volumes'
+  const foreign = (name: keyof PersistentVolumeSpec) =>
+    spec[name] ? [forbidden(`${path}.${name}`, `may not be specified ${context}`)] : []
   return [
-    ...foreign.flatMap((name) => (spec[name] ? [forbidden(`${path}.${name}`, text)] : [])),
-    ...(spec.csi === undefined
-      ? [required(`${path}.csi`, 'has to be specified in the context of inline volumes')]
-      : []),
+    ...foreign('claimRef'),
+    ...foreign('capacity'),
+    ...(spec.csi === undefined ? [required(`${path}.csi`, `has to be specified ${context}`)] : []),
     ...(modes.length === 0 ? [required(`${path}.accessModes`)] : []),
     ...validateAccessModes(modes, `${path}.accessModes`),
+    ...(policy && policy !== 'Retain'
+      ? [forbidden(`${path}.persistentVolumeReclaimPolicy`, `may only be Retain ${context}`)]
+      : []),
+    ...foreign('nodeAffinity'),
     ...validateSources(spec, path),
-    ...validateVolumeMode(spec.volumeMode, `${path}.volumeMode`),
+    ...foreign('storageClassName'),
+    ...(mode && mode !== 'Filesystem'
+      ? [forbidden(`${path}.volumeMode`, `may not specify volumeMode other than Filesystem ${context}`)]
+      : []),
+    ...validateAttributesClass(spec, path),
   ]
 }
 
@@ -118,9 +175,10 @@ function validateSources(spec: PersistentVolumeSpec, path: string): readonly Fie
   if (names.length === 0) return [required(path, 'must specify a volume type')]
   const [first, ...others] = names
   const errors = others.map((name) => forbidden(`${path}.${name}`, 'may not specify more than 1 volume type'))
-  const recycledRoot = spec.hostPath?.path === '/' && spec.persistentVolumeReclaimPolicy === 'Recycle'
+  const root = spec.hostPath?.path.startsWith('/') && spec.hostPath.path.split('/').every((part) => /^\.?$/.test(part))
+  const recycledRoot = root && spec.persistentVolumeReclaimPolicy === 'Recycle'
   return [
-    ...validateSource(spec, first ?? '', `${path}.${first}`),
+    ...validateSource(spec, first ?? '', path),
     ...errors,
     ...(spec.local !== undefined && spec.nodeAffinity === undefined
       ? [required(`${path}.nodeAffinity`, 'Local volume requires node affinity')]
@@ -132,15 +190,15 @@ function validateSources(spec: PersistentVolumeSpec, path: string): readonly Fie
 }
 
 function validateSource(spec: PersistentVolumeSource, name: string, path: string): readonly FieldError[] {
-  if (name === 'hostPath' && spec.hostPath) return validateHostPath(spec.hostPath, path)
-  if (name === 'nfs' && spec.nfs) return validateNfs(spec.nfs, path)
-  if (name === 'iscsi' && spec.iscsi) return validateIscsi(spec.iscsi, path)
-  if (name === 'fc' && spec.fc) return validateFc(spec.fc, path)
-  if (name === 'local' && spec.local) return validateLocal(spec.local, path)
-  if (name === 'flexVolume' && spec.flexVolume) return validateFlex(spec.flexVolume, path)
-  if (name === 'csi' && spec.csi) return validateCsiVolume(spec.csi, path)
-  const field = jsonFields('core.PersistentVolumeSource').get(name)
-  return field === undefined ? [] : validateRequiredFields(sourcesOf(spec)[name], field.type, path)
+  const at = `${path}.${name}`
+  if (name === 'hostPath' && spec.hostPath) return validateHostPath(spec.hostPath, at)
+  if (name === 'nfs' && spec.nfs) return validateNfs(spec.nfs, at)
+  if (name === 'iscsi' && spec.iscsi) return validateIscsi(spec.iscsi, at, true)
+  if (name === 'fc' && spec.fc) return validateFc(spec.fc, at)
+  if (name === 'local' && spec.local) return validateLocal(spec.local, at)
+  if (name === 'flexVolume' && spec.flexVolume) return validateFlex(spec.flexVolume, at)
+  if (name === 'csi' && spec.csi) return validateCsiVolume(spec.csi, at)
+  return validateInTreeSource(name, sourcesOf(spec)[name], path, true)
 }
 
 function validateAttributesClass(spec: PersistentVolumeSpec, path: string): readonly FieldError[] {
@@ -161,7 +219,8 @@ function attributesClassChange(next: PersistentVolumeSpec, previous: PersistentV
 }
 
 function sourcesOf(spec: PersistentVolumeSource): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(spec).filter(([name]) => sourceNames.includes(name)))
+  const values = spec as Readonly<Record<string, unknown>> // looked at by name
+  return Object.fromEntries(sourceNames.flatMap((name) => (Object.hasOwn(values, name) ? [[name, values[name]]] : [])))
 }
 
 /** The old source with the one addition that is allowed: a secret for expansion where there was none. */

@@ -1,8 +1,7 @@
 // Are the volumes of a pod right? Names, exactly one source each, and what every source demands.
-import { duplicate, forbidden, invalid, notSupported, required } from '../field-errors.ts'
+import { duplicate, forbidden, invalid, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
 import { tryParseQuantity } from '../quantity.ts'
-import { jsonFields } from '../schema/schema.ts'
 import type {
   CSIVolumeSource,
   DownwardAPIVolumeFile,
@@ -16,33 +15,47 @@ import type {
 } from '../types.ts'
 import { validateClaimSpec } from './claim.ts'
 import { validateDriverName, validateFilePath } from './common.ts'
-import { isLabel, isQualifiedName, isSubdomain } from './formats.ts'
+import { isLabel, isSubdomain } from './formats.ts'
+import { validateInTreeSource } from './in-tree-sources.ts'
 import { checked, repeated, validateAnnotations, validateLabels } from './metadata.ts'
 import { validateTokenDuration } from './storage-kinds.ts'
-import {
-  validateFc,
-  validateFlex,
-  validateHostPath,
-  validateIscsi,
-  validateNfs,
-  validateRequiredFields,
-} from './volume-sources.ts'
+import { validateFieldReference, validateResourceReference } from './references.ts'
+import { validateFc, validateFlex, validateHostPath, validateIscsi, validateNfs } from './volume-sources.ts'
 
 /** Kubernetes looks at the sources in this order: the first counts, every further one is refused. */
-const firstSources = ['emptyDir', 'hostPath', 'gitRepo']
 const sourceNames: readonly string[] = [
-  ...firstSources,
-  ...[...jsonFields('core.VolumeSource').keys()].filter((name) => !firstSources.includes(name)),
+  'emptyDir',
+  'hostPath',
+  'gitRepo',
+  'gcePersistentDisk',
+  'awsElasticBlockStore',
+  'secret',
+  'nfs',
+  'iscsi',
+  'glusterfs',
+  'flocker',
+  'persistentVolumeClaim',
+  'rbd',
+  'cinder',
+  'cephfs',
+  'quobyte',
+  'downwardAPI',
+  'fc',
+  'flexVolume',
+  'configMap',
+  'azureFile',
+  'vsphereVolume',
+  'photonPersistentDisk',
+  'portworxVolume',
+  'azureDisk',
+  'storageos',
+  'projected',
+  'scaleIO',
+  'csi',
+  'ephemeral',
+  'image',
 ]
 const fieldPaths = ['metadata.annotations', 'metadata.labels', 'metadata.name', 'metadata.namespace', 'metadata.uid']
-const resourceNames = [
-  'limits.cpu',
-  'limits.ephemeral-storage',
-  'limits.memory',
-  'requests.cpu',
-  'requests.ephemeral-storage',
-  'requests.memory',
-]
 const modeText = 'must be a number between 0 and 0777 (octal), both inclusive'
 
 export function validatePodVolumes(volumes: readonly Volume[], pod: Pod, path: string): readonly FieldError[] {
@@ -62,34 +75,34 @@ function validateSources(volume: Volume, pod: Pod, path: string): readonly Field
   const [first, ...others] = given
   if (first === undefined) return [required(path, 'must specify a volume type')]
   return [
-    ...validateSource(volume, first, pod, `${path}.${first}`),
+    ...validateSource(volume, first, pod, path),
     ...others.map((name) => forbidden(`${path}.${name}`, 'may not specify more than 1 volume type')),
   ]
 }
 
 function validateSource(volume: Volume, name: string, pod: Pod, path: string): readonly FieldError[] {
   const { emptyDir, secret, configMap, downwardAPI, projected, csi, ephemeral } = volume
-  if (name === 'emptyDir') return validateSizeLimit(emptyDir?.sizeLimit, path)
-  if (name === 'hostPath' && volume.hostPath) return validateHostPath(volume.hostPath, path)
-  if (name === 'nfs' && volume.nfs) return validateNfs(volume.nfs, path)
-  if (name === 'iscsi' && volume.iscsi) return validateIscsi(volume.iscsi, path)
-  if (name === 'fc' && volume.fc) return validateFc(volume.fc, path)
-  if (name === 'flexVolume' && volume.flexVolume) return validateFlex(volume.flexVolume, path)
-  if (name === 'csi' && csi) return validateCsi(csi, path)
+  const at = `${path}.${name}`
+  if (name === 'emptyDir') return validateSizeLimit(emptyDir?.sizeLimit, at)
+  if (name === 'hostPath' && volume.hostPath) return validateHostPath(volume.hostPath, at)
+  if (name === 'nfs' && volume.nfs) return validateNfs(volume.nfs, at)
+  if (name === 'iscsi' && volume.iscsi) return validateIscsi(volume.iscsi, at)
+  if (name === 'fc' && volume.fc) return validateFc(volume.fc, at)
+  if (name === 'flexVolume' && volume.flexVolume) return validateFlex(volume.flexVolume, at)
+  if (name === 'csi' && csi) return validateCsi(csi, at)
   if (name === 'ephemeral' && ephemeral) return validateEphemeral(ephemeral, volume.name, pod, path)
-  if (name === 'projected' && projected) return validateProjected(projected, path)
+  if (name === 'projected' && projected) return validateProjected(projected, pod, at)
   if (name === 'secret' && secret) {
-    return [...present(secret.secretName, `${path}.secretName`), ...validateFiles(secret, path)]
+    return [...present(secret.secretName, `${at}.secretName`), ...validateFiles(secret, at)]
   }
   if (name === 'configMap' && configMap) {
-    return [...present(configMap.name, `${path}.name`), ...validateFiles(configMap, path)]
+    return [...present(configMap.name, `${at}.name`), ...validateFiles(configMap, at)]
   }
   if (name === 'downwardAPI' && downwardAPI) {
     const { items = [], defaultMode } = downwardAPI
-    return [...validateMode(defaultMode, `${path}.defaultMode`), ...validateDownward(items, path)]
+    return [...validateMode(defaultMode, `${at}.defaultMode`), ...validateDownward(items, at)]
   }
-  const field = jsonFields('core.VolumeSource').get(name)
-  return field === undefined ? [] : validateRequiredFields(volume[name as keyof VolumeSource], field.type, path)
+  return validateInTreeSource(name, volume[name as keyof VolumeSource], path, false)
 }
 
 function validateSizeLimit(limit: string | undefined, path: string): readonly FieldError[] {
@@ -119,15 +132,13 @@ function validateMode(mode: number | undefined, path: string): readonly FieldErr
   return mode !== undefined && (mode < 0 || mode > 0o777) ? [invalid(path, mode, modeText)] : []
 }
 
+/** Kubernetes names no index here: every file is told by the path of the list's owner. */
 function validateDownward(items: readonly DownwardAPIVolumeFile[], path: string): readonly FieldError[] {
-  return items.flatMap((file, index) => {
-    const at = `${path}.items[${index}]`
-    return [
-      ...(file.path ? validateFilePath(file.path, `${at}.path`) : [required(`${at}.path`)]),
-      ...validateFileSource(file, at),
-      ...validateMode(file.mode, `${at}.mode`),
-    ]
-  })
+  return items.flatMap((file) => [
+    ...(file.path ? validateFilePath(file.path, `${path}.path`) : [required(`${path}.path`)]),
+    ...validateFileSource(file, path),
+    ...validateMode(file.mode, `${path}.mode`),
+  ])
 }
 
 function validateFileSource(file: DownwardAPIVolumeFile, path: string): readonly FieldError[] {
@@ -135,73 +146,64 @@ function validateFileSource(file: DownwardAPIVolumeFile, path: string): readonly
   if (fieldRef !== undefined) {
     const both = 'fieldRef and resourceFieldRef can not be specified simultaneously'
     return [
-      ...validateFieldPath(fieldRef.fieldPath, `${path}.fieldRef.fieldPath`),
+      ...validateFieldReference(fieldRef, fieldPaths, `${path}.fieldRef`),
       ...(resource === undefined ? [] : [invalid(path, 'resource', both)]),
     ]
   }
   if (resource === undefined) return [required(path, 'one of fieldRef and resourceFieldRef is required')]
-  const at = `${path}.resourceFieldRef`
-  const known = resourceNames.includes(resource.resource) || /^(limits|requests)\.hugepages-/.test(resource.resource)
-  return [
-    ...present(resource.containerName, `${at}.containerName`),
-    ...present(resource.resource, `${at}.resource`),
-    ...(resource.resource && !known ? [notSupported(`${at}.resource`, resource.resource, resourceNames)] : []),
-  ]
+  return validateResourceReference(resource, true, `${path}.resourceFieldRef`)
 }
 
-function validateFieldPath(fieldPath: string, path: string): readonly FieldError[] {
-  if (!fieldPath) return [required(path)]
-  const [, owner, key] = /^(metadata\.(?:annotations|labels))\['(.*)'\]$/.exec(fieldPath) ?? []
-  if (owner !== undefined && key !== undefined) {
-    return isQualifiedName(owner === 'metadata.annotations' ? key.toLowerCase() : key).map((message) =>
-      invalid(path, key, message),
-    )
-  }
-  return fieldPaths.includes(fieldPath) ? [] : [notSupported(path, fieldPath, fieldPaths)]
-}
-
-function validateProjected(source: ProjectedVolumeSource, path: string): readonly FieldError[] {
+function validateProjected(source: ProjectedVolumeSource, pod: Pod, path: string): readonly FieldError[] {
   const seen = new Set<string>()
+  const conflicts = (files: readonly string[], name: (file: string) => string): readonly FieldError[] =>
+    files.flatMap((file) => {
+      if (file === '') return []
+      if (seen.has(file)) return [invalid(path, name(file), 'conflicting duplicate paths')]
+      seen.add(file)
+      return []
+    })
   return [
     ...validateMode(source.defaultMode, `${path}.defaultMode`),
     ...(source.sources ?? []).flatMap((projection, index) => {
       const at = `${path}.sources[${index}]`
-      const [first, ...others] = Object.keys(projection)
-      const conflicts = pathsOf(projection).filter((file) => file !== '' && seen.has(file))
-      for (const file of pathsOf(projection)) seen.add(file)
+      const several = Object.keys(projection).length > 1
+      const { secret, configMap, downwardAPI } = projection
       return [
-        ...(first === undefined ? [required(at, 'must specify a volume type')] : validateProjection(projection, at)),
-        ...others.map((name) => forbidden(`${at}.${name}`, 'may not specify more than 1 volume type')),
-        ...conflicts.map((file) => invalid(`${at}.${first}`, file, 'conflicting duplicate paths')),
+        ...validateProjection(projection, path, at),
+        ...conflicts(pathsOf(secret?.items), () => secret?.name ?? ''),
+        ...conflicts(pathsOf(configMap?.items), () => configMap?.name ?? ''),
+        ...conflicts(pathsOf(downwardAPI?.items), (file) => file),
+        ...(several ? [forbidden(at, 'may not specify more than 1 volume type per source')] : []),
+        ...(projection.serviceAccountToken !== undefined && !pod.spec.serviceAccountName
+          ? [forbidden(`${at}.serviceAccountToken`, 'must not be specified when serviceAccountName is not set')]
+          : []),
       ]
     }),
   ]
 }
 
-function validateProjection(projection: VolumeProjection, path: string): readonly FieldError[] {
+/** `volume` is the path of the projected volume: that is where Kubernetes says a token's path is missing. */
+function validateProjection(projection: VolumeProjection, volume: string, path: string): readonly FieldError[] {
   const { secret, configMap, downwardAPI, serviceAccountToken: token } = projection
-  if (secret) {
-    return [...present(secret.name, `${path}.secret.name`), ...validateItems(secret.items ?? [], `${path}.secret`)]
+  const errors: FieldError[] = []
+  for (const [name, source] of [['secret', secret] as const, ['configMap', configMap] as const]) {
+    if (source === undefined) continue
+    const at = `${path}.${name}`
+    errors.push(...present(source.name, `${at}.name`), ...validateItems(source.items ?? [], at))
   }
-  if (configMap) {
-    const at = `${path}.configMap`
-    return [...present(configMap.name, `${at}.name`), ...validateItems(configMap.items ?? [], at)]
-  }
-  if (downwardAPI) return validateDownward(downwardAPI.items ?? [], `${path}.downwardAPI`)
+  if (downwardAPI) errors.push(...validateDownward(downwardAPI.items ?? [], `${path}.downwardAPI`))
   if (token) {
-    const at = `${path}.serviceAccountToken`
-    return [
-      ...validateTokenDuration(token.expirationSeconds, `${at}.expirationSeconds`),
-      ...(token.path ? validateFilePath(token.path, `${at}.path`) : [required(`${at}.path`)]),
-    ]
+    errors.push(
+      ...validateTokenDuration(token.expirationSeconds, `${path}.serviceAccountToken.expirationSeconds`),
+      ...(token.path ? validateFilePath(token.path, `${volume}.path`) : [required(`${volume}.path`)]),
+    )
   }
-  return []
+  return errors
 }
 
-function pathsOf(projection: VolumeProjection): readonly string[] {
-  const { secret, configMap, downwardAPI, serviceAccountToken, clusterTrustBundle } = projection
-  const items = [...(secret?.items ?? []), ...(configMap?.items ?? []), ...(downwardAPI?.items ?? [])]
-  return [...items.map(({ path }) => path), serviceAccountToken?.path ?? '', clusterTrustBundle?.path ?? '']
+function pathsOf(items: readonly { readonly path: string }[] = []): readonly string[] {
+  return items.map(({ path }) => path)
 }
 
 function validateCsi(source: CSIVolumeSource, path: string): readonly FieldError[] {
@@ -212,30 +214,50 @@ function validateCsi(source: CSIVolumeSource, path: string): readonly FieldError
   ]
 }
 
-function validateEphemeral(source: EphemeralVolumeSource, name: string, pod: Pod, path: string): readonly FieldError[] {
+function validateEphemeral(
+  source: EphemeralVolumeSource,
+  name: string,
+  pod: Pod,
+  volume: string,
+): readonly FieldError[] {
   const template = source.volumeClaimTemplate
-  const at = `${path}.volumeClaimTemplate`
+  const at = `${volume}.ephemeral.volumeClaimTemplate`
   if (template === undefined) return [required(at)]
-  const { labels, annotations, ...others } = template.metadata ?? {}
-  const claimName = `${pod.metadata.name}-${name}`
+  const { labels, annotations } = template.metadata ?? {}
   return [
     ...validateLabels(labels, `${at}.metadata.labels`),
     ...validateAnnotations(annotations, `${at}.metadata.annotations`),
-    ...Object.keys(others).map((field) => forbidden(`${at}.metadata.${field}`, 'cannot be set')),
+    ...templateMembers
+      .filter((member) => Object.hasOwn(template.metadata ?? {}, member))
+      // Kubernetes makes this word out of Go's.
+      .map((member) => forbidden(`${at}.metadata.${member === 'uid' ? 'uID' : member}`, 'cannot be set')),
     ...validateClaimSpec(template.spec, `${at}.spec`),
-    ...(pod.metadata.name &&
-    isSubdomain(claimName).length > 0 &&
-    isSubdomain(pod.metadata.name).length === 0 &&
-    isLabel(name).length === 0
-      ? [
-          invalid(
-            'spec.volumes.name',
-            name,
-            `PVC name ${JSON.stringify(claimName)}: ${isSubdomain(claimName).join(', ')}`,
-          ),
-        ]
-      : []),
+    ...validateClaimName(`${pod.metadata.name}-${name}`, name, pod, `${volume}.name`),
   ]
+}
+
+/** What a template leaves to whoever makes the claim. */
+const templateMembers = [
+  'name',
+  'generateName',
+  'namespace',
+  'selfLink',
+  'uid',
+  'resourceVersion',
+  'generation',
+  'creationTimestamp',
+  'deletionTimestamp',
+  'deletionGracePeriodSeconds',
+  'ownerReferences',
+  'finalizers',
+  'managedFields',
+]
+
+/** The claim will be called like the pod and the volume; when each is right, both together may still be too long. */
+function validateClaimName(claim: string, volume: string, pod: Pod, path: string): readonly FieldError[] {
+  const parts = isSubdomain(pod.metadata.name).length === 0 && isLabel(volume).length === 0
+  if (!pod.metadata.name || !parts) return []
+  return isSubdomain(claim).map((why) => invalid(path, volume, `PVC name ${JSON.stringify(claim)}: ${why}`))
 }
 
 function present(value: string | undefined, path: string): readonly FieldError[] {

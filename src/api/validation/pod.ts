@@ -1,18 +1,24 @@
-// Is a pod right, and what of it may change? Policies, containers and volumes; containers are in containers.ts, volumes
-// in pod-volumes.ts.
+// Is a pod right, and what of it may change? Policies, names and privileges; its containers are in containers.ts, its
+// volumes in pod-volumes.ts, where it may run in pod-placement.ts.
 import { forbidden, invalid, notSupported, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
-import type { Affinity, Container, Pod, PodSecurityContext, PodSpec, Toleration } from '../types.ts'
-import { describeChanges } from './common.ts'
+import type { Container, Pod, PodSecurityContext, PodSpec } from '../types.ts'
+import { describeChanges, largestId, validateId } from './common.ts'
 import { validateContainers } from './containers.ts'
-import { inRange, isQualifiedName, isSubdomain } from './formats.ts'
-import { checked, nonNegative, sameData, validateLabels } from './metadata.ts'
-import { validateNodeSelector, validateNodeSelectorTerm } from './node-selectors.ts'
+import { inRange, isIpAddress, isLabel, isSubdomain } from './formats.ts'
+import { checked, sameData, validateLabels } from './metadata.ts'
+import {
+  validateAffinity,
+  validateGateChange,
+  validateGates,
+  validateSpread,
+  validateTolerationChange,
+  validateTolerations,
+} from './pod-placement.ts'
 import { validatePodVolumes } from './pod-volumes.ts'
 
-const restartPolicies = ['Always', 'Never', 'OnFailure']
-const dnsPolicies = ['ClusterFirst', 'ClusterFirstWithHostNet', 'Default', 'None']
-const largestId = 2 ** 31 - 1
+const restartPolicies = ['Always', 'OnFailure', 'Never']
+const dnsPolicies = ['ClusterFirstWithHostNet', 'ClusterFirst', 'Default', 'None']
 const updateText =
   'pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)'
 
@@ -23,33 +29,66 @@ export function validatePod(pod: Pod): readonly FieldError[] {
     ...validatePodVolumes(spec.volumes ?? [], pod, 'spec.volumes'),
     ...validateContainers(spec, 'spec'),
     ...validatePolicies(spec),
-    ...validateSecurityContext(spec.securityContext, 'spec.securityContext'),
     ...validateLabels(spec.nodeSelector, 'spec.nodeSelector'),
+    ...validateSecurityContext(spec.securityContext, spec, 'spec.securityContext'),
     ...validateAffinity(spec.affinity, 'spec.affinity'),
-    ...(spec.tolerations ?? []).flatMap((each, index) => validateToleration(each, `spec.tolerations[${index}]`)),
-    ...(spec.nodeName ? checked('spec.nodeName', spec.nodeName, isSubdomain) : []),
+    ...validateDns(spec),
+    ...validateGates(spec, 'spec'),
+    ...validateSpread(spec.topologySpreadConstraints ?? [], 'spec.topologySpreadConstraints'),
+    ...validateHostNamespaces(spec),
     ...(spec.serviceAccountName ? checked('spec.serviceAccountName', spec.serviceAccountName, isSubdomain) : []),
+    ...(spec.nodeName ? checked('spec.nodeName', spec.nodeName, isSubdomain) : []),
     ...(deadline !== undefined && (deadline < 1 || deadline > largestId)
       ? [invalid('spec.activeDeadlineSeconds', deadline, inRange(1, largestId))]
       : []),
-    ...nonNegative(spec.terminationGracePeriodSeconds, 'spec.terminationGracePeriodSeconds'),
+    ...(spec.hostname ? checked('spec.hostname', spec.hostname, isLabel) : []),
+    ...(spec.subdomain ? checked('spec.subdomain', spec.subdomain, isLabel) : []),
+    ...validateTolerations(spec.tolerations ?? [], 'spec.tolerations'),
+    ...(spec.hostAliases ?? []).flatMap(({ ip }, index) => checked(`spec.hostAliases[${index}].ip`, ip, isIpAddress)),
+    ...validateSystem(spec),
+  ]
+}
+
+/** What a pod may not bring along: it comes later, by other ways. */
+export function validateNewPod({ spec }: Pod): readonly FieldError[] {
+  const gated = (spec.schedulingGates ?? []).length > 0 && spec.nodeName
+  return [
+    ...((spec.ephemeralContainers ?? []).length > 0
+      ? [forbidden('spec.ephemeralContainers', 'cannot be set on create')]
+      : []),
+    ...(gated ? [forbidden('spec.nodeName', 'cannot be set until all schedulingGates have been cleared')] : []),
   ]
 }
 
 export function validatePodUpdate(next: Pod, previous: Pod): readonly FieldError[] {
   const errors: FieldError[] = []
   for (const name of ['containers', 'initContainers'] as const) {
-    if ((next.spec[name] ?? []).length !== (previous.spec[name] ?? []).length) {
+    const list = next.spec[name] ?? []
+    if (list.length !== (previous.spec[name] ?? []).length) {
       errors.push(forbidden(`spec.${name}`, 'pod updates may not add or remove containers'))
+      return errors
+    }
+    for (const [index, { image = '' }] of list.entries()) {
+      if (image === '') errors.push(required(`spec.${name}[${index}].image`))
     }
   }
-  if (errors.length > 0) return errors
+  const deadline = validateDeadlineChange(next.spec, previous.spec)
+  if (deadline.length > 0) return [...errors, ...deadline]
   errors.push(...validateTolerationChange(next.spec, previous.spec), ...validateGateChange(next.spec, previous.spec))
   const wanted = withoutAllowedChanges(next.spec, previous.spec)
   if (!sameData(wanted, previous.spec)) {
     errors.push(forbidden('spec', `${updateText}\n${describeChanges(wanted, previous.spec)}`))
   }
   return errors
+}
+
+/** A deadline may come, and come nearer. */
+function validateDeadlineChange(next: PodSpec, previous: PodSpec): readonly FieldError[] {
+  const [wanted, before] = [next.activeDeadlineSeconds, previous.activeDeadlineSeconds]
+  if (before === undefined || wanted === before) return []
+  const path = 'spec.activeDeadlineSeconds'
+  if (wanted === undefined) return [invalid(path, null, 'must not update from a positive integer to nil value')]
+  return wanted > before ? [invalid(path, wanted, 'must be less than or equal to previous value')] : []
 }
 
 function validatePolicies(spec: PodSpec): readonly FieldError[] {
@@ -64,78 +103,63 @@ function validatePolicies(spec: PodSpec): readonly FieldError[] {
   ]
 }
 
-function validateSecurityContext(context: PodSecurityContext | undefined, path: string): readonly FieldError[] {
-  if (context === undefined) return []
-  const { fsGroupChangePolicy: policy } = context
+function validateDns({ dnsPolicy, dnsConfig }: PodSpec): readonly FieldError[] {
+  if (dnsPolicy !== 'None') return []
+  const why = 'when `dnsPolicy` is None'
+  if (dnsConfig === undefined) return [required('spec.dnsConfig', `must provide \`dnsConfig\` ${why}`)]
+  if ((dnsConfig.nameservers ?? []).length > 0) return []
+  return [required('spec.dnsConfig.nameservers', `must provide at least one DNS nameserver ${why}`)]
+}
+
+function validateSecurityContext(
+  context: PodSecurityContext | undefined,
+  spec: PodSpec,
+  path: string,
+): readonly FieldError[] {
+  const { fsGroupChangePolicy: policy, seLinuxChangePolicy: relabel } = context ?? {}
   const policies = ['Always', 'OnRootMismatch']
+  const relabels = ['MountOption', 'Recursive']
   return [
     ...(['fsGroup', 'runAsUser', 'runAsGroup'] as const).flatMap((name) =>
-      validateId(context[name], `${path}.${name}`),
+      validateId(context?.[name], `${path}.${name}`),
     ),
-    ...(context.supplementalGroups ?? []).flatMap((id, index) =>
+    ...(context?.supplementalGroups ?? []).flatMap((id, index) =>
       validateId(id, `${path}.supplementalGroups[${index}]`),
     ),
+    ...(spec.shareProcessNamespace && spec.hostPID
+      ? [invalid(`${path}.shareProcessNamespace`, true, 'ShareProcessNamespace and HostPID cannot both be enabled')]
+      : []),
     ...(policy && !policies.includes(policy) ? [notSupported(`${path}.fsGroupChangePolicy`, policy, policies)] : []),
+    ...(relabel && !relabels.includes(relabel) ? [notSupported(`${path}.seLinuxChangePolicy`, relabel, relabels)] : []),
+    ...(context?.sysctls ?? []).flatMap(({ name }, index) => validateSysctl(name, `${path}.sysctls[${index}].name`)),
   ]
 }
 
-export function validateId(id: number | undefined, path: string): readonly FieldError[] {
-  return id !== undefined && (id < 0 || id > largestId) ? [invalid(path, id, inRange(0, largestId))] : []
+const sysctlForm = '^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$'
+
+function validateSysctl(name: string, path: string): readonly FieldError[] {
+  if (!name) return [required(path)]
+  if (name.length <= 253 && new RegExp(sysctlForm).test(name)) return []
+  return [invalid(path, name, `must have at most 253 characters and match regex ${sysctlForm}`)]
 }
 
-function validateAffinity(affinity: Affinity | undefined, path: string): readonly FieldError[] {
-  const node = affinity?.nodeAffinity
-  const needed = node?.requiredDuringSchedulingIgnoredDuringExecution
-  const preferred = node?.preferredDuringSchedulingIgnoredDuringExecution ?? []
-  const at = `${path}.nodeAffinity`
+function validateHostNamespaces(spec: PodSpec): readonly FieldError[] {
+  if (spec.hostUsers !== false) return []
+  const why = 'when `hostUsers` is false'
   return [
-    ...(needed ? validateNodeSelector(needed, `${at}.requiredDuringSchedulingIgnoredDuringExecution`) : []),
-    ...preferred.flatMap(({ weight, preference }, index) => {
-      const here = `${at}.preferredDuringSchedulingIgnoredDuringExecution[${index}]`
-      return [
-        ...(weight < 1 || weight > 100 ? [invalid(`${here}.weight`, weight, 'must be in the range 1-100')] : []),
-        ...validateNodeSelectorTerm(preference, `${here}.preference`),
-      ]
-    }),
+    ...(spec.hostNetwork ? [forbidden('spec.hostNetwork', why)] : []),
+    ...(spec.hostPID ? [forbidden('spec.HostPID', why)] : []),
+    ...(spec.hostIPC ? [forbidden('spec.HostIPC', why)] : []),
   ]
 }
 
-function validateToleration(toleration: Toleration, path: string): readonly FieldError[] {
-  const { key, operator, value, effect, tolerationSeconds } = toleration
-  const operators = ['Equal', 'Exists']
-  const effects = ['NoSchedule', 'PreferNoSchedule', 'NoExecute']
-  const errors: FieldError[] = []
-  if (key) errors.push(...checked(`${path}.key`, key, isQualifiedName))
-  else if (operator !== 'Exists') {
-    const text = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-    errors.push(invalid(`${path}.operator`, operator ?? '', text))
-  }
-  if (tolerationSeconds !== undefined && effect !== 'NoExecute') {
-    errors.push(invalid(`${path}.effect`, effect ?? '', "effect must be 'NoExecute' when `tolerationSeconds` is set"))
-  }
-  if (operator === 'Exists' && value) {
-    errors.push(invalid(`${path}.operator`, value, "value must be empty when `operator` is 'Exists'"))
-  }
-  if (operator && !operators.includes(operator)) errors.push(notSupported(`${path}.operator`, operator, operators))
-  if (effect && !effects.includes(effect)) errors.push(notSupported(`${path}.effect`, effect, effects))
-  return errors
-}
-
-/** Tolerations may be added, and their seconds changed. */
-function validateTolerationChange(next: PodSpec, previous: PodSpec): readonly FieldError[] {
-  const text = ({ key, operator, value, effect }: Toleration) => JSON.stringify([key, operator, value, effect])
-  const wanted = new Set((next.tolerations ?? []).map(text))
-  const kept = (previous.tolerations ?? []).every((old) => wanted.has(text(old)))
-  if (kept) return []
-  return [forbidden('spec.tolerations', 'existing toleration can not be modified except its tolerationSeconds')]
-}
-
-function validateGateChange(next: PodSpec, previous: PodSpec): readonly FieldError[] {
-  const old = new Set((previous.schedulingGates ?? []).map(({ name }) => name))
-  const added = (next.schedulingGates ?? []).map(({ name }) => name).filter((name) => !old.has(name))
-  if (added.length === 0) return []
-  const text = `only deletion is allowed, but found new scheduling gate '${added[0]}'`
-  return [forbidden('spec.schedulingGates', text)]
+function validateSystem({ os, securityContext }: PodSpec): readonly FieldError[] {
+  const systems = ['linux', 'windows']
+  if (os === undefined) return []
+  if (!os.name) return [required('spec.os.name')]
+  if (!systems.includes(os.name)) return [notSupported('spec.os', os.name, systems)]
+  if (os.name === 'linux' || securityContext?.fsGroup === undefined) return []
+  return [forbidden('spec.securityContext.fsGroup', 'cannot be set for a windows pod')]
 }
 
 function withoutAllowedChanges(next: PodSpec, previous: PodSpec): PodSpec {

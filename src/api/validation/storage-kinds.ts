@@ -13,8 +13,8 @@ import type {
   VolumeAttachmentError,
   VolumeAttributesClass,
 } from '../types.ts'
-import { validateClassName, validateDriverName, validateNonNegativeQuantity, validateParameters } from './common.ts'
-import { immutable, isQualifiedName, isSubdomain, notNegative } from './formats.ts'
+import { largestId, validateDriverName, validateNonNegativeQuantity, validateParameters } from './common.ts'
+import { immutable, inRange, isQualifiedName, isSubdomain, notNegative } from './formats.ts'
 import { byteLength, checked, duplicates, repeated, sameData, unchanged, validateLabelSelector } from './metadata.ts'
 import { validateInlineSpec } from './persistent-volume.ts'
 import type { RulesByKind } from './validate.ts'
@@ -26,7 +26,12 @@ const largestNodeId = 256
 export const storageKinds: RulesByKind = {
   StorageClass: { whole: validateClass, change: validateClassUpdate },
   VolumeAttributesClass: { whole: validateAttributesClass, change: validateAttributesClassUpdate },
-  VolumeAttachment: { whole: validateAttachment, change: validateAttachmentUpdate, status: validateAttachmentStatus },
+  VolumeAttachment: {
+    whole: validateAttachment,
+    created: validateNewAttachment,
+    change: validateAttachmentUpdate,
+    status: validateAttachmentStatus,
+  },
   CSIDriver: { whole: validateDriver, change: validateDriverUpdate },
   CSINode: { whole: validateCsiNode, change: validateCsiNodeUpdate },
   CSIStorageCapacity: { whole: validateStorageCapacity, change: validateStorageCapacityUpdate },
@@ -79,7 +84,7 @@ function validateTopologies(terms: readonly TopologySelectorTerm[], path: string
 function validateAttributesClass(attributesClass: VolumeAttributesClass): readonly FieldError[] {
   const empty = Object.keys(attributesClass.parameters ?? {}).length === 0
   return [
-    ...validateDriverName(attributesClass.driverName, 'driverName'),
+    ...validateQualified(attributesClass.driverName, 'driverName'),
     ...(empty ? [required('parameters', 'must contain at least one key/value pair')] : []),
     ...validateParameters(attributesClass.parameters, 'parameters'),
   ]
@@ -98,10 +103,20 @@ function validateAttributesClassUpdate(
 function validateAttachment(attachment: VolumeAttachment): readonly FieldError[] {
   const { attacher, source, nodeName } = attachment.spec
   return [
-    ...validateQualified(attacher, 'spec.attacher'),
+    ...(attacher ? [] : [required('spec.attacher')]),
     ...validateAttachmentSource(source, 'spec.source'),
     ...checked('spec.nodeName', nodeName, isSubdomain),
     ...validateAttachmentStatus(attachment),
+  ]
+}
+
+/** What version 1 asks of a new attachment beyond what older ones did. */
+function validateNewAttachment(attachment: VolumeAttachment): readonly FieldError[] {
+  const { attacher, source } = attachment.spec
+  const name = source.persistentVolumeName
+  return [
+    ...validateDriverName(attacher, 'spec.attacher'),
+    ...(name === undefined ? [] : checked('spec.source.persistentVolumeName', name, isSubdomain)),
   ]
 }
 
@@ -127,7 +142,11 @@ function validateAttachmentStatus(attachment: VolumeAttachment): readonly FieldE
 function validateAttachmentError(error: VolumeAttachmentError | undefined, path: string): readonly FieldError[] {
   // Kubernetes 1.35 refuses beyond 1024 bytes, and says 262144.
   const long = byteLength(error?.message ?? '') > longestErrorMessage
-  return long ? [tooLong(`${path}.message`, largestMetadata)] : []
+  const code = error?.errorCode
+  return [
+    ...(long ? [tooLong(`${path}.message`, largestMetadata)] : []),
+    ...(code !== undefined && code < 0 ? [invalid(`${path}.errorCode`, code, inRange(0, largestId))] : []),
+  ]
 }
 
 function validateAttachmentUpdate(next: VolumeAttachment, previous: VolumeAttachment): readonly FieldError[] {
@@ -161,6 +180,15 @@ function validateDriver(driver: CSIDriver): readonly FieldError[] {
     ...validateTokenRequests(spec.tokenRequests ?? [], 'spec.tokenRequests'),
     ...(period !== undefined && period < 10
       ? [invalid('spec.nodeAllocatableUpdatePeriodSeconds', period, 'must be greater than or equal to 10 seconds')]
+      : []),
+    ...(spec.serviceAccountTokenInSecrets !== undefined && (spec.tokenRequests ?? []).length === 0
+      ? [
+          invalid(
+            'spec.serviceAccountTokenInSecrets',
+            spec.serviceAccountTokenInSecrets,
+            'serviceAccountTokenInSecrets is set but no tokenRequests are specified',
+          ),
+        ]
       : []),
   ]
 }
@@ -213,7 +241,7 @@ function validateNodeDriver(driver: CSINodeDriver, path: string): readonly Field
       ? [invalid(`${path}.nodeID`, nodeID, `must be ${largestNodeId} characters or less`)]
       : []),
     ...(count !== undefined && count < 0 ? [invalid(`${path}.allocatable.count`, count, notNegative)] : []),
-    ...topologyKeys.flatMap((key) => (key === '' ? [required(path)] : checked(path, key, isQualifiedName))),
+    ...topologyKeys.flatMap((key) => [...(key === '' ? [required(path)] : []), ...checked(path, key, isQualifiedName)]),
     ...duplicates(topologyKeys, () => path),
   ]
 }
@@ -221,22 +249,21 @@ function validateNodeDriver(driver: CSINodeDriver, path: string): readonly Field
 /** A driver that stays may only change how much it can take. */
 function validateCsiNodeUpdate(next: CSINode, previous: CSINode): readonly FieldError[] {
   const before = new Map(previous.spec.drivers.map((driver) => [driver.name, driver]))
-  return next.spec.drivers.flatMap((driver, index) => {
-    const old = before.get(driver.name)
-    if (old === undefined) return []
-    const same = old.nodeID === driver.nodeID && sameData(old.topologyKeys, driver.topologyKeys)
-    return same ? [] : [invalid(`spec.drivers[${index}]`, driver, immutable)]
+  return next.spec.drivers.flatMap((driver) => {
+    const { name, nodeID, topologyKeys } = driver
+    const old = before.get(name)
+    if (old === undefined || (old.nodeID === nodeID && sameData(old.topologyKeys, topologyKeys))) return []
+    // The value is shown with the member names of Go's internal type.
+    const value = { Name: name, NodeID: nodeID, TopologyKeys: topologyKeys ?? null, Allocatable: null }
+    return [invalid('spec.drivers', value, immutable)]
   })
 }
 
 function validateStorageCapacity(capacity: CSIStorageCapacity): readonly FieldError[] {
   return [
-    ...(capacity.storageClassName
-      ? validateClassName(capacity.storageClassName, 'storageClassName')
-      : checked('storageClassName', '', isSubdomain)),
     ...validateLabelSelector(capacity.nodeTopology, 'nodeTopology'),
+    ...checked('storageClassName', capacity.storageClassName, isSubdomain),
     ...validateNonNegativeQuantity(capacity.capacity, 'capacity'),
-    ...validateNonNegativeQuantity(capacity.maximumVolumeSize, 'maximumVolumeSize'),
   ]
 }
 
@@ -249,7 +276,7 @@ function validateStorageCapacityUpdate(next: CSIStorageCapacity, previous: CSISt
 
 function validateQualified(name: string, path: string): readonly FieldError[] {
   if (!name) return [required(path)]
-  return isQualifiedName(name.toLowerCase()).map((message) => invalid(path, name, message))
+  return checked(path, name.toLowerCase(), isQualifiedName)
 }
 
 function frozen(next: unknown, previous: unknown, path: string): readonly FieldError[] {

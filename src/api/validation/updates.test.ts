@@ -161,7 +161,7 @@ test('API-5 an attributes class in force cannot be taken away', () => {
   const { volumeAttributesClassName, ...spec } = before.spec
   assert.equal(volumeAttributesClassName, 'gold')
   assert.deepEqual(update('PersistentVolumeClaim', before, { ...before, spec }), [
-    'spec.volumeAttributesClassName: Forbidden: update from non-nil value to nil is forbidden',
+    'spec.volumeAttributesClassName: Forbidden: update to nil is forbidden when status.currentVolumeAttributesClassName is not nil',
   ])
 })
 
@@ -222,7 +222,7 @@ test('a driver that stays on a node keeps its identity', () => {
   assert.deepEqual(update('CSINode', before, more), [])
   assert.deepEqual(update('CSINode', before, { metadata, spec: { drivers: [] } }), [])
   assert.deepEqual(update('CSINode', before, other), [
-    'spec.drivers[0]: Invalid value: {"name":"d","nodeID":"y"}: field is immutable',
+    'spec.drivers: Invalid value: {"Name":"d","NodeID":"y","TopologyKeys":null,"Allocatable":null}: field is immutable',
   ])
 })
 

@@ -5,10 +5,10 @@ import { kinds } from '../kinds.ts'
 import type { KindMap, KindName } from '../kinds.ts'
 import { validateClaim, validateClaimStatusUpdate, validateClaimUpdate } from './claim.ts'
 import { coreKinds } from './core-kinds.ts'
-import { isLabel, isSubdomain } from './formats.ts'
+import { isLabel, isPathSegment, isSubdomain } from './formats.ts'
 import { validateMetadata, validateMetadataUpdate } from './metadata.ts'
 import { validateVolume, validateVolumeUpdate } from './persistent-volume.ts'
-import { validatePod, validatePodUpdate } from './pod.ts'
+import { validateNewPod, validatePod, validatePodUpdate } from './pod.ts'
 import { snapshotKinds } from './snapshots.ts'
 import { storageKinds } from './storage-kinds.ts'
 
@@ -16,6 +16,8 @@ import { storageKinds } from './storage-kinds.ts'
 export interface KindRules<T> {
   /** The object by itself: checked on create and again on every update of the main resource. */
   whole?(object: T): readonly FieldError[]
+  /** Only when it is created. */
+  created?(object: T): readonly FieldError[]
   /** What may not change. */
   change?(next: T, previous: T): readonly FieldError[]
   /** A write through /status. */
@@ -34,11 +36,16 @@ const rules: RulesByKind = {
     change: validateClaimUpdate,
     status: validateClaimStatusUpdate,
   },
-  Pod: { whole: validatePod, change: validatePodUpdate },
+  Pod: { whole: validatePod, created: validateNewPod, change: validatePodUpdate },
 }
 
 export function validateCreate<K extends KindName>(kind: K, object: KindMap[K]): readonly FieldError[] {
-  return [...validateMetadata(object.metadata, metadataRules(kind)), ...(rulesOf(kind).whole?.(object) ?? [])]
+  const { whole, created } = rulesOf(kind)
+  return [
+    ...validateMetadata(object.metadata, metadataRules(kind)),
+    ...(whole?.(object) ?? []),
+    ...(created?.(object) ?? []),
+  ]
 }
 
 /**
@@ -64,5 +71,7 @@ function rulesOf<K extends KindName>(kind: K): KindRules<KindMap[K]> {
 }
 
 function metadataRules(kind: KindName) {
-  return { namespaced: kinds[kind].namespaced, name: kind === 'Namespace' ? isLabel : isSubdomain }
+  // The old API for events never looked at their names.
+  const names = kind === 'Event' ? isPathSegment : kind === 'Namespace' ? isLabel : isSubdomain
+  return { namespaced: kinds[kind].namespaced, name: names }
 }

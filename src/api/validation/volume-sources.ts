@@ -2,7 +2,6 @@
 // pod-volumes.ts.
 import { invalid, notSupported, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
-import { jsonFields } from '../schema/schema.ts'
 import type {
   CSIPersistentVolumeSource,
   FCVolumeSource,
@@ -41,41 +40,42 @@ export function validateNfs(source: NFSVolumeSource, path: string): readonly Fie
   return [
     ...present(source.server, `${path}.server`),
     ...present(source.path, `${path}.path`),
-    ...(source.path && !source.path.startsWith('/')
-      ? [invalid(`${path}.path`, source.path, 'must be an absolute path')]
-      : []),
+    ...(!source.path.startsWith('/') ? [invalid(`${path}.path`, source.path, 'must be an absolute path')] : []),
   ]
 }
 
 export function validateIscsi(
   source: ISCSIVolumeSource | ISCSIPersistentVolumeSource,
   path: string,
+  inVolume = false,
 ): readonly FieldError[] {
   const { targetPortal, iqn, lun, secretRef, initiatorName } = source
   const chap = source.chapAuthDiscovery === true || source.chapAuthSession === true
   return [
     ...present(targetPortal, `${path}.targetPortal`),
     ...present(iqn, `${path}.iqn`),
-    ...(iqn ? validateQualifiedIscsi(iqn, `${path}.iqn`) : []),
+    ...(iqn ? validateQualifiedIscsi(iqn, `${path}.iqn`, inVolume) : []),
     ...logicalUnit(lun, `${path}.lun`),
     ...(chap && secretRef === undefined ? [required(`${path}.secretRef`)] : []),
-    ...(secretRef !== undefined && !secretRef.name ? [required(`${path}.secretRef.name`)] : []),
-    ...(initiatorName === undefined ? [] : validateQualifiedIscsi(initiatorName, `${path}.initiatorname`)),
+    ...(inVolume && secretRef !== undefined && !secretRef.name ? [required(`${path}.secretRef.name`)] : []),
+    ...(initiatorName === undefined ? [] : validateQualifiedIscsi(initiatorName, `${path}.initiatorname`, inVolume)),
   ]
 }
 
 export function validateFc(source: FCVolumeSource, path: string): readonly FieldError[] {
   const names = source.targetWWNs ?? []
   const ids = source.wwids ?? []
-  if (names.length === 0 && ids.length === 0) {
-    return [required(`${path}.targetWWNs`, 'must specify either targetWWNs or wwids, but not both')]
+  const at = `${path}.targetWWNs`
+  if (names.length === 0) {
+    return ids.length === 0 ? [required(at, 'must specify either targetWWNs or wwids, but not both')] : []
   }
-  if (names.length > 0 && ids.length > 0) {
-    return [invalid(`${path}.targetWWNs`, names, 'targetWWNs and wwids can not be specified simultaneously')]
-  }
-  if (names.length === 0) return []
-  if (source.lun === undefined) return [required(`${path}.lun`, 'lun is required if targetWWNs is specified')]
-  return logicalUnit(source.lun, `${path}.lun`)
+  const lun = `${path}.lun`
+  return [
+    ...(ids.length > 0 ? [invalid(at, names, 'targetWWNs and wwids can not be specified simultaneously')] : []),
+    ...(source.lun === undefined
+      ? [required(lun, 'lun is required if targetWWNs is specified')]
+      : logicalUnit(source.lun, lun)),
+  ]
 }
 
 export function validateLocal(source: LocalVolumeSource, path: string): readonly FieldError[] {
@@ -88,16 +88,16 @@ export function validateFlex(
 ): readonly FieldError[] {
   const reserved = Object.keys(source.options ?? {}).flatMap((key) => {
     const namespace = `.${key.split('/', 1)[0]?.toLowerCase() ?? ''}`
-    const taken = key.includes('/') && (namespace.endsWith('.kubernetes.io') || namespace.endsWith('.k8s.io'))
+    const taken = namespace.endsWith('.kubernetes.io') || namespace.endsWith('.k8s.io')
     return taken ? [invalid(`${path}.options[${key}]`, key, 'kubernetes.io and k8s.io namespaces are reserved')] : []
   })
   return [...present(source.driver, `${path}.driver`), ...reserved]
 }
 
 export function validateCsiVolume(source: CSIPersistentVolumeSource, path: string): readonly FieldError[] {
+  // Kubernetes does not look at the reference for staging.
   const references = [
     'controllerPublishSecretRef',
-    'nodeStageSecretRef',
     'nodePublishSecretRef',
     'controllerExpandSecretRef',
     'nodeExpandSecretRef',
@@ -109,28 +109,18 @@ export function validateCsiVolume(source: CSIPersistentVolumeSource, path: strin
   ]
 }
 
-/** For sources that no code of ours mounts: every required field must be there. */
-export function validateRequiredFields(source: unknown, message: string, path: string): readonly FieldError[] {
-  const values = source as Readonly<Record<string, unknown>> // read by the schema before
-  const errors: FieldError[] = []
-  for (const [name, field] of jsonFields(message)) {
-    if (!field.required) continue
-    const value = values[name]
-    const empty = value === undefined || value === '' || (Array.isArray(value) && value.length === 0)
-    if (empty) errors.push(required(`${path}.${name}`))
-  }
-  const partition = values['partition']
-  if (typeof partition === 'number' && (partition < 0 || partition > 255)) {
-    errors.push(invalid(`${path}.partition`, partition, inRange(0, 255)))
-  }
-  return errors
+/** Kubernetes looks only as far as this: what follows the prefix, and no closer at the letters. */
+const iscsiNames: Readonly<Record<string, RegExp>> = {
+  iqn: /iqn\.\d{4}-\d{2}\.([a-zA-Z0-9-.]+)(:[^,;*&$|\s]+)$/,
+  eui: /^eui.[a-zA-Z0-9]{16}$/,
+  naa: /^naa.[a-zA-Z0-9]{32}$/,
 }
 
-function validateQualifiedIscsi(name: string, path: string): readonly FieldError[] {
-  const iqn = /^iqn\.\d{4}-\d{2}\.([a-z0-9.-]+)(:[^,;*&$|\s]+)$/.test(name)
-  const eui = /^eui\.[0-9a-fA-F]{16}$/.test(name)
-  const naa = /^naa\.([0-9a-fA-F]{16}|[0-9a-fA-F]{32})$/.test(name)
-  return iqn || eui || naa ? [] : [invalid(path, name, 'must be valid format')]
+function validateQualifiedIscsi(name: string, path: string, inVolume: boolean): readonly FieldError[] {
+  const form = iscsiNames[name.slice(0, 3)]
+  if (form?.test(name)) return []
+  const hint = form === undefined && !inVolume ? ' starting with iqn, eui, or naa' : ''
+  return [invalid(path, name, `must be valid format${hint}`)]
 }
 
 function logicalUnit(unit: number, path: string): readonly FieldError[] {

@@ -11,7 +11,7 @@ import type { ServerContext } from '../context.ts'
 import { requireNamespace, storeFailure } from '../context.ts'
 import { omit } from '../members.ts'
 import { encodeObject, remember, storeKey } from '../objects.ts'
-import { applyDefaults, checkCreate, ownFields, tidyMetadata } from '../rules.ts'
+import { applyDefaults, checkCreate, ownFields, tidyMetadata, warnAbout } from '../rules.ts'
 import { prepareForCreate, withoutForeignStatus } from '../strategies.ts'
 
 export interface CreateRequest {
@@ -67,6 +67,7 @@ async function prepared(
   const started = prepareForCreate(info, owned, { now: timestamp(now), uid: context.random.uid() })
   const admitted = await admitCreate(context, info, started, call)
   checkCreate(info, admitted)
+  warnAbout(info, admitted, call.warn)
   return admitted
 }
 

@@ -15,7 +15,7 @@ import type { ServerContext } from '../context.ts'
 import { readStored, storeFailure } from '../context.ts'
 import { omit } from '../members.ts'
 import { decodeObject, encodeObject, remember, sameJson, storeKey } from '../objects.ts'
-import { applyDefaults, checkUpdate, ownFields, tidyMetadata } from '../rules.ts'
+import { applyDefaults, checkUpdate, ownFields, tidyMetadata, warnAbout } from '../rules.ts'
 import { createdByUpdate, needsVersion, prepareForUpdate } from '../strategies.ts'
 import type { Written } from './create.ts'
 import { createObject } from './create.ts'
@@ -104,6 +104,7 @@ async function nextVersion(
   const prepared = prepareForUpdate(info, tidyMetadata(wanted), current, subresource, now)
   const defaulted = applyDefaults(info, prepared)
   checkUpdate(info, defaulted, current, subresource)
+  if (subresource === undefined) warnAbout(info, defaulted, call.warn)
   const admitted = await admitUpdate(context, info, defaulted, current, subresource, call)
   if (request.managed) return admitted
   return ownFields(info, current, admitted, { manager: request.fieldManager, now: context.clock.now(), subresource })
