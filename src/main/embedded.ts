@@ -47,6 +47,7 @@ export async function startEmbedded(options: EmbeddedOptions = {}): Promise<Embe
         bare: nodes.length === 0,
         nodes: nodes.map((name) => ({ name, root: join(dataDirectory, 'nodes', name) })),
         csiDrivers: [],
+        volumePluginDirectory: join(dataDirectory, 'volume-plugins'),
         leaveToSidecars: [],
         runtime: nodes.length === 0 ? 'none' : 'process',
         forceDetachOnTimeout: true,

@@ -153,6 +153,8 @@ function configOf(directory: string): HawserConfig {
     bare: false,
     nodes: nodes.map((name) => ({ name, root: join(directory, 'nodes', name) })),
     csiDrivers: [],
+    // Nothing is left outside: the usual place of FlexVolume drivers would be made.
+    volumePluginDirectory: join(directory, 'volume-plugins'),
     leaveToSidecars: [],
     runtime: 'process',
     forceDetachOnTimeout: true,

@@ -30,6 +30,7 @@ export async function tellModelStory(context: Context): Promise<void> {
         bare: true,
         nodes: [],
         csiDrivers: [],
+        volumePluginDirectory: join(directory, 'volume-plugins'),
         leaveToSidecars: [],
         runtime: 'none',
         forceDetachOnTimeout: true,
