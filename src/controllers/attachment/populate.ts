@@ -45,7 +45,7 @@ export function resolvePodVolumes(pod: Pod, lookups: Lookups, registry: Registry
   const problems = new Map<string, string>()
   for (const volume of pod.spec?.volumes ?? []) {
     try {
-      const spec = migrated(specOf(volume, pod, lookups))
+      const spec = migrated(specOf(volume, pod, lookups), pod.metadata.namespace)
       const name = attachableName(registry, spec)
       // One volume may stand in the pod under several names (ID-4); it is wanted once.
       if (name !== undefined && !wanted.has(name)) wanted.set(name, { volume: name, spec })

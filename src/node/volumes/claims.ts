@@ -27,7 +27,8 @@ export async function resolveVolume(
 ): Promise<ResolvedVolume> {
   const claimName = claimNameOf(pod, volume)
   if (claimName === undefined) {
-    return { spec: migrated(specOfPodVolume(volume)), readOnly: false, claimBytes: 0n, volumeBytes: 0n, group: '' }
+    const spec = migrated(specOfPodVolume(volume), pod.metadata.namespace)
+    return { spec, readOnly: false, claimBytes: 0n, volumeBytes: 0n, group: '' }
   }
   const namespace = pod.metadata.namespace ?? ''
   const readOnly = volume.persistentVolumeClaim?.readOnly === true
