@@ -2,15 +2,21 @@
 // here nobody has to: the node, where the driver is, does it all (MGR-8, FLEX-12).
 import type { ClusterPlugin } from './plugin.ts'
 import type { Registry } from './registry.ts'
+import { hasSource } from './spec.ts'
 import type { VolumeSpec } from './spec.ts'
 
-export type Expander = Required<Pick<ClusterPlugin, 'expand'>> & Pick<ClusterPlugin, 'requiresResize'>
-
-const leftToTheNode: Expander = { expand: async ({ newBytes }) => newBytes, requiresResize: () => true }
+export interface Expander extends Required<Pick<ClusterPlugin, 'expand'>>, Pick<ClusterPlugin, 'requiresResize'> {
+  /** Who resizes, as the claim is told. */
+  readonly name: string
+}
 
 export function expanderOf(plugins: Registry<ClusterPlugin>, spec: VolumeSpec): Expander | undefined {
   const found = plugins.all().find((each) => each.supports(spec))
-  if (!found) return spec.source.kind === 'flexVolume' ? leftToTheNode : undefined
-  const { plugin } = found
-  return plugin.expand && { ...plugin, expand: plugin.expand }
+  if (!found) return hasSource(spec, 'flexVolume') ? leftToTheNode(spec.source.value.driver) : undefined
+  const { name, plugin } = found
+  return plugin.expand && { ...plugin, name, expand: plugin.expand }
+}
+
+function leftToTheNode(driver: string): Expander {
+  return { name: driver, expand: async ({ newBytes }) => newBytes, requiresResize: () => true }
 }

@@ -45,7 +45,7 @@ export function createExpansionController(deps: ExpansionDeps): Controller {
     const spec = specOfPersistentVolume(volume, false)
     const expander = expanderOf(plugins, spec)
     if (!expander) throw new Error('no expandable volume plugin found')
-    const growing = claimGrowing(claim, size, timestamp(clock.now()))
+    const growing = claimGrowing(claim, size, expander.name, timestamp(clock.now()))
     const marked = growing === claim ? claim : await putStatus(growing, signal)
     try {
       const before = volume.spec.capacity?.['storage'] ?? '0'

@@ -1,6 +1,6 @@
 // Must this claim's volume grow, by whom, and to what size (EXP-1 … EXP-7, table 13.4)? Pure.
 import { annotations, resizeConditions } from '../../api/annotations.ts'
-import { annotation, withCondition } from '../../api/meta.ts'
+import { annotation, withAnnotations, withCondition } from '../../api/meta.ts'
 import { compareQuantities } from '../../api/quantity.ts'
 import type { PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimCondition } from '../../api/types.ts'
 
@@ -79,14 +79,19 @@ function planSize(claim: PersistentVolumeClaim, size: string | undefined, reques
   }
 }
 
-/** The claim while the storage grows: size promised, status and condition say so; old conditions are replaced (W-32). */
-export function claimGrowing(claim: PersistentVolumeClaim, size: string, now: string): PersistentVolumeClaim {
+/** The claim while the storage grows: by whom, the size promised, status and condition; old conditions go (W-32). */
+export function claimGrowing(
+  claim: PersistentVolumeClaim,
+  size: string,
+  resizer: string,
+  now: string,
+): PersistentVolumeClaim {
   const same =
     claim.status?.allocatedResources?.['storage'] === size &&
     claim.status?.allocatedResourceStatuses?.['storage'] === 'ControllerResizeInProgress'
   if (same) return claim
   return {
-    ...claim,
+    ...withAnnotations(claim, { [annotations.storageResizer]: resizer }),
     status: {
       ...claim.status,
       allocatedResources: { ...claim.status?.allocatedResources, storage: size },
