@@ -145,7 +145,11 @@ function planProvisioning(facts: ClaimFacts, className: string): ClaimPlan {
       waiting: [{ reason: 'externalProvisioner', rule: 'PRV-5', message }],
     }
   }
-  const message = `no volume plugin matched name: ${provisioner}`
+  // NFS has a plugin here, for recycling; it only cannot provision.
+  const message =
+    provisioner === 'kubernetes.io/nfs'
+      ? 'no provisionable volume plugin matched'
+      : `no volume plugin matched name: ${provisioner}`
   return leave('PRV-2', { reason: 'noProvisioner', rule: 'PRV-2', message }, provisioningFailed(message))
 }
 

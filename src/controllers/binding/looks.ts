@@ -176,9 +176,7 @@ function factsOf(deps: LooksDeps, claim: PersistentVolumeClaim, own: string): Pa
       }),
     isBusy: (name) => claimOf(name) !== undefined,
     unscheduledPods: () => deps.usersOf(own.slice(own.indexOf('/') + 1)).filter((pod) => !pod.spec?.nodeName),
-    canProvision: (name) =>
-      (name !== 'kubernetes.io/host-path' || options.hostPathProvisioner === true) &&
-      plugins.all().some((each) => each.name === name && each.plugin.provision !== undefined),
+    canProvision: (name) => plugins.all().some((each) => each.name === name && each.plugin.provision !== undefined),
   }
 }
 

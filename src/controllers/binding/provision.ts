@@ -29,6 +29,7 @@ export interface ProvisionDeps {
   readonly carryOut: CarryOut
   readonly teller: Teller
   readonly metrics: BindingMetrics
+  readonly options: { readonly hostPathProvisioner?: boolean }
 }
 
 export interface ProvisionRequest {
@@ -81,6 +82,9 @@ export async function provision(deps: ProvisionDeps, request: ProvisionRequest, 
       claim,
       `Mount options are not supported by the provisioner but StorageClass "${storageClass.metadata.name}" has mount options [${options.join(' ')}]`,
     )
+  // CTL-10: it makes directories on the machine of the control plane, so it must be asked for.
+  if (name === 'kubernetes.io/host-path' && deps.options.hostPathProvisioner !== true)
+    fail(claim, `Failed to create provisioner: provisioning in volume plugin "${name}" is disabled`)
   const selectedNode = annotation(claim, annotations.selectedNode)
   if (selectedNode) await nodeMustExist(deps, claim, selectedNode, fail, signal)
   let volume: PersistentVolume

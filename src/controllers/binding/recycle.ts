@@ -36,7 +36,7 @@ function recyclableSource(volume: PersistentVolume): keyof typeof timeouts | und
 
 export function recyclerPod(
   volume: PersistentVolume,
-  image = 'registry.k8s.io/build-image/debian-base:bookworm-v1.0.4',
+  image = 'registry.k8s.io/build-image/debian-base:bookworm-v1.0.6',
 ): Pod {
   const source = recyclableSource(volume)
   if (source === undefined) throw new Error('No recycler plugin found for the volume!')
@@ -81,7 +81,7 @@ export async function recycle(deps: RecyclerDeps, request: RecycleRequest, signa
   // The kubelet enforces the pod's own deadline; ours is a little longer, for a pod that never starts.
   using deadline = clock.deadline(((wanted.spec?.activeDeadlineSeconds ?? 60) + 60) * 1_000, signal)
   const watching = new AbortController()
-  const following = followEvents(deps, request, uid, watching.signal)
+  const following = followEvents(deps, request, pod, watching.signal)
   let failure: unknown
   try {
     await untilOver(client, pod, deadline.signal)
@@ -91,13 +91,15 @@ export async function recycle(deps: RecyclerDeps, request: RecycleRequest, signa
   watching.abort()
   await following
   if (signal.aborted) throw signal.reason
+  let removal: unknown
   try {
     await client.remove('Pod', ref, { uid, gracePeriodSeconds: 0 }, signal)
   } catch (error) {
-    if (!isNotFound(error))
-      throw new Error(`failed to delete recycler pod ${ref.name}: ${textOf(error)}`, { cause: error })
+    if (!isNotFound(error)) removal = error
   }
-  if (failure !== undefined) throw failure
+  // Why the volume was not wiped is worth more than why its pod is still there; the next try removes that again.
+  if (failure !== undefined) throw new Error(`failed to recycle volume: ${textOf(failure)}`, { cause: failure })
+  if (removal !== undefined) throw new Error(`failed to delete recycler pod: ${textOf(removal)}`, { cause: removal })
 }
 
 async function createPod(client: Client, pod: Pod, signal: AbortSignal): Promise<Pod> {
@@ -123,23 +125,22 @@ async function untilOver(client: Client, pod: Pod, signal: AbortSignal): Promise
     if (event.type === 'deleted') throw new Error('recycler pod was deleted')
     const { phase, message } = event.object.status ?? {}
     if (phase === 'Succeeded') return
-    if (phase === 'Failed') throw new Error(message || 'pod failed, pod.Status.Message unknown.')
+    if (phase === 'Failed') throw new Error(message || 'pod failed, pod.Status.Message unknown')
   }
   signal.throwIfAborted()
-  throw new Error('recycler pod watch channel had been closed')
+  throw new Error(`recycler pod "${name}" watch channel had been closed`)
 }
 
 /** Best effort: what the pod's events say is shown on the volume; failing to hear them harms nothing. */
-async function followEvents(
-  deps: RecyclerDeps,
-  request: RecycleRequest,
-  uid: string,
-  signal: AbortSignal,
-): Promise<void> {
+async function followEvents(deps: RecyclerDeps, request: RecycleRequest, pod: Pod, signal: AbortSignal): Promise<void> {
   try {
-    const options = { namespace, fieldSelector: `involvedObject.uid=${uid}` }
+    // By name, for not everybody who writes events knows the uid; a uid that is there must be this pod's.
+    const options = { namespace, fieldSelector: `involvedObject.name=${pod.metadata.name}` }
     const listed = await deps.client.list('Event', options, signal)
-    const tell = (event: Event) => request.onPodEvent(event.type ?? 'Normal', `Recycler pod: ${event.message ?? ''}`)
+    const tell = ({ involvedObject, type, message }: Event) => {
+      if (!involvedObject.uid || involvedObject.uid === pod.metadata.uid)
+        request.onPodEvent(type ?? 'Normal', `Recycler pod: ${message ?? ''}`)
+    }
     listed.items.forEach(tell)
     const from = { ...options, resourceVersion: listed.resourceVersion }
     for await (const event of deps.client.watch('Event', from, signal)) if (event.type === 'added') tell(event.object)

@@ -149,6 +149,11 @@ const reclaims: readonly [string, Parameters<typeof volume>[0], string][] = [
     { policy: 'Delete', spec: { local: { path: '/x' } } },
     'fail REC-5 error getting deleter volume plugin for volume "v": no volume plugin matched',
   ],
+  [
+    'REC-5: a plugin that can only wipe',
+    { policy: 'Delete', spec: { nfs: { server: 's', path: '/' } } },
+    'fail REC-5 error getting deleter volume plugin for volume "v": no deletable volume plugin matched',
+  ],
   ['REC-7: Recycle', { policy: 'Recycle' }, 'recycle REC-7'],
 ]
 for (const [name, wishes, expected] of reclaims) {

@@ -4,6 +4,7 @@ import { annotations, finalizers } from '../../api/annotations.ts'
 import { annotation, hasFinalizer, isDeleting } from '../../api/meta.ts'
 import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
 import type { PlannedEvent } from './claim-plan.ts'
+import { isRecyclable } from './recycle.ts'
 import { claimKeyOf } from './volume-index.ts'
 import type { Waiting } from './waiting.ts'
 
@@ -141,5 +142,7 @@ function planDelete({ volume, deleterByName, deleterBySource }: ReclaimFacts): R
   if (annotation(volume, annotations.migratedTo) !== undefined || volume.spec.csi !== undefined) return external
   const plugin = deleterBySource(volume)
   if (plugin !== undefined) return { kind: 'delete', rule: 'REC-6', plugin }
-  return failedWith(`error getting deleter volume plugin for volume "${name}": no volume plugin matched`)
+  // A type that can be wiped has a plugin here; it only cannot delete.
+  const missing = isRecyclable(volume) ? 'no deletable volume plugin matched' : 'no volume plugin matched'
+  return failedWith(`error getting deleter volume plugin for volume "${name}": ${missing}`)
 }

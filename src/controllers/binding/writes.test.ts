@@ -122,7 +122,12 @@ test('CLM-21: Lost takes back what the volume gave, and keeps conditions', () =>
     },
   }
   assert.deepEqual(claimLost(was).status, { phase: 'Lost', conditions })
-  assert.equal(claimPending(claim()).status?.phase, 'Pending')
+  assert.equal(claimLost({ ...was, status: { ...was.status, phase: 'Lost' } }).status?.capacity, was.status?.capacity)
+  assert.deepEqual(claimPending(was).status, { phase: 'Pending', conditions })
+  assert.deepEqual(claimPending({ ...was, status: { ...was.status, phase: 'Pending' } }).status, {
+    phase: 'Pending',
+    conditions,
+  })
 })
 
 test('PRV-4 T-39: both keys; nothing when the GA key is right, even without the beta key', () => {

@@ -78,18 +78,22 @@ function capacityShown(volume: PersistentVolume): Readonly<Record<string, string
   return compareQuantities(before, storage) <= 0 ? { ...capacity, storage: before } : capacity
 }
 
-/** Status `Pending`, whatever it said before; nothing else is touched (T-2 [1-3], T-13). */
+/** Status `Pending`, whatever it said before (T-2 [1-3], T-13); what only a volume can give goes with it. */
 export function claimPending(claim: PersistentVolumeClaim): PersistentVolumeClaim {
-  if (claim.status?.phase === 'Pending') return claim
-  return { ...claim, status: { ...claim.status, phase: 'Pending' } }
+  return withoutVolume(claim, 'Pending')
 }
 
-/** CLM-21: what the volume gave is taken back; conditions stay. */
+/** CLM-21: what the volume gave is taken back, once: a claim that is Lost already is left as it is. */
 export function claimLost(claim: PersistentVolumeClaim): PersistentVolumeClaim {
+  return claim.status?.phase === 'Lost' ? claim : withoutVolume(claim, 'Lost')
+}
+
+/** Access modes, capacity and attributes class come from a volume; conditions stay. */
+function withoutVolume(claim: PersistentVolumeClaim, phase: ClaimPhase): PersistentVolumeClaim {
   const { accessModes, capacity, currentVolumeAttributesClassName, ...rest } = claim.status ?? {}
   const nothingToClear = !accessModes && !capacity && currentVolumeAttributesClassName === undefined
-  if (claim.status?.phase === 'Lost' && nothingToClear) return claim
-  return { ...claim, status: { ...rest, phase: 'Lost' } }
+  if (claim.status?.phase === phase && nothingToClear) return claim
+  return { ...claim, status: { ...rest, phase } }
 }
 
 /** BND-7: what we wrote is undone; what a user reserved stays reserved, only the uid goes (I-3). */
