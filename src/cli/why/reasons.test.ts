@@ -22,7 +22,6 @@ const withoutCause: ReadonlySet<string> = new Set([
   'InlineVolume',
   'NoDefaultMode',
   'NoDevice',
-  'NoLongerWanted',
   'NoPathDefined',
   'NoSource',
   'NodeInfoRefused',

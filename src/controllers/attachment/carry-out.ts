@@ -6,7 +6,6 @@ import type { Clock } from '../../clock/clock.ts'
 import type { Pending, Refusal, Started } from '../../loop/pending.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import { VolumeError } from '../../volume/effect.ts'
 import { createRunner } from '../../volume/operation.ts'
 import type { OperationObserver, RunContext } from '../../volume/operation.ts'
 import type { ClusterPlugin } from '../../volume/plugin.ts'
@@ -40,25 +39,21 @@ export interface CarryOut {
   /** Does what the plan says and answers everything the volume now waits for. */
   perform(volume: UniqueVolumeName, plan: AttachmentPlan, multiAttach: boolean): readonly AttachmentWaiting[]
   specOf(volume: UniqueVolumeName): VolumeSpec | undefined
-  /** Nobody wants the volume on this node any more: an attach under way stops waiting for the driver. */
-  giveUp(volume: UniqueVolumeName, node: NodeName): void
-  giveUpAll(): void
 }
 
 type StartAction = Extract<AttachmentAction, { kind: 'attach' | 'detach' }>
 
 export function createCarryOut(deps: CarryOutDeps): CarryOut {
   const { clock, desired, actual } = deps
-  const attaching = createAttaching()
   const specOf = (volume: UniqueVolumeName): VolumeSpec | undefined => {
     const identity = actual.items.get(volume)?.identity
     return desired.items.get(volume)?.spec ?? (identity?.kind === 'known' ? identity.spec : undefined)
   }
-  const start = createStart(deps, specOf, attaching)
+  const start = createStart(deps, specOf)
   const reportMultiAttach = (volume: UniqueVolumeName, node: NodeName, holders: readonly NodeName[]) => {
     const wish = desired.items.get(volume)
     for (const pod of wish?.nodes.get(node)?.pods.values() ?? []) {
-      const message = multiAttachText(wish!, pod, holders)
+      const message = multiAttachText(wish!, { node, pod }, holders)
       deps.recorder.event(
         { kind: 'Pod', object: { metadata: pod } },
         'Warning',
@@ -70,8 +65,6 @@ export function createCarryOut(deps: CarryOutDeps): CarryOut {
   }
   return {
     specOf,
-    giveUp: attaching.giveUp,
-    giveUpAll: () => attaching.giveUpAll(deps.signal.reason),
     perform(volume, plan, multiAttach) {
       const waiting = [...plan.waiting]
       for (const action of plan.actions) {
@@ -103,7 +96,6 @@ export function createCarryOut(deps: CarryOutDeps): CarryOut {
 function createStart(
   deps: CarryOutDeps,
   specOf: CarryOut['specOf'],
-  attaching: ReturnType<typeof createAttaching>,
 ): (volume: UniqueVolumeName, action: StartAction, multiAttach: boolean) => Refusal | Started {
   const { client, clock, log, registry, metrics, pending, desired, actual, nodes, nodeStatus, observer, signal } = deps
   const runner = createRunner({ clock, pending, log, metrics, ...(observer ? { observer } : {}) })
@@ -112,27 +104,28 @@ function createStart(
     // The pods of this moment: whoever comes later did not wait for this operation (ATT-5).
     const pods = [...(desired.items.get(volume)?.nodes.get(node)?.pods.values() ?? [])]
     return (type, reason, message) => {
-      if (signal.aborted || !desired.items.get(volume)?.nodes.has(node)) return
+      if (signal.aborted) return
       for (const pod of pods) deps.recorder.event({ kind: 'Pod', object: { metadata: pod } }, type, reason, message)
     }
   }
   const attach = (volume: UniqueVolumeName, node: NodeName, spec: VolumeSpec, multiAttach: boolean) => {
     const tell = tellPods(volume, node)
-    const giveUp = new AbortController()
     const work = {
       registry,
       nodeVersion: (name: NodeName) => nodes.items.get(name)?.version ?? -1,
       succeeded: (reason: string, message: string) => tell('Normal', reason, message),
     }
-    const context = { apply: actual.apply, tell, signal: giveUp.signal }
-    const answer = runner.start(attachOperation, { volume, node, spec, multiAttach }, work, context)
-    if (answer.kind === 'started') attaching.follow(volume, node, giveUp, answer.finished)
-    return answer
+    return runner.start(attachOperation, { volume, node, spec, multiAttach }, work, {
+      apply: actual.apply,
+      tell,
+      signal,
+    })
   }
   return (volume, action, multiAttach) => {
     const { node } = action
     const spec = specOf(volume)
-    if (action.kind === 'attach') return attach(volume, node, spec!, multiAttach) // what is wanted has a spec
+    const wanted = desired.items.get(volume)?.nodes.get(node)
+    if (action.kind === 'attach') return attach(volume, node, wanted!.spec, multiAttach) // only what is wanted is attached
     const request = { volume, node, spec, multiAttach, verify: action.force === undefined }
     const work = { registry, client, clock, nodeStatus }
     const answer = runner.start(detachOperation, request, work, { apply: actual.apply, signal })
@@ -141,28 +134,6 @@ function createStart(
       log.warn('volume taken by force', { volume, node, reason: action.force })
     }
     return answer
-  }
-}
-
-/** Attaches under way. When the last pod goes, waiting for the driver ends at once; a detach then undoes what may be done. */
-function createAttaching() {
-  const running = new Map<string, AbortController>()
-  const slotOf = (volume: UniqueVolumeName, node: NodeName) => `${node} ${volume}`
-  return {
-    follow(volume: UniqueVolumeName, node: NodeName, giveUp: AbortController, finished: Promise<void>): void {
-      const slot = slotOf(volume, node)
-      running.set(slot, giveUp)
-      void finished.then(() => running.get(slot) === giveUp && running.delete(slot))
-    },
-    giveUp(volume: UniqueVolumeName, node: NodeName): void {
-      const reason = new VolumeError('NoLongerWanted', 'nobody wants the volume on this node any more', {
-        effect: 'unknown',
-      })
-      running.get(slotOf(volume, node))?.abort(reason)
-    },
-    giveUpAll(reason: unknown): void {
-      for (const giveUp of running.values()) giveUp.abort(reason)
-    },
   }
 }
 

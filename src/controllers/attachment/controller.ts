@@ -99,7 +99,6 @@ export function createAttachmentController(deps: AttachmentDeps): AttachmentCont
     }
     loop.wake(volume)
     if (event.kind !== 'unwanted') return
-    if (!desired.items.get(volume)?.nodes.has(event.node)) carryOut.giveUp(volume, event.node)
     forgetNode(event.node)
   })
   actual.subscribe((volume, event) => {
@@ -124,7 +123,6 @@ export function createAttachmentController(deps: AttachmentDeps): AttachmentCont
     },
     async [Symbol.asyncDispose]() {
       stopping.abort(new Error('attachment controller is stopping'))
-      carryOut.giveUpAll()
       await loop[Symbol.asyncDispose]()
       await audit[Symbol.asyncDispose]()
       await pending.idle()

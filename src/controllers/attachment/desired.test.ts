@@ -22,6 +22,14 @@ test('ADD-1 ADD-2 ADD-4: wanting twice is wanting once, and the first spec stays
   assert.deepEqual([...after(wanted('p'), wanted('q'))!.nodes.get(node)!.pods.keys()], ['p', 'q'])
 })
 
+test('ADD-1: two PersistentVolumes of the same storage: each node is served under its own', () => {
+  const other = { ...wanted('q', nodeName('b')), spec: { name: 'other' } as VolumeSpec }
+  assert.deepEqual(
+    [...after(wanted('p'), other)!.nodes.values()].map((onNode) => onNode.spec.name),
+    ['pv', 'other'],
+  )
+})
+
 test('ADD-3: the last pod takes the node with it, the last node the volume', () => {
   assert.equal(after(wanted('p'), wanted('q'), unwanted('p'))?.nodes.get(node)?.pods.size, 1)
   assert.equal(after(wanted('p'), unwanted('p')), undefined)

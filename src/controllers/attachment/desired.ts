@@ -13,6 +13,8 @@ export interface DesiredVolume {
 }
 
 export interface WantedOnNode {
+  /** Two PersistentVolumes may name the same storage; each node is served under the name that its pods use (ADD-1). */
+  readonly spec: VolumeSpec
   readonly pods: ReadonlyMap<PodUid, PodReference>
   /** The users of this node were told that another node holds the volume (once per wish, MA-4). */
   readonly multiAttachReported: boolean
@@ -57,12 +59,12 @@ export function reduceDesired(item: DesiredVolume | undefined, event: DesiredEve
   }
 }
 
-/** The first spec stays: a volume's source cannot change while somebody wants it (ADD-2). */
+/** A node's first spec stays: a volume's source cannot change while somebody wants it (ADD-2). */
 function wanted(
   item: DesiredVolume | undefined,
   { volume, node, spec, pod }: Extract<DesiredEvent, { kind: 'wanted' }>,
 ): DesiredVolume {
-  const onNode = item?.nodes.get(node) ?? { pods: new Map(), multiAttachReported: false }
+  const onNode = item?.nodes.get(node) ?? { spec, pods: new Map(), multiAttachReported: false }
   if (item && onNode.pods.has(pod.uid)) return item
   const pods = new Map(onNode.pods).set(pod.uid, pod)
   return withNode(item ?? { volume, spec, nodes: new Map() }, node, { ...onNode, pods })

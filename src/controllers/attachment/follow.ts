@@ -139,7 +139,9 @@ function followAttachment(
     pending.forget(volume)
     wake(volume)
   }
-  if (!isAttached && presence === 'attached' && !pending.isPending([volume])) audit.now(node)
+  // Somebody else takes it away: the answer comes when the object is gone, and only then can it be made again.
+  const isLeaving = change.object?.metadata.deletionTimestamp !== undefined
+  if (!isAttached && !isLeaving && presence === 'attached' && !pending.isPending([volume])) audit.now(node)
   // The end of an attachment we doubt: the next try to detach finds it gone.
   if (!change.object && presence === 'uncertain') {
     pending.forget(volume)

@@ -75,6 +75,8 @@ test('a Node made anew says nothing of its machine until the machine has spoken'
   assert.equal(factsOf(judged, volume, undefined).inUse, true) // the node controller's word is not the machine's
   const spoken = reduceNode(judged, seen(node({ uid: '2', ready: 'True' })))
   assert.equal(factsOf(spoken, volume, undefined).inUse, false)
+  const listed = reduceNode(judged, seen({ ...node({ uid: '2' }), status: { volumesInUse: [] } }))
+  assert.equal(factsOf(listed, volume, undefined).inUse, false) // an empty list is a word
 })
 
 test('at a fresh start a silent node may use anything; one that has spoken is believed', () => {

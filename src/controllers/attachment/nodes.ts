@@ -85,8 +85,10 @@ function seen(item: NodeRecord | undefined, node: Node, exists: boolean, fresh: 
   const { annotations, uid } = node.metadata
   const condition = node.status?.conditions?.find(({ type }) => type === 'Ready')
   // A Node object that was made anew says nothing of what its machine still has mounted, until the machine itself has
-  // spoken: its first status brings the Ready condition and what it uses in one write. Until then the old words count.
-  const silent = condition === undefined || condition.reason === neverSpoken
+  // spoken: its first status brings the Ready condition and what it uses in one write. Until then the old words count. A
+  // list of what it uses, even an empty one, is its own word too.
+  const spoken = condition !== undefined && condition.reason !== neverSpoken
+  const silent = !spoken && node.status?.volumesInUse === undefined
   const remade = silent && item !== undefined && (item.uid !== uid || item.carried)
   const listed = node.status?.volumesInUse ?? []
   return {

@@ -16,7 +16,7 @@ function wanted(nodes: readonly string[], multiAttachReported = false): DesiredV
   if (nodes.length === 0) return undefined
   const entry = (name: string) => {
     const pod = { namespace: 'default', name: `pod-${name}`, uid: podUid(`uid-${name}`) }
-    return [nodeName(name), { pods: new Map([[pod.uid, pod]]), multiAttachReported }] as const
+    return [nodeName(name), { spec, pods: new Map([[pod.uid, pod]]), multiAttachReported }] as const
   }
   return { volume, spec, nodes: new Map(nodes.map(entry)) }
 }

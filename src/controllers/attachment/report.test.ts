@@ -22,7 +22,7 @@ function wantedBy(...users: readonly ReturnType<typeof pod>[]) {
 
 test('MA-4 MA-5 T-25 INV-12: four sentences, and no pod of another namespace by name', () => {
   const say = (...users: readonly ReturnType<typeof pod>[]) =>
-    multiAttachText(wantedBy(...users).items.get(volume)!, pod('mine', 'waiter'), [a])
+    multiAttachText(wantedBy(...users).items.get(volume)!, { node: b, pod: pod('mine', 'waiter') }, [a])
   const prefix = 'Multi-Attach error for volume "pv1" '
   assert.equal(say(), `${prefix}Volume is already exclusively attached to one node and can't be attached to another`)
   assert.equal(say(pod('mine', 'p1'), pod('mine', 'p2')), `${prefix}Volume is already used by pod(s) p1, p2`)

@@ -9,8 +9,13 @@ import type { AttachmentWaiting, Force } from './plan.ts'
 import { pluginLabel } from './populate.ts'
 
 /** The sentence for one waiting pod. It never names pods of other namespaces (INV-12). */
-export function multiAttachText(desired: DesiredVolume, pod: PodReference, holders: readonly NodeName[]): string {
-  const prefix = `Multi-Attach error for volume "${desired.spec.name}"`
+export function multiAttachText(
+  desired: DesiredVolume,
+  waits: { readonly node: NodeName; readonly pod: PodReference },
+  holders: readonly NodeName[],
+): string {
+  const { pod } = waits
+  const prefix = `Multi-Attach error for volume "${(desired.nodes.get(waits.node) ?? desired).spec.name}"`
   const users = holders.flatMap((node) => [...(desired.nodes.get(node)?.pods.values() ?? [])])
   if (users.length === 0) {
     return `${prefix} Volume is already exclusively attached to one node and can't be attached to another`

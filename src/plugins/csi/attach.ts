@@ -141,7 +141,7 @@ type Verdict<T> = (
 const attachVerdict: Verdict<void> = (now, wasSeen) => {
   if (!now) return wasSeen ? failure('AttachmentRemoved', 'volume attachment has been deleted', 'unknown') : undefined
   if (now.metadata.deletionTimestamp) {
-    return failure('AttachmentRemoved', `volume attachment ${now.metadata.name} is being deleted`, 'unknown')
+    return failure('AttachmentRemoved', 'volume attachment is being deleted', 'unknown')
   }
   if (now.status?.attached) return { value: undefined }
   const error = now.status?.attachError
