@@ -73,8 +73,9 @@ export function unknownResource(): StatusError {
   return new StatusError(404, 'NotFound', 'the server could not find the requested resource', {})
 }
 
-export function alreadyExists(on: GroupResource, name: string): StatusError {
-  return about(409, 'AlreadyExists', `${qualified(on)} ${quote(name)} already exists`, on, name)
+export function alreadyExists(on: GroupResource, name: string, isGoing = false): StatusError {
+  const text = `${qualified(on)} ${quote(name)} already exists`
+  return about(409, 'AlreadyExists', isGoing ? `object is being deleted: ${text}` : text, on, name)
 }
 
 /** The creator left the last part of the name to chance: a second try may succeed. */

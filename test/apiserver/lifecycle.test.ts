@@ -45,6 +45,17 @@ test('an object with another living owner only loses the reference', async () =>
   assert.deepEqual(child.body.metadata.ownerReferences, [owner('two', two.body.metadata.uid)])
 })
 
+test('API-11: who makes an object anew is told that the old one is on its way', async () => {
+  await using server = await makeServer()
+  const metadata = { name: 'held', finalizers: ['example.com/hold'] }
+  await server.post(paths.configMaps, { metadata })
+  const taken = 'configmaps "held" already exists'
+  assert.equal((await server.post(paths.configMaps, { metadata })).body.message, taken)
+  await server.delete(`${paths.configMaps}/held`)
+  const { code, body } = await server.post(paths.configMaps, { metadata })
+  assert.deepEqual([code, body.message], [409, `object is being deleted: ${taken}`])
+})
+
 test('foreground deletion waits for dependents that block it', async () => {
   await using server = await makeServer()
   await family(server, true)

@@ -1,7 +1,9 @@
 // How does an object come into being? Name, defaults, admission, server-set fields, validation, field owners, store.
 import type { KindInfo } from '../../api/kinds.ts'
+import { isDeleting } from '../../api/meta.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import { alreadyExists, badRequest, generateNameConflict } from '../../api/status-error.ts'
+import type { StatusError } from '../../api/status-error.ts'
 import { timestamp } from '../../clock/clock.ts'
 import type { Entry } from '../../store/store.ts'
 import { isStoreError } from '../../store/store.ts'
@@ -10,7 +12,7 @@ import type { Call } from '../call.ts'
 import type { ServerContext } from '../context.ts'
 import { requireNamespace, storeFailure } from '../context.ts'
 import { omit } from '../members.ts'
-import { encodeObject, remember, storeKey } from '../objects.ts'
+import { decodeObject, encodeObject, remember, storeKey } from '../objects.ts'
 import { applyDefaults, checkCreate, ownFields, tidyMetadata, warnAbout } from '../rules.ts'
 import { prepareForCreate, withoutForeignStatus } from '../strategies.ts'
 
@@ -46,7 +48,7 @@ export async function createObject(context: ServerContext, request: CreateReques
       if (!isStoreError(error, 'exists')) throw storeFailure(error)
       if (generated && attempt < nameAttempts) continue
       const { name, generateName } = object.metadata
-      throw generateName ? generateNameConflict(info, name) : alreadyExists(info, name)
+      throw generateName ? generateNameConflict(info, name) : await takenName(context, info, object)
     }
   }
 }
@@ -76,11 +78,18 @@ async function stored(context: ServerContext, request: CreateRequest, object: Ku
   const { namespace, name } = object.metadata
   const key = storeKey(info, namespace ? { namespace, name } : { name })
   if (request.dryRun) {
-    if ((await context.store.get(key)) !== undefined) throw alreadyExists(info, name)
+    if ((await context.store.get(key)) !== undefined) throw await takenName(context, info, object)
     return { object, entry: undefined }
   }
   const entry = await context.store.create(key, encodeObject(info, object))
   return { object: remember(info, entry, object), entry }
+}
+
+/** Whoever waits for the old object to go is told that it is on its way. */
+async function takenName(context: ServerContext, info: KindInfo, { metadata }: KubeObject): Promise<StatusError> {
+  const { namespace, name } = metadata
+  const entry = await context.store.get(storeKey(info, namespace ? { namespace, name } : { name }))
+  return alreadyExists(info, name, entry !== undefined && isDeleting(decodeObject(info, entry)))
 }
 
 /** Path and body must agree on where the object goes. */
