@@ -4,7 +4,7 @@
 // 2. A volume is written for one pair at a time (volume-holds.ts), and decisions see our own writes (fresh-cache.ts).
 // 3. Between reading the caches, planning and taking the hold there is no await.
 // 4. Own writes wake nobody but those whom they concern: the rest of the plan is already being carried out.
-import { keyOf } from '../../api/meta.ts'
+import { isDeleting, keyOf } from '../../api/meta.ts'
 import type { PersistentVolume, StorageClass } from '../../api/types.ts'
 import { createFreshCache } from '../../client/fresh-cache.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
@@ -176,8 +176,10 @@ export function createBindingController(deps: BindingDeps): Controller {
         loop.forget(volumeKey(name))
       } else index.put(object)
       const partner = object === undefined ? undefined : claimKeyOf(object)
-      // Whoever names this volume hears of it, but the claim for which we are writing it knows already.
-      for (const claim of claimsByVolume.get(name))
+      // Whoever names this volume hears of it, but the claim for which we are writing it knows already. A volume that
+      // begins to go is no news: it is gone in a moment, or held, and either way nothing can be done with it.
+      const isLeaving = object !== undefined && previous !== undefined && isDeleting(object) && !isDeleting(previous)
+      for (const claim of isLeaving ? [] : claimsByVolume.get(name))
         if (!volumes.isOwnWrite || keyOf(claim) !== partner) wakeClaim(keyOf(claim))
       if (!volumes.isOwnWrite) {
         wakeVolume(name)
