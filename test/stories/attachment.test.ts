@@ -339,6 +339,23 @@ test('VVA-3 VVA-4: an attachment that someone removes under us is noticed at onc
   assert.deepEqual(await listed(cluster, 'n1'), [nameOf('h1')])
 })
 
+test('ADR-4: a pod that comes while the volume is being detached elsewhere is told nothing but its success', async (context) => {
+  const cluster = await quietCluster(context)
+  await addBoundClaim(cluster, '1')
+  await run(cluster, 'p', 'n1', 'c1')
+  await cluster.clock.advance(2_000)
+  await remove(cluster, 'p')
+  const isLeaving = async () =>
+    (await cluster.admin.list('VolumeAttachment')).items.some(({ metadata }) => metadata.deletionTimestamp)
+  while (!(await isLeaving())) await cluster.clock.advance(10)
+  await run(cluster, 'q', 'n2', 'c1')
+  await cluster.clock.advance(5_000)
+  assert.deepEqual(await attachments(cluster), ['v1@n2'])
+  assert.deepEqual(await events(cluster, 'q'), [
+    'SuccessfulAttachVolume: AttachVolume.Attach succeeded for volume "v1" ',
+  ])
+})
+
 test('ADP-2 T-34: a driver that stops wanting attaching lets its volumes go', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')

@@ -76,7 +76,8 @@ export function createCarryOut(deps: CarryOutDeps): CarryOut {
             actual.apply({ kind: 'detachUnwanted', volume, node: action.node })
             break
           case 'reportMultiAttach':
-            reportMultiAttach(volume, action.node, action.holders)
+            // ADR-4: while something is under way for the volume it may be on its way here; nobody is told anything yet.
+            if (!deps.pending.isPending([volume])) reportMultiAttach(volume, action.node, action.holders)
             break
           case 'attach':
           case 'detach': {
