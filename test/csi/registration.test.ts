@@ -203,6 +203,7 @@ test('REG-2, REG-3: a socket made anew is another plugin: the old one goes first
   const first = await bench.plug('a.sock', { name: 'a.example.com' })
   await bench.watch()
   const before = await until('registered', () => bench.drivers.get('a.example.com'))
+  await until('told', () => bench.notified.includes('a.sock true'))
   await first[Symbol.asyncDispose]()
   await bench.plug('a.sock', { name: 'a.example.com' })
   const now = await until('registered anew', () => {
