@@ -96,6 +96,7 @@ export const kinds: Readonly<Record<KindName, KindInfo>> = {
     categories: ['all'],
     subresources: [
       { name: 'binding', kind: 'Binding', verbs: ['create'] },
+      { name: 'ephemeralcontainers', kind: 'Pod', verbs: statusVerbs },
       { name: 'eviction', kind: 'Eviction', group: 'policy', version: 'v1', verbs: ['create'] },
       { name: 'log', kind: 'Pod', verbs: ['get'] },
       status('Pod'),

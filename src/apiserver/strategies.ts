@@ -147,12 +147,22 @@ function writeOf(
       return mainWrite(info, wanted, current)
     case 'status':
       return statusWrite(info, wanted, current, now)
+    case 'ephemeralcontainers':
+      return withEphemeralContainers(wanted, current)
     case 'finalize':
       return { ...current, spec: { finalizers: [], ...((wanted as KubeObject & Loose)['spec'] as Loose | undefined) } }
     default:
       // The server's own subresources (a pod's binding) touch exactly what they mean to.
       return { ...wanted }
   }
+}
+
+/** Nothing else of the pod can be changed this way. */
+function withEphemeralContainers(wanted: KubeObject, current: KubeObject): Loose {
+  const [next, before] = [wanted, current].map((pod) => ((pod as KubeObject & Loose)['spec'] ?? {}) as Loose)
+  const { ephemeralContainers } = next ?? {}
+  const spec = { ...before, ...(ephemeralContainers === undefined ? {} : { ephemeralContainers }) }
+  return { ...current, spec: ephemeralContainers === undefined ? omit(spec, ['ephemeralContainers']) : spec }
 }
 
 function mainWrite(info: KindInfo, wanted: KubeObject, current: KubeObject): Loose {
@@ -219,7 +229,8 @@ function carriedMetadata(
   subresource: string | undefined,
   next: Loose,
 ): ObjectMeta {
-  const keeps = subresource === 'status' && statusKeepsMetadata.has(info.name)
+  const keeps =
+    subresource === 'ephemeralcontainers' || (subresource === 'status' && statusKeepsMetadata.has(info.name))
   const source = keeps ? withOwners(current.metadata, wanted.metadata.managedFields) : wanted.metadata
   const kept = subresource === 'status' && info.name === 'Pod' ? keptOfPodStatus : keptMetadata
   const base: Loose = {}

@@ -115,6 +115,12 @@ const parts: Readonly<Record<string, Part>> = {
     assert.match(await kubectl.run('describe', 'pod', 'web'), /Node:\s+n1/)
     assert.match(await kubectl.run('get', 'events'), /Tested\s+persistentvolumeclaim\/c1\s+hello there/)
   },
+  async 'debug: a container beside those of a pod'(kubectl, minor) {
+    if (minor < 25) return // it asked another way before
+    const words = ['--image=x', '--container=look', '--target=c', '--', 'sh', '-c', 'true']
+    await kubectl.run('debug', 'web', ...words)
+    assert.match(await kubectl.run('describe', 'pod', 'web'), /Ephemeral Containers:\s+look:/)
+  },
   async 'apply twice with a change, then on the server with a conflict'(kubectl) {
     assert.match(await kubectl.run('apply', '-f', kubectl.file('cm', configMap({ a: '1' }))), /created/)
     assert.match(await kubectl.run('apply', '-f', kubectl.file('cm', configMap({ a: '1' }))), /unchanged/)

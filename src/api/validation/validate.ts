@@ -8,6 +8,7 @@ import { coreKinds } from './core-kinds.ts'
 import { isLabel, isPathSegment, isSubdomain } from './formats.ts'
 import { validateMetadata, validateMetadataUpdate } from './metadata.ts'
 import { validateVolume, validateVolumeUpdate } from './persistent-volume.ts'
+import { validateEphemeralContainersUpdate } from './ephemeral-containers.ts'
 import { validateNewPod, validatePod, validatePodUpdate } from './pod.ts'
 import { snapshotKinds } from './snapshots.ts'
 import { storageKinds } from './storage-kinds.ts'
@@ -22,6 +23,8 @@ export interface KindRules<T> {
   change?(next: T, previous: T): readonly FieldError[]
   /** A write through /status. */
   status?(next: T, previous: T): readonly FieldError[]
+  /** Writes through other subresources, by name. */
+  readonly through?: Readonly<Record<string, (next: T, previous: T) => readonly FieldError[]>>
 }
 
 export type RulesByKind = { readonly [Name in KindName]?: KindRules<KindMap[Name]> }
@@ -36,7 +39,12 @@ const rules: RulesByKind = {
     change: validateClaimUpdate,
     status: validateClaimStatusUpdate,
   },
-  Pod: { whole: validatePod, created: validateNewPod, change: validatePodUpdate },
+  Pod: {
+    whole: validatePod,
+    created: validateNewPod,
+    change: validatePodUpdate,
+    through: { ephemeralcontainers: validateEphemeralContainersUpdate },
+  },
 }
 
 export function validateCreate<K extends KindName>(kind: K, object: KindMap[K]): readonly FieldError[] {
@@ -49,7 +57,7 @@ export function validateCreate<K extends KindName>(kind: K, object: KindMap[K]):
 }
 
 /**
- * `subresource` is undefined for the main resource. Subresources other than status (binding, eviction, token) are
+ * `subresource` is undefined for the main resource. Subresources without rules of their own (binding, eviction, token) are
  * checked for their metadata only: who offers them knows what they change.
  */
 export function validateUpdate<K extends KindName>(
@@ -59,9 +67,9 @@ export function validateUpdate<K extends KindName>(
   subresource?: string,
 ): readonly FieldError[] {
   const errors = validateMetadataUpdate(next.metadata, previous.metadata)
-  const { whole, change, status } = rulesOf(kind)
+  const { whole, change, status, through } = rulesOf(kind)
   if (subresource === 'status') return [...errors, ...(status?.(next, previous) ?? [])]
-  if (subresource !== undefined) return errors
+  if (subresource !== undefined) return [...errors, ...(through?.[subresource]?.(next, previous) ?? [])]
   return [...errors, ...(whole?.(next) ?? []), ...(change?.(next, previous) ?? [])]
 }
 
