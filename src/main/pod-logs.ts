@@ -44,10 +44,11 @@ export function createPodLogs({ clock, directory, pod: getPod }: PodLogsDeps): P
 }
 
 function containerOf(pod: Pod, query: URLSearchParams): string {
-  const names = [...(pod.spec.initContainers ?? []), ...(pod.spec.containers ?? [])].map(({ name }) => name)
+  const { initContainers = [], containers = [], ephemeralContainers = [] } = pod.spec
+  const names = [...initContainers, ...containers, ...ephemeralContainers].map(({ name }) => name)
   const asked = query.get('container')
   if (asked && !names.includes(asked)) throw badRequest(`container ${asked} is not valid for pod ${pod.metadata.name}`)
-  const regular = (pod.spec.containers ?? []).map(({ name }) => name)
+  const regular = containers.map(({ name }) => name)
   if (!asked && regular.length > 1) {
     throw badRequest(
       `a container name must be specified for pod ${pod.metadata.name}, choose one of: [${regular.join(' ')}]`,

@@ -110,6 +110,25 @@ const table: readonly [string, PodView, object][] = [
     view(pod(['a']), [record('a', 0)], { terminating: true }),
     { released: true },
   ],
+  [
+    'an ephemeral container begins beside a pod that does not come up',
+    view(pod(['a'], { initContainers: [init('i')], ephemeralContainers: [init('e')] }), [record('i')]),
+    { start: ['e:0'] },
+  ],
+  [
+    'an ephemeral container begins once, whatever the policy says',
+    view(pod(['a'], { restartPolicy: 'Always', ephemeralContainers: [init('e'), init('f')] }), [
+      record('a'),
+      record('e', 1),
+      record('f'),
+    ]),
+    {},
+  ],
+  [
+    'a pod ends without waiting for its ephemeral containers, and takes them along',
+    view(pod(['a'], { ephemeralContainers: [init('e')] }), [record('a', 0), record('e')]),
+    { stop: ['e'], ended: 'Succeeded' },
+  ],
   ['a terminating pod starts nothing', view(pod(['a']), [], { terminating: true }), { released: true }],
 ]
 for (const [name, given, expected] of table)
@@ -135,4 +154,28 @@ test('a status says what kubectl users expect at each stage', () => {
   assert.deepEqual(stage([record('i', 0)]), ['Pending', 'ContainerCreating', 'True', 'False'])
   assert.deepEqual(stage([record('i', 0), record('a')]), ['Running', 'running', 'True', 'True'])
   assert.deepEqual(stage([record('i', 0), record('a', 1, 2)]), ['Running', 'CrashLoopBackOff', 'True', 'False'])
+})
+
+test('an ephemeral container has a state of its own that says nothing about the pod', () => {
+  const of = pod(['a'], { restartPolicy: 'Always', ephemeralContainers: [{ name: 'e', image: 'i' }] })
+  const stage = (...records: ContainerRecord[]) => {
+    const facts = { pod: of, earlier: new Map(), ended: undefined, failure: undefined, now, seenAt: now, address: '' }
+    const containers = view(of, [record('a'), ...records]).containers
+    const status = podStatus({ ...facts, volumesReady: true, containers })
+    return [
+      status.phase,
+      status.conditions!.find(({ type }) => type === 'Ready')!.status,
+      status.ephemeralContainerStatuses,
+    ]
+  }
+  const common = { name: 'e', lastState: {}, ready: false, restartCount: 0, image: 'i', imageID: '' }
+  const waiting = { reason: 'ContainerCreating' }
+  assert.deepEqual(stage(), ['Running', 'True', [{ ...common, state: { waiting } }]])
+  const ended = { startedAt: '1970-01-01T00:16:39Z', finishedAt: '1970-01-01T00:16:40Z', containerID: 'e0' }
+  const terminated = { exitCode: 3, reason: 'Error', ...ended }
+  assert.deepEqual(stage(record('e', 3)), [
+    'Running',
+    'True',
+    [{ ...common, state: { terminated }, containerID: 'e0' }],
+  ])
 })

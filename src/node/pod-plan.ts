@@ -92,7 +92,10 @@ function runningNames({ containers }: PodView): string[] {
 
 /** Containers that do not run and should: an unfinished init container, or all that are due after them. */
 function startable(view: PodView): Container[] {
-  const start: Container[] = []
+  // Ephemeral containers serve to look at a pod, also at one that does not come up; each begins once, and never again.
+  const start: Container[] = (view.pod.spec?.ephemeralContainers ?? []).filter(
+    ({ name }) => view.containers.get(name)?.record === undefined,
+  )
   for (const container of view.pod.spec?.initContainers ?? []) {
     const state = view.containers.get(container.name)
     if (isSidecar(container)) {

@@ -49,6 +49,7 @@ export function podStatus(facts: StatusFacts): PodStatus {
   ]
   const statusOf = (container: Container, init: boolean) => containerStatus(facts, container, init, initialized)
   const inits = (pod.spec?.initContainers ?? []).map((container) => statusOf(container, true))
+  const ephemerals = (pod.spec?.ephemeralContainers ?? []).map((container) => ephemeralStatus(facts, container))
   return {
     phase,
     conditions: mergeConditions(pod.status?.conditions ?? [], conditions, now),
@@ -59,6 +60,7 @@ export function podStatus(facts: StatusFacts): PodStatus {
     ...(failure ? { reason: failure.reason, message: failure.message } : {}),
     ...(inits.length > 0 ? { initContainerStatuses: inits } : {}),
     containerStatuses: mains.map((container) => statusOf(container, false)),
+    ...(ephemerals.length > 0 ? { ephemeralContainerStatuses: ephemerals } : {}),
     qosClass: pod.status?.qosClass ?? qosClass(pod),
   }
 }
@@ -106,6 +108,21 @@ function containerStatus(
     image: container.image ?? '',
     imageID: '',
     ...(record ? { containerID: record.id } : {}),
+  }
+}
+
+/** It begins once and has no probes: whether it is ready or has started is nobody's question. */
+function ephemeralStatus({ pod, containers }: StatusFacts, container: Container): ContainerStatus {
+  const view = containers.get(container.name)
+  return {
+    name: container.name,
+    state: stateOf(pod, view, true, true),
+    lastState: {},
+    ready: false,
+    restartCount: 0,
+    image: container.image ?? '',
+    imageID: '',
+    ...(view?.record ? { containerID: view.record.id } : {}),
   }
 }
 

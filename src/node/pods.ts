@@ -30,6 +30,7 @@ import { createProbes } from './probes.ts'
 import type { ContainerRecord } from './runtime/port.ts'
 import type { SourceName } from './sources.ts'
 import { createStatusWriter } from './status-writer.ts'
+import { usedVolumes } from './volumes/claims.ts'
 import { VolumesNotReady } from './volumes/manager.ts'
 import type { Populator } from './volumes/populate.ts'
 
@@ -145,7 +146,9 @@ export function createPods(deps: PodsDeps): Pods {
     ]
     while (!signal.aborted && work.pod) {
       try {
-        await manager.mounted(work.pod, signal)
+        const { pod } = work
+        await manager.mounted(pod, signal)
+        if (usesMore(work.pod, pod)) continue
         work.volumesReady = true
         loop.wake(work.uid)
         return
@@ -285,8 +288,14 @@ export function createPods(deps: PodsDeps): Pods {
     put(object, source) {
       const uid = podUid(object.metadata.uid ?? '')
       const work = works.get(uid) ?? admit(uid, source)
-      const first = work.pod === undefined
+      const before = work.pod
+      const first = before === undefined
       work.pod = source === 'api' ? withSource(object, work) : object
+      if (before && work.volumesReady && usesMore(work.pod, before)) {
+        // An ephemeral container may mount what nobody mounted so far; it waits for its volumes as the first ones did.
+        work.volumesReady = false
+        work.volumeWait = undefined
+      }
       // Volumes of a pod whose containers may still run are protected, even if the pod is on its way out (KP-2).
       const terminating = isTerminating(work, clock.now())
       if (first && terminating && runs(work)) populator.put(work.pod)
@@ -329,4 +338,10 @@ export function createPods(deps: PodsDeps): Pods {
       await status[Symbol.asyncDispose]()
     },
   }
+}
+
+/** Containers are added to a pod, never taken away: more names mean that some of them are new. */
+function usesMore(now: Pod, before: Pod): boolean {
+  const count = (pod: Pod) => usedVolumes(pod).mounts.size + usedVolumes(pod).devices.size
+  return now.spec?.ephemeralContainers !== undefined && count(now) > count(before)
 }

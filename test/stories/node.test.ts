@@ -293,3 +293,30 @@ test('pods come from a directory and from a URL, too; they change and go with th
   assert.deepEqual([running(), await world.mounts(), await world.podDirectories()], [[], [], []])
   await agent.stop()
 })
+
+test('an ephemeral container waits for a volume that nobody mounted before, begins once, and goes with its pod', async () => {
+  const world = await createNodeWorld()
+  const { agent } = await world.start()
+  const volumes = [memory('m'), memory('extra')]
+  const containers = [{ name: 'c', image: 'i', command: ['run'], volumeMounts: [{ name: 'm', mountPath: '/mnt/m' }] }]
+  const uid = await world.create(pod('p', volumes, { containers }))
+  await world.clock.advance(1_000)
+  const at = (name: string) => `${root}/pods/${uid}/volumes/kubernetes.io~empty-dir/${name}`
+  assert.deepEqual(await world.mounts(), [at('m')])
+
+  const mounted = { name: 'extra', mountPath: '/extra' }
+  const debug = { name: 'debug', image: 'i', command: ['look'], targetContainerName: 'c', volumeMounts: [mounted] }
+  const body = { spec: { ephemeralContainers: [debug] } }
+  const ref = { namespace: 'default', name: 'p' }
+  await world.client.patch('Pod', ref, { type: 'strategic', body }, { subresource: 'ephemeralcontainers' })
+  await world.clock.advance(1_000)
+  assert.deepEqual((await world.mounts()).toSorted(), [at('extra'), at('m')])
+  const status = (await world.client.get('Pod', ref)).status!
+  assert.ok(status.ephemeralContainerStatuses?.[0]?.state?.running, JSON.stringify(status.ephemeralContainerStatuses))
+  assert.equal(status.phase, 'Running')
+
+  await world.client.remove('Pod', ref)
+  await world.clock.advance(2_000)
+  assert.deepEqual([await world.mounts(), await world.podDirectories(), world.machine.containers.size], [[], [], 0])
+  await agent.stop()
+})
