@@ -42,7 +42,8 @@ function readMessages(): ReadonlyMap<string, readonly Field[]> {
   const path = new URL('src/api/schema/kubernetes-protobuf.json', root)
   const table = JSON.parse(readFileSync(path, 'utf8')) as Record<string, Record<string, string>>
   const result = new Map<string, readonly Field[]>()
-  for (const [message, fields] of Object.entries({ ...table, ...extra })) {
+  for (const message of new Set([...Object.keys(table), ...Object.keys(extra)])) {
+    const fields = { ...table[message], ...extra[message] }
     result.set(
       message,
       Object.entries(fields).map(([number, text]) => parseField(message, Number(number), text)),

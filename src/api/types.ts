@@ -1189,6 +1189,13 @@ export interface PodStatus {
   readonly extendedResourceClaimStatus?: PodExtendedResourceClaimStatus
   readonly allocatedResources?: Readonly<Record<string, Quantity>>
   readonly resources?: ResourceRequirements
+  readonly volumeHealth?: readonly PodVolumeHealth[]
+}
+
+export interface PodVolumeHealth {
+  readonly name: string
+  readonly healthConditions?: readonly VolumeHealthCondition[]
+  readonly lastTransitionTime?: Time
 }
 
 export interface PortworxVolumeSource {
@@ -1470,6 +1477,12 @@ export interface Volume extends VolumeSource {
 export interface VolumeDevice {
   readonly name: string
   readonly devicePath: string
+}
+
+export interface VolumeHealthCondition {
+  readonly status: string
+  readonly reason: string
+  readonly message?: string
 }
 
 export interface VolumeMount {
@@ -1840,6 +1853,7 @@ export interface CSINode {
   readonly kind?: string
   readonly metadata: ObjectMeta
   readonly spec: CSINodeSpec
+  readonly status?: CSINodeStatus
 }
 
 export interface CSINodeDriver {
@@ -1851,6 +1865,10 @@ export interface CSINodeDriver {
 
 export interface CSINodeSpec {
   readonly drivers: readonly CSINodeDriver[]
+}
+
+export interface CSINodeStatus {
+  readonly storageHealth?: readonly StorageHealth[]
 }
 
 export interface CSIStorageCapacity {
@@ -1874,6 +1892,20 @@ export interface StorageClass {
   readonly allowVolumeExpansion?: boolean
   readonly volumeBindingMode?: 'Immediate' | 'WaitForFirstConsumer'
   readonly allowedTopologies?: readonly TopologySelectorTerm[]
+}
+
+export interface StorageHealth {
+  readonly name: string
+  readonly healthConditions?: readonly StorageHealthCondition[]
+}
+
+export interface StorageHealthCondition {
+  readonly status: string
+  readonly reason: string
+  readonly message?: string
+  readonly accessMode?: string
+  readonly volumeMode?: string
+  readonly lastTransitionTime?: Time
 }
 
 export interface DriverTokenRequest {

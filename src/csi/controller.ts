@@ -4,6 +4,8 @@ import { timestampMs } from '@bufbuild/protobuf/wkt'
 import type { Clock } from '../clock/clock.ts'
 import { CsiError } from './codes.ts'
 import { createCall, requireArgument, timeouts } from './deadline.ts'
+import { readHealth } from './health.ts'
+import type { HealthEntry } from './health.ts'
 import { ControllerServiceCapability_RPC_Type } from './proto/csi_pb.ts'
 import type { Snapshot as SnapshotMessage, Volume as VolumeMessage } from './proto/csi_pb.ts'
 import type { DriverWire } from './service.ts'
@@ -72,6 +74,9 @@ export interface ControllerCalls {
   /** Every volume, all pages. */
   listVolumes(signal: AbortSignal): Promise<readonly ListedVolume[]>
   getVolume(volumeId: string, signal: AbortSignal): Promise<ListedVolume>
+  /** Volume id → what is wrong with it, for every volume that the driver has something to say about. */
+  listHealth(signal: AbortSignal): Promise<ReadonlyMap<string, readonly HealthEntry[]>>
+  getHealth(volumeId: string, signal: AbortSignal): Promise<readonly HealthEntry[]>
   capacity(
     request: { readonly parameters: Strings; readonly topology?: Segments },
     signal: AbortSignal,
@@ -189,21 +194,44 @@ function attachCalls(controller: Wire, call: Caller): Pick<ControllerCalls, 'att
 /** A driver that answers the same token for ever must not hold us for ever. */
 const maxPages = 10_000
 
-function listCalls(controller: Wire, call: Caller): Pick<ControllerCalls, 'listVolumes' | 'getVolume' | 'capacity'> {
+/** Every entry of a list that comes in pages. */
+async function allEntries<T>(
+  rpc: string,
+  page: (startingToken: string) => Promise<{ readonly entries: readonly T[]; readonly nextToken: string }>,
+): Promise<readonly T[]> {
+  const all: T[] = []
+  let token = ''
+  for (let count = 0; count < maxPages; count++) {
+    const { entries, nextToken } = await page(token)
+    all.push(...entries)
+    if (nextToken === '') return all
+    token = nextToken
+  }
+  throw new CsiError('INTERNAL', `driver answered more than ${maxPages} pages`, { rpc })
+}
+
+type ListCalls = Pick<ControllerCalls, 'listVolumes' | 'getVolume' | 'listHealth' | 'getHealth' | 'capacity'>
+
+function listCalls(controller: Wire, call: Caller): ListCalls {
   return {
     async listVolumes(signal) {
-      const listed: ListedVolume[] = []
-      let startingToken = ''
-      for (let page = 0; page < maxPages; page++) {
-        const token = startingToken
-        const answer = await call('ListVolumes', (o) => controller.listVolumes({ startingToken: token }, o), signal)
-        for (const { volume, status } of answer.entries) {
-          if (volume) listed.push(listedVolume(volume, status))
-        }
-        if (answer.nextToken === '') return listed
-        startingToken = answer.nextToken
-      }
-      throw new CsiError('INTERNAL', `driver answered more than ${maxPages} pages`, { rpc: 'ListVolumes' })
+      const rpc = 'ListVolumes'
+      const entries = await allEntries(rpc, (startingToken) =>
+        call(rpc, (options) => controller.listVolumes({ startingToken }, options), signal),
+      )
+      return entries.flatMap(({ volume, status }) => (volume ? [listedVolume(volume, status)] : []))
+    },
+    async listHealth(signal) {
+      const rpc = 'ControllerListVolumeHealth'
+      const entries = await allEntries(rpc, (startingToken) =>
+        call(rpc, (options) => controller.controllerListVolumeHealth({ startingToken }, options), signal),
+      )
+      return new Map(entries.map((health) => [health.volumeId, readHealth(health)]))
+    },
+    async getHealth(volumeId, signal) {
+      const rpc = 'ControllerGetVolumeHealth'
+      const answer = await call(rpc, (options) => controller.controllerGetVolumeHealth({ volumeId }, options), signal)
+      return readHealth(answer.volumeHealth)
     },
     async getVolume(volumeId, signal) {
       const rpc = 'ControllerGetVolume'

@@ -3,7 +3,9 @@
 import type { Clock } from '../clock/clock.ts'
 import { CsiError } from './codes.ts'
 import { createCall, requireArgument, timeouts } from './deadline.ts'
-import { NodeServiceCapability_RPC_Type, VolumeHealthErrorType, VolumeUsage_Unit } from './proto/csi_pb.ts'
+import { readHealth, readStorageHealth } from './health.ts'
+import type { HealthEntry, StorageHealthEntry } from './health.ts'
+import { NodeServiceCapability_RPC_Type, VolumeUsage_Unit } from './proto/csi_pb.ts'
 import type { NodeGetVolumeStatsResponse } from './proto/csi_pb.ts'
 import type { DriverWire } from './service.ts'
 import { namesOf } from './values.ts'
@@ -47,12 +49,6 @@ export interface NodeExpandRequest {
   readonly secrets?: Strings
 }
 
-export interface HealthEntry {
-  readonly status: 'Degraded' | 'Inaccessible' | 'DataLoss'
-  readonly reason: string
-  readonly message: string
-}
-
 export interface NodeCalls {
   capabilities(signal: AbortSignal): Promise<ReadonlySet<NodeCapabilityName>>
   info(signal: AbortSignal): Promise<NodeInfo>
@@ -66,6 +62,8 @@ export interface NodeCalls {
     request: { readonly volumeId: string; readonly publishPath: string; readonly stagingPath: string },
     signal: AbortSignal,
   ): Promise<readonly HealthEntry[]>
+  /** CSI-71: what is wrong with the storage as this node sees it. */
+  storageHealth(signal: AbortSignal): Promise<readonly StorageHealthEntry[]>
 }
 
 export function createNodeCalls(deps: {
@@ -139,7 +137,7 @@ function stageAndPublish(node: Wire, call: Caller): Pick<NodeCalls, 'stage' | 'u
   }
 }
 
-function expandAndObserve(node: Wire, call: Caller): Pick<NodeCalls, 'expand' | 'stats' | 'health'> {
+function expandAndObserve(node: Wire, call: Caller): Pick<NodeCalls, 'expand' | 'stats' | 'health' | 'storageHealth'> {
   return {
     async expand(request, signal) {
       requireArgument('NodeExpandVolume', 'volume id', request.volumeId)
@@ -166,10 +164,11 @@ function expandAndObserve(node: Wire, call: Caller): Pick<NodeCalls, 'expand' | 
     async health({ volumeId, publishPath, stagingPath }, signal) {
       const message = { volumeId, volumePublishPath: publishPath, stagingTargetPath: stagingPath }
       const answer = await call('NodeGetVolumeHealth', (options) => node.nodeGetVolumeHealth(message, options), signal)
-      return (answer.volumeHealth?.healthStatuses ?? []).flatMap(({ status, reason, message: text }) => {
-        const name = healthName(status)
-        return name === undefined ? [] : [{ status: name, reason, message: text }]
-      })
+      return readHealth(answer.volumeHealth)
+    },
+    async storageHealth(signal) {
+      const answer = await call('NodeGetStorageHealth', (options) => node.nodeGetStorageHealth({}, options), signal)
+      return readStorageHealth(answer)
     },
   }
 }
@@ -185,18 +184,5 @@ function readUsage(answer: NodeGetVolumeStatsResponse): Usage {
     ...(bytes && { availableBytes: bytes.available, capacityBytes: bytes.total, usedBytes: bytes.used }),
     ...(inodes && { inodesFree: inodes.available, inodes: inodes.total, inodesUsed: inodes.used }),
     ...(condition && { condition: { abnormal: condition.abnormal, message: condition.message } }),
-  }
-}
-
-export function healthName(status: VolumeHealthErrorType): HealthEntry['status'] | undefined {
-  switch (status) {
-    case VolumeHealthErrorType.DEGRADED:
-      return 'Degraded'
-    case VolumeHealthErrorType.INACCESSIBLE:
-      return 'Inaccessible'
-    case VolumeHealthErrorType.DATA_LOSS:
-      return 'DataLoss'
-    default:
-      return undefined
   }
 }

@@ -112,7 +112,7 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
   )
   const register = async () => {
     await host.files.mkdirAll(registrationDirectory(node.root), 0o750, stopping.signal)
-    const parts = { client, informers, host, clock, log, connect: openChannel, drivers }
+    const parts = { client, informers, host, clock, log, metrics, connect: openChannel, drivers }
     const registrar = stack.use(
       await createRegistrar({ ...parts, nodeName: node.name, root: node.root }, stopping.signal),
     )

@@ -29,6 +29,7 @@ import { countVolumes, createVolumeStats } from './stats.ts'
 import type { VolumeStats } from './stats.ts'
 import { createNodeStatus, isListedAttached } from './status.ts'
 import type { NodeDescription } from './status.ts'
+import { createVolumeHealth } from './volume-health.ts'
 import type { ActualVolume } from './volumes/actual.ts'
 import { createActualWorld } from './volumes/actual.ts'
 import { createDesiredWorld } from './volumes/desired.ts'
@@ -110,6 +111,7 @@ export function createAgent(deps: AgentDeps): Agent {
     root,
     node,
     devices,
+    attempted: (volume: UniqueVolumeName, pod: PodUid) => health.attempted(volume, pod),
     ownNode: () => ownNode.get(node),
   }
   const populator = createPopulator({
@@ -181,6 +183,7 @@ export function createAgent(deps: AgentDeps): Agent {
     ownNode: () => ownNode.get(node),
     calm: (signal) => calm(clock, pending, signal),
   })
+  const health = createVolumeHealth({ log, root, registry, desired, actual, tell: pods.tellHealth })
   let tasks: Promise<unknown> = Promise.resolve()
   /** A plugin's answers may have changed: volumes that wait to be attached are looked at again (KP-9). */
   const askAgain = () => {
@@ -272,6 +275,7 @@ export function createAgent(deps: AgentDeps): Agent {
         registered,
         runSources(sourceDeps, sink, stopping.signal),
         every(clock, claimStatsMs, () => stats.refreshClaims(stopping.signal), stopping.signal),
+        every(clock, claimStatsMs, () => health.probe(stopping.signal), stopping.signal),
       ])
     },
     stop,

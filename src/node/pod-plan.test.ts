@@ -144,7 +144,12 @@ test('a status says what kubectl users expect at each stage', () => {
   const of = pod(['a'], { initContainers: [init('i')], restartPolicy: 'Always' })
   const stage = (records: ContainerRecord[]) => {
     const facts = { pod: of, earlier: new Map(), ended: undefined, failure: undefined, now, seenAt: now, address: '' }
-    const status = podStatus({ ...facts, volumesReady: true, containers: view(of, records).containers })
+    const status = podStatus({
+      ...facts,
+      volumesReady: true,
+      volumeHealth: [],
+      containers: view(of, records).containers,
+    })
     const state = status.containerStatuses![0]!.state!
     const conditions = Object.fromEntries(status.conditions!.map(({ type, status: value }) => [type, value]))
     const word = state.waiting?.reason ?? (state.running ? 'running' : state.terminated?.reason)
@@ -161,7 +166,7 @@ test('an ephemeral container has a state of its own that says nothing about the 
   const stage = (...records: ContainerRecord[]) => {
     const facts = { pod: of, earlier: new Map(), ended: undefined, failure: undefined, now, seenAt: now, address: '' }
     const containers = view(of, [record('a'), ...records]).containers
-    const status = podStatus({ ...facts, volumesReady: true, containers })
+    const status = podStatus({ ...facts, volumesReady: true, volumeHealth: [], containers })
     return [
       status.phase,
       status.conditions!.find(({ type }) => type === 'Ready')!.status,

@@ -14,6 +14,7 @@ export interface StatusFacts {
   readonly ended: 'Succeeded' | 'Failed' | undefined
   readonly failure: { readonly reason: string; readonly message: string } | undefined
   readonly volumesReady: boolean
+  readonly volumeHealth: NonNullable<PodStatus['volumeHealth']>
   readonly now: number
   readonly seenAt: number
   readonly address: string
@@ -61,6 +62,7 @@ export function podStatus(facts: StatusFacts): PodStatus {
     ...(inits.length > 0 ? { initContainerStatuses: inits } : {}),
     containerStatuses: mains.map((container) => statusOf(container, false)),
     ...(ephemerals.length > 0 ? { ephemeralContainerStatuses: ephemerals } : {}),
+    ...(facts.volumeHealth.length > 0 ? { volumeHealth: facts.volumeHealth } : {}),
     qosClass: pod.status?.qosClass ?? qosClass(pod),
   }
 }

@@ -2,7 +2,7 @@
 // Small answers about a pod's life that need no loop: is it to end, how long may it take, what is its latest container.
 import { join } from 'node:path/posix'
 import type { PodUid } from '../api/names.ts'
-import type { Pod } from '../api/types.ts'
+import type { Pod, PodVolumeHealth } from '../api/types.ts'
 import { timestamp } from '../clock/clock.ts'
 import type { Host } from '../host/host.ts'
 import { podDirectory } from '../volume/paths.ts'
@@ -35,6 +35,7 @@ export interface PodWork {
   released: 'no' | 'unmounting' | 'clean'
   failure: { readonly reason: string; readonly message: string } | undefined
   ended: 'Succeeded' | 'Failed' | undefined
+  volumeHealth: readonly PodVolumeHealth[]
 }
 
 export const noPod: Pod = { metadata: { name: '' }, spec: { containers: [] } }
@@ -85,7 +86,7 @@ export function withSource(pod: Pod, work: PodWork): Pod {
 }
 
 export function statusFacts(hostAddress: string, work: PodWork, now: number): StatusFacts {
-  const { containers, earlier, ended, failure, volumesReady, seenAt } = work
+  const { containers, earlier, ended, failure, volumesReady, volumeHealth, seenAt } = work
   return {
     pod: work.pod ?? noPod,
     containers,
@@ -93,6 +94,7 @@ export function statusFacts(hostAddress: string, work: PodWork, now: number): St
     ended,
     failure,
     volumesReady,
+    volumeHealth,
     now,
     seenAt,
     address: hostAddress,

@@ -9,6 +9,7 @@ import type { Recorder } from '../client/recorder.ts'
 import { createKeyLoop } from '../loop/key-loop.ts'
 import { eventReasons } from '../volume/messages.ts'
 import { podDirectory } from '../volume/paths.ts'
+import type { HealthCondition } from '../volume/plugin.ts'
 import { createContainerLife } from './container-life.ts'
 import type { ContainerLifeDeps } from './container-life.ts'
 import type { ContainerView, PodPlan } from './pod-plan.ts'
@@ -30,6 +31,7 @@ import { createProbes } from './probes.ts'
 import type { ContainerRecord } from './runtime/port.ts'
 import type { SourceName } from './sources.ts'
 import { createStatusWriter } from './status-writer.ts'
+import { withHealth } from './volume-health.ts'
 import { usedVolumes } from './volumes/claims.ts'
 import { VolumesNotReady } from './volumes/manager.ts'
 import type { Populator } from './volumes/populate.ts'
@@ -46,6 +48,8 @@ export interface Pods extends AsyncDisposable {
    * would look like nobody's while its pod runs.
    */
   taken(): Promise<void>
+  /** CSI-71: what the storage says of a volume of this pod. */
+  tellHealth(uid: PodUid, volume: string, conditions: readonly HealthCondition[]): void
   readonly known: ReadonlySet<PodUid>
   idle(): Promise<void>
 }
@@ -276,6 +280,7 @@ export function createPods(deps: PodsDeps): Pods {
       released: 'no',
       failure: undefined,
       ended: undefined,
+      volumeHealth: [],
     }
     works.set(uid, work)
     return work
@@ -291,6 +296,7 @@ export function createPods(deps: PodsDeps): Pods {
       const before = work.pod
       const first = before === undefined
       work.pod = source === 'api' ? withSource(object, work) : object
+      if (first) work.volumeHealth = object.status?.volumeHealth ?? []
       if (before && work.volumesReady && usesMore(work.pod, before)) {
         // An ephemeral container may mount what nobody mounted so far; it waits for its volumes as the first ones did.
         work.volumesReady = false
@@ -314,6 +320,14 @@ export function createPods(deps: PodsDeps): Pods {
       if (works.has(uid)) return
       admit(uid, 'api').gone = true
       loop.wake(uid)
+    },
+    tellHealth(uid, volume, conditions) {
+      const work = works.get(uid)
+      if (!work) return
+      const next = withHealth(work.volumeHealth, volume, conditions, clock.now())
+      if (next === work.volumeHealth) return
+      work.volumeHealth = next
+      status.wake(uid)
     },
     adopt(found) {
       for (const record of found) remember(record)

@@ -74,6 +74,20 @@ export interface Usage {
   readonly abnormal?: { readonly message: string }
 }
 
+/** CSI-71: something wrong with a volume, as its storage says. */
+export interface HealthCondition {
+  readonly status: 'Degraded' | 'Inaccessible' | 'DataLoss'
+  readonly reason: string
+  readonly message: string
+}
+
+export interface HealthRequest {
+  readonly spec: VolumeSpec
+  /** Where it is mounted for the pod, and on the node; '' where it is not, or not known to be. */
+  readonly path: string
+  readonly stagingPath: string
+}
+
 export interface NodePlugin {
   /** NewMounter: refuses what cannot be mounted here at all, before anything is waited for or touched. */
   prepare?(spec: VolumeSpec, signal: AbortSignal): Promise<void>
@@ -98,6 +112,8 @@ export interface NodePlugin {
   expand?(request: ExpandRequest, signal: AbortSignal): Promise<bigint>
   requiresResize?(spec: VolumeSpec): boolean
   usage?(request: { readonly spec: VolumeSpec; readonly path: string }, signal: AbortSignal): Promise<Usage>
+  /** What is wrong with the volume; an empty list says nothing is, undefined that the storage does not tell. */
+  health?(request: HealthRequest, signal: AbortSignal): Promise<readonly HealthCondition[] | undefined>
   /** Must SetUp run again on this sync of a mounted volume? Overrides the trait where it depends on the spec. */
   remountRequired?(spec: VolumeSpec): boolean
   /** How many volumes of this plugin the node takes, by limit key. */

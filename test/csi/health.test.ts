@@ -1,6 +1,11 @@
 // Do users hear of ill volumes? A driver that tells the condition of its volumes in its list, or of each alone (SIDE-51).
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import {
+  ControllerServiceCapability_RPC_Type as ControllerRpc,
+  VolumeHealthErrorType,
+} from '../../src/csi/proto/csi_pb.ts'
+import type { DriverHandlers } from '../../src/csi/service.ts'
 import { createCsiWorld, eventually, furnish, modelClaim } from './world.ts'
 import type { WorldOptions } from './world.ts'
 
@@ -77,3 +82,44 @@ test('a driver that tells no conditions is not asked for them', async () => {
   assert.deepEqual(await told(), [])
   await life.stop()
 })
+
+/** A driver of the newer protocol: it has lists of what is wrong, and nothing of the older conditions. */
+function tellsHealth(ill: ReadonlyMap<string, string>, types: readonly ControllerRpc[]) {
+  const healthOf = (volumeId: string) => ({
+    volumeId,
+    healthStatuses: ill.has(volumeId)
+      ? [{ status: VolumeHealthErrorType.INACCESSIBLE, reason: 'Cable', message: ill.get(volumeId) ?? '' }]
+      : [],
+  })
+  return ({ controller, ...others }: DriverHandlers): DriverHandlers => ({
+    ...others,
+    controller: {
+      ...controller,
+      controllerListVolumeHealth: async () => ({ entries: [...ill.keys()].map(healthOf) }),
+      controllerGetVolumeHealth: async ({ volumeId }) => ({ volumeHealth: healthOf(volumeId) }),
+      async controllerGetCapabilities(request, signal) {
+        const { capabilities = [] } = (await controller?.controllerGetCapabilities?.(request, signal)) ?? {}
+        const more = types.map((type) => ({ type: { case: 'rpc' as const, value: { type } } }))
+        return { capabilities: [...capabilities, ...more] }
+      },
+    },
+  })
+}
+
+for (const [type, rpc] of [
+  [ControllerRpc.LIST_VOLUME_HEALTH, 'ControllerListVolumeHealth'],
+  [ControllerRpc.GET_VOLUME_HEALTH, 'ControllerGetVolumeHealth'],
+] as const) {
+  test(`SIDE-51: the newer protocol, ${rpc}: what is wrong is told on the claim, and that it is no longer`, async () => {
+    const ill = new Map<string, string>()
+    const { world, life, handle, told } = await worldWithVolume({ model: {}, change: tellsHealth(ill, [type]) })
+    ill.set(handle, 'unplugged')
+    await world.clock.advance(310_000)
+    assert.deepEqual(await told(), ['Warning VolumeConditionAbnormal: Inaccessible (Cable): unplugged'])
+    ill.delete(handle)
+    await world.clock.advance(310_000)
+    assert.ok((await told()).includes('Normal VolumeConditionNormal: The Volume returns to the healthy state'))
+    assert.ok(world.calls.includes(rpc))
+    await life.stop()
+  })
+}

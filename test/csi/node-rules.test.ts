@@ -12,6 +12,7 @@ import type { CSIPersistentVolumeSource, PersistentVolume } from '../../src/api/
 import { openChannel } from '../../src/csi/channel.ts'
 import { createNodeCalls } from '../../src/csi/node.ts'
 import { NodeServiceCapability_RPC_Type as NodeRpc, VolumeUsage_Unit } from '../../src/csi/proto/csi_pb.ts'
+import type { VolumeHealthErrorType } from '../../src/csi/proto/csi_pb.ts'
 import { createWire, directTransport } from '../../src/csi/service.ts'
 import type { DriverHandlers } from '../../src/csi/service.ts'
 import csiPlugin from '../../src/plugins/csi/plugin.ts'
@@ -420,6 +421,33 @@ test('CSI-70, CSI-72: usage in bytes and inodes; none is an error; the older con
     read(await statsOf({ usage }, [])),
     (error: unknown) => error instanceof VolumeError && error.tags.includes('notSupported'),
   )
+})
+
+test('CSI-71: health is asked with both paths, of claims and of drivers that can tell; unknown statuses are skipped', async () => {
+  const entry = (status: VolumeHealthErrorType, reason: string) => ({ status, reason, message: 'm' })
+  const volumeHealth = {
+    volumeId: 'x',
+    healthStatuses: [entry(1, 'Slow'), entry(3, 'Scrub'), entry(9 as never, 'New')],
+  }
+  const benchOf = (types: readonly NodeRpc[]) =>
+    createBench({
+      change: (handlers) => {
+        const changed = offering(types)(handlers)
+        return { ...changed, node: { ...changed.node, nodeGetVolumeHealth: async () => ({ volumeHealth }) } }
+      },
+    })
+  const bench = await benchOf([NodeRpc.GET_VOLUME_HEALTH])
+  const paths = { path: '/pod', stagingPath: '/global' }
+  assert.deepEqual(await bench.plugin.health!({ spec: bench.spec, ...paths }, signal), [
+    { status: 'Degraded', reason: 'Slow', message: 'm' },
+    { status: 'DataLoss', reason: 'Scrub', message: 'm' },
+  ])
+  const { volumeId, volumePublishPath, stagingTargetPath } = lastRequest(bench, 'nodeGetVolumeHealth') ?? {}
+  assert.deepEqual([volumeId, volumePublishPath, stagingTargetPath], [bench.handle, '/pod', '/global'])
+  const inline = podVolumeSpec({ name: 'i', csi: { driver: 'model.hawser.dev' } })
+  assert.equal(await bench.plugin.health!({ spec: inline, ...paths }, signal), undefined)
+  const silent = await benchOf([])
+  assert.equal(await silent.plugin.health!({ spec: silent.spec, ...paths }, signal), undefined)
 })
 
 test('WART-28: a driver that does not tell its usage is not waited for longer than a quarter of a minute', async () => {

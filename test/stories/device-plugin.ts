@@ -5,7 +5,7 @@ import type { PersistentVolume, PersistentVolumeClaim } from '../../src/api/type
 import type { Effect, ErrorTag } from '../../src/volume/effect.ts'
 import { VolumeError } from '../../src/volume/effect.ts'
 import { definePlugin } from '../../src/volume/plugin.ts'
-import type { BlockMapper, MountRequest, NodePlugin } from '../../src/volume/plugin.ts'
+import type { BlockMapper, HealthCondition, MountRequest, NodePlugin } from '../../src/volume/plugin.ts'
 import { onNode } from '../../src/volume/registry.ts'
 import { specOfPersistentVolume } from '../../src/volume/spec.ts'
 
@@ -44,6 +44,10 @@ export interface DevicePlugin {
   readonly meanwhile: Map<Call, () => Promise<unknown>>
   /** Specs for which the node can hold no more volumes. */
   exhausted: boolean
+  /** What the storage says of the volume's health; absent: it does not tell. */
+  health: readonly HealthCondition[] | 'fails' | undefined
+  /** What each question about health was told: path in the pod, path on the node. */
+  readonly healthAsked: string[]
   attachable: boolean
   /** How often two calls about one volume and pod, or about a device and anything, were under way together (INV-10). */
   readonly overlaps: number
@@ -180,6 +184,12 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
       ? {}
       : { block: ({ mode }) => (mode === 'Block' ? mapper : undefined) }),
     restore: async ({ volumeName, mode }) => specOfPersistentVolume(volume(volumeName, { volumeMode: mode }), false),
+    async health({ path, stagingPath }) {
+      if (plugin.health === undefined) return undefined
+      plugin.healthAsked.push(`${path} ${stagingPath}`)
+      if (plugin.health === 'fails') throw new VolumeError('Told', 'told to fail', { effect: 'none' })
+      return plugin.health
+    },
     expand: async ({ newBytes, devicePath, spec }) => {
       asked.push(newBytes)
       if (spec.mode === 'Block') plugin.grownAt.push(devicePath ?? '')
@@ -207,6 +217,8 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
     onEffect() {},
     meanwhile: new Map(),
     exhausted: false,
+    health: undefined,
+    healthAsked: [],
     attachable: options.attachable ?? true,
     get overlaps() {
       return overlaps

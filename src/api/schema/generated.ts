@@ -1322,6 +1322,14 @@ export const messages: Readonly<Record<string, MessageSchema>> = {
       { name: 'extendedResourceClaimStatus', number: 18, shape: 'one', type: 'core.PodExtendedResourceClaimStatus' },
       { name: 'allocatedResources', number: 19, shape: 'map', type: 'resource.Quantity' },
       { name: 'resources', number: 20, shape: 'one', type: 'core.ResourceRequirements' },
+      { name: 'volumeHealth', number: 22, shape: 'list', type: 'core.PodVolumeHealth' },
+    ],
+  },
+  'core.PodVolumeHealth': {
+    fields: [
+      { name: 'name', number: 1, shape: 'one', type: 'string', required: true },
+      { name: 'healthConditions', number: 2, shape: 'list', type: 'core.VolumeHealthCondition' },
+      { name: 'lastTransitionTime', number: 3, shape: 'one', type: 'meta.Time' },
     ],
   },
   'core.PortworxVolumeSource': {
@@ -1646,6 +1654,13 @@ export const messages: Readonly<Record<string, MessageSchema>> = {
     fields: [
       { name: 'name', number: 1, shape: 'one', type: 'string', required: true },
       { name: 'devicePath', number: 2, shape: 'one', type: 'string', required: true },
+    ],
+  },
+  'core.VolumeHealthCondition': {
+    fields: [
+      { name: 'status', number: 1, shape: 'one', type: 'string', required: true },
+      { name: 'reason', number: 2, shape: 'one', type: 'string', required: true },
+      { name: 'message', number: 3, shape: 'one', type: 'string' },
     ],
   },
   'core.VolumeMount': {
@@ -2095,6 +2110,7 @@ export const messages: Readonly<Record<string, MessageSchema>> = {
     fields: [
       { name: 'metadata', number: 1, shape: 'one', type: 'meta.ObjectMeta', required: true },
       { name: 'spec', number: 2, shape: 'one', type: 'storage.CSINodeSpec', required: true },
+      { name: 'status', number: 3, shape: 'one', type: 'storage.CSINodeStatus' },
     ],
   },
   'storage.CSINodeDriver': {
@@ -2108,6 +2124,11 @@ export const messages: Readonly<Record<string, MessageSchema>> = {
   'storage.CSINodeSpec': {
     fields: [
       { name: 'drivers', number: 1, shape: 'list', type: 'storage.CSINodeDriver', required: true },
+    ],
+  },
+  'storage.CSINodeStatus': {
+    fields: [
+      { name: 'storageHealth', number: 1, shape: 'list', type: 'storage.StorageHealth' },
     ],
   },
   'storage.CSIStorageCapacity': {
@@ -2131,6 +2152,22 @@ export const messages: Readonly<Record<string, MessageSchema>> = {
       { name: 'allowVolumeExpansion', number: 6, shape: 'one', type: 'bool' },
       { name: 'volumeBindingMode', number: 7, shape: 'one', type: 'string', words: ['Immediate', 'WaitForFirstConsumer'] },
       { name: 'allowedTopologies', number: 8, shape: 'list', type: 'core.TopologySelectorTerm' },
+    ],
+  },
+  'storage.StorageHealth': {
+    fields: [
+      { name: 'name', number: 1, shape: 'one', type: 'string', required: true },
+      { name: 'healthConditions', number: 2, shape: 'list', type: 'storage.StorageHealthCondition' },
+    ],
+  },
+  'storage.StorageHealthCondition': {
+    fields: [
+      { name: 'status', number: 1, shape: 'one', type: 'string', required: true },
+      { name: 'reason', number: 2, shape: 'one', type: 'string', required: true },
+      { name: 'message', number: 3, shape: 'one', type: 'string' },
+      { name: 'accessMode', number: 4, shape: 'one', type: 'string' },
+      { name: 'volumeMode', number: 5, shape: 'one', type: 'string' },
+      { name: 'lastTransitionTime', number: 6, shape: 'one', type: 'meta.Time' },
     ],
   },
   'storage.TokenRequest': {

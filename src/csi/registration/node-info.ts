@@ -2,7 +2,7 @@
 // CSINode: node id, topology keys, attach limit (CSINODE-1 … CSINODE-9).
 import { annotation } from '../../api/meta.ts'
 import { isNotFound } from '../../api/status-error.ts'
-import type { CSINode, CSINodeDriver, Node } from '../../api/types.ts'
+import type { CSINode, CSINodeDriver, CSINodeStatus, Node, StorageHealth } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
 import { migratedPlugins } from '../../volume/migration.ts'
 import type { Clock } from '../../clock/clock.ts'
@@ -16,6 +16,11 @@ export interface NodeInfoPublisher {
   refresh(driver: string, info: NodeInfo, signal: AbortSignal): Promise<void>
   /** Removes the entry and the annotation; topology labels stay (REG-8). */
   uninstall(driver: string, signal: AbortSignal): Promise<void>
+  /** CSI-71: rewrites what is known of the storage's health; the same list means no write. */
+  changeHealth(
+    change: (present: readonly StorageHealth[]) => readonly StorageHealth[],
+    signal: AbortSignal,
+  ): Promise<void>
   /** CSINODE-6: the object exists even before the first driver. */
   ensure(signal: AbortSignal): Promise<void>
 }
@@ -70,6 +75,14 @@ export function createNodeInfoPublisher(deps: {
         signal,
       )
       await exclusively(() => removeFromNode(client, nodeName, driver, signal), signal)
+    },
+    async changeHealth(change, signal) {
+      await exclusively(async () => {
+        const current = await ownedCsiNode(client, nodeName, signal)
+        const present = current.status?.storageHealth ?? []
+        const storageHealth = change(present)
+        if (storageHealth !== present) await writeStatus(client, nodeName, { storageHealth }, signal)
+      }, signal)
     },
     async ensure(signal) {
       await exclusively(() => ownedCsiNode(client, nodeName, signal), signal)
@@ -158,6 +171,17 @@ async function ownedCsiNode(client: Client, nodeName: string, signal: AbortSigna
     spec: { drivers: [] },
   }
   return client.create('CSINode', made, {}, signal)
+}
+
+/** A server that keeps the status apart wants it written there; ours and older ones know no such place. */
+async function writeStatus(client: Client, name: string, status: CSINodeStatus, signal: AbortSignal): Promise<void> {
+  const patch = { type: 'merge', body: { status } } as const
+  try {
+    await client.patch('CSINode', { name }, patch, { subresource: 'status' }, signal)
+  } catch (error) {
+    if (!isNotFound(error)) throw error
+    await client.patch('CSINode', { name }, patch, {}, signal)
+  }
 }
 
 function nodeIds(node: Node): Record<string, string> {

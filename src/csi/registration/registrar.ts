@@ -7,11 +7,13 @@ import type { Informers } from '../../client/informer.ts'
 import type { Host } from '../../host/host.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 import { registrationDirectory } from '../../volume/paths.ts'
 import type { Connect, Driver, Drivers } from '../drivers.ts'
 import { createHandshake } from './handshake.ts'
 import { createNodeInfoPublisher } from './node-info.ts'
 import { watchSockets } from './sockets.ts'
+import { createStorageHealth } from './storage-health.ts'
 
 export interface RegistrarDeps {
   readonly client: Client
@@ -19,6 +21,7 @@ export interface RegistrarDeps {
   readonly host: Pick<Host, 'files'>
   readonly clock: Clock
   readonly log: Log
+  readonly metrics: Metrics
   readonly connect: Connect
   readonly drivers: Drivers
   readonly nodeName: string
@@ -59,6 +62,7 @@ export async function createRegistrar(deps: RegistrarDeps, signal: AbortSignal):
     }),
   )
   stack.use(createLimitRefresher(deps, nodeInfo))
+  stack.use(createStorageHealth({ clock, log, metrics: deps.metrics, drivers, nodeInfo }))
   const owned = stack.move()
   return {
     async register(named, stop) {

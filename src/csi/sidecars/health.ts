@@ -1,9 +1,10 @@
-// Is a volume ill? Drivers of the older protocol say so in their lists, or of each volume alone; the claim's user hears of
-// it as an event, and again when it is well (SIDE-51).
+// Is a volume ill? Drivers say so in their lists, or of each volume alone, in the words of the older protocol or the newer
+// one; the claim's user hears of it as an event, and again when it is well (SIDE-51).
 import type { PersistentVolume } from '../../api/types.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { ListedVolume } from '../controller.ts'
 import { timeouts } from '../deadline.ts'
+import type { HealthEntry } from '../health.ts'
 import { jobBackoff } from './job.ts'
 import type { JobDeps } from './job.ts'
 
@@ -17,7 +18,8 @@ export function createHealthMonitor(deps: JobDeps): AsyncDisposable {
   const volumes = informers.of('PersistentVolume')
   const abnormal = new Set<string>()
   const controller = driver.controller(timeouts.health)
-  const lists = deps.controller.has('LIST_VOLUMES')
+  const newer = deps.controller.has('LIST_VOLUME_HEALTH') || deps.controller.has('GET_VOLUME_HEALTH')
+  const lists = deps.controller.has(newer ? 'LIST_VOLUME_HEALTH' : 'LIST_VOLUMES')
   const pollMs = lists ? listMs : eachMs
 
   const compare = async (signal: AbortSignal) => {
@@ -27,16 +29,22 @@ export function createHealthMonitor(deps: JobDeps): AsyncDisposable {
     )
     for (const volume of ours) {
       const handle = volume.spec?.csi?.volumeHandle ?? ''
-      const condition = listed ? listed.get(handle) : await conditionOf(handle, signal)
+      const condition = listed ? (listed.get(handle) ?? absent) : await conditionOf(handle, signal)
       if (condition) tell(deps, volume, condition, abnormal)
     }
     for (const name of abnormal) if (!volumes.get(name)) abnormal.delete(name)
   }
-  const listedConditions = async (signal: AbortSignal): Promise<ReadonlyMap<string, Condition>> =>
-    new Map((await controller.listVolumes(signal)).map((each) => [each.volume.volumeId, each.condition]))
+  // Who lists ill volumes only says by silence that the others are well.
+  const absent = newer ? conditionFrom([]) : undefined
+  const listedConditions = async (signal: AbortSignal): Promise<ReadonlyMap<string, Condition>> => {
+    if (newer)
+      return new Map([...(await controller.listHealth(signal))].map(([id, entries]) => [id, conditionFrom(entries)]))
+    return new Map((await controller.listVolumes(signal)).map((each) => [each.volume.volumeId, each.condition]))
+  }
   /** One volume that cannot be asked for does not keep the others from being told of. */
   const conditionOf = async (handle: string, signal: AbortSignal): Promise<Condition> => {
     try {
+      if (newer) return conditionFrom(await controller.getHealth(handle, signal))
       return (await controller.getVolume(handle, signal)).condition
     } catch (error) {
       signal.throwIfAborted()
@@ -57,6 +65,11 @@ export function createHealthMonitor(deps: JobDeps): AsyncDisposable {
   })
   loop.wakeAt('poll', clock.now() + pollMs)
   return loop
+}
+
+function conditionFrom(entries: readonly HealthEntry[]): NonNullable<Condition> {
+  const message = entries.map(({ status, reason, message: text }) => `${status} (${reason}): ${text}`).join('; ')
+  return { abnormal: entries.length > 0, message }
 }
 
 function tell(

@@ -9,7 +9,7 @@ import { createRecorder } from '../../client/recorder.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Driver, Drivers } from '../drivers.ts'
-import type { NodeCapabilityName } from '../values.ts'
+import type { ControllerCapabilityName, NodeCapabilityName } from '../values.ts'
 import { createAttacher } from './attacher.ts'
 import { createCapacityTracker } from './capacity.ts'
 import { createSourceReleaser } from './content-source.ts'
@@ -166,9 +166,14 @@ async function start(
   if (resizer && controller.has('MODIFY_VOLUME')) stack.use(createModifier(resizer))
   const snapshotter = base('snapshotter', `csi-snapshotter ${driver.name}`)
   if (snapshotter && controller.has('CREATE_DELETE_SNAPSHOT')) stack.use(createSnapshotter(snapshotter))
-  const asked = controller.has('LIST_VOLUMES') || controller.has('GET_VOLUME')
-  if (provisioner && controller.has('VOLUME_CONDITION') && asked) stack.use(createHealthMonitor(provisioner))
+  if (provisioner && tellsHealth(controller)) stack.use(createHealthMonitor(provisioner))
   return stack.move()
+}
+
+/** In the newer protocol, or in the older one. */
+function tellsHealth(controller: ReadonlySet<ControllerCapabilityName>): boolean {
+  if (controller.has('LIST_VOLUME_HEALTH') || controller.has('GET_VOLUME_HEALTH')) return true
+  return controller.has('VOLUME_CONDITION') && (controller.has('LIST_VOLUMES') || controller.has('GET_VOLUME'))
 }
 
 function startProvisioner(

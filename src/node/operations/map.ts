@@ -58,6 +58,7 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
       path: globalMapPath,
       devicePath: path,
     })
+    if (plugin.health) deps.attempted(volume, uid)
     if (work.actual()?.device.presence !== 'present') {
       const record = { volume, plugin: name, spec, path: globalMapPath }
       const setUp = async () => mapper.setUpDevice?.(request, signal)

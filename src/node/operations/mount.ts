@@ -49,6 +49,7 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
       ? await step('WaitForAttach', () => waitForDevice(work, device, deps, signal))
       : (work.actual()?.devicePath ?? '')
     const ownership = ownershipOf(pod)
+    if (plugin.health) deps.attempted(volume, uid)
     const staged = work.actual()?.device.presence === 'present'
     // Where it is mounted already, only an expansion asks for the path (MNT-10).
     const asked = staged ? { prefix: 'MountVolume.GetDeviceMountPath failed for expansion' } : {}

@@ -32,6 +32,8 @@ export interface OperationDeps {
   readonly root: string
   readonly node: NodeName
   readonly devices: DeviceRecords
+  /** MNT-16: called before a plugin that tells of its volumes' health is asked to mount one. */
+  attempted(volume: UniqueVolumeName, pod: PodUid): void
   /** Our own Node as last heard; undefined before the first time. */
   ownNode(): Node | undefined
 }

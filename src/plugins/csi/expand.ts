@@ -10,7 +10,9 @@ const operationMs = 120_000
 /** One hung driver must not stall the round of all others (WART-28). */
 const statsMs = 15_000
 
-export function createExpander(deps: CsiNodeDeps): Required<Pick<NodePlugin, 'expand' | 'requiresResize' | 'usage'>> {
+export function createExpander(
+  deps: CsiNodeDeps,
+): Required<Pick<NodePlugin, 'expand' | 'requiresResize' | 'usage' | 'health'>> {
   return {
     requiresResize: (spec) => sourceOf(spec).lifecycle === 'Persistent',
     async expand({ spec, newBytes, path, stagingPath, devicePath }, outer) {
@@ -48,6 +50,15 @@ export function createExpander(deps: CsiNodeDeps): Required<Pick<NodePlugin, 'ex
       const { condition, ...usage } = await driver.node.stats(source.volumeHandle, path, signal)
       const abnormal = condition?.abnormal ? { abnormal: { message: condition.message } } : {}
       return { time: deps.clock.now(), ...usage, ...abnormal }
+    },
+    async health({ spec, path, stagingPath }, outer) {
+      const source = sourceOf(spec)
+      if (source.lifecycle !== 'Persistent') return undefined
+      using deadline = deps.clock.deadline(statsMs, outer)
+      const { signal } = deadline
+      const driver = deps.drivers.require(source.value.driver)
+      if (!(await driver.nodeCapabilities(signal)).has('GET_VOLUME_HEALTH')) return undefined
+      return await driver.node.health({ volumeId: source.value.volumeHandle, publishPath: path, stagingPath }, signal)
     },
   }
 }
