@@ -136,7 +136,10 @@ export const kinds: Readonly<Record<KindName, KindInfo>> = {
     subresources: [status('VolumeAttachment')],
   }),
   CSIDriver: kind('CSIDriver', 'storage.k8s.io', 'csidrivers', 'storage.CSIDriver', { namespaced: false }),
-  CSINode: kind('CSINode', 'storage.k8s.io', 'csinodes', 'storage.CSINode', { namespaced: false }),
+  CSINode: kind('CSINode', 'storage.k8s.io', 'csinodes', 'storage.CSINode', {
+    namespaced: false,
+    subresources: [status('CSINode')],
+  }),
   CSIStorageCapacity: kind(
     'CSIStorageCapacity',
     'storage.k8s.io',

@@ -17,10 +17,10 @@ test('a container is added by a strategic patch; names, labels and status stay a
   const body = { metadata: { labels: { a: 'b' } }, spec: { nodeName: 'n', ephemeralContainers: [debug('second')] } }
   const { code, body: answer } = await server.patch(at, 'strategic', { ...body, status: { phase: 'Failed' } })
   assert.equal(code, 200)
-  assert.deepEqual(
-    answer.spec.ephemeralContainers.map((each: { name: string }) => each.name),
-    ['first', 'second'],
-  )
+  assert.deepEqual(answer.spec.ephemeralContainers.map((each: { name: string }) => each.name).toSorted(), [
+    'first',
+    'second',
+  ])
   assert.equal(answer.spec.ephemeralContainers[0].terminationMessagePath, '/dev/termination-log')
   assert.deepEqual(
     [answer.metadata.labels, answer.spec.nodeName, answer.status],

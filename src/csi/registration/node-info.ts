@@ -173,15 +173,12 @@ async function ownedCsiNode(client: Client, nodeName: string, signal: AbortSigna
   return client.create('CSINode', made, {}, signal)
 }
 
-/** A server that keeps the status apart wants it written there; ours and older ones know no such place. */
+/** A Kubernetes API server before 1.37 has no such place; then there is nobody to tell. */
 async function writeStatus(client: Client, name: string, status: CSINodeStatus, signal: AbortSignal): Promise<void> {
   const patch = { type: 'merge', body: { status } } as const
-  try {
-    await client.patch('CSINode', { name }, patch, { subresource: 'status' }, signal)
-  } catch (error) {
+  await client.patch('CSINode', { name }, patch, { subresource: 'status' }, signal).catch((error: unknown) => {
     if (!isNotFound(error)) throw error
-    await client.patch('CSINode', { name }, patch, {}, signal)
-  }
+  })
 }
 
 function nodeIds(node: Node): Record<string, string> {
