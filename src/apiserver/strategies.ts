@@ -238,7 +238,8 @@ function carriedMetadata(
     if (!neverCarried.has(name) && !kept.has(name as keyof ObjectMeta)) base[name] = source[name as keyof ObjectMeta]
   }
   for (const name of kept) if (current.metadata[name] !== undefined) base[name] = current.metadata[name]
-  if (countsGenerations.has(info.name) && subresource === undefined) {
+  const writesSpec = subresource === undefined || subresource === 'ephemeralcontainers'
+  if (countsGenerations.has(info.name) && writesSpec) {
     const { spec } = current as KubeObject & Loose
     if (!sameJson(spec, next['spec'])) base['generation'] = (current.metadata.generation ?? 0) + 1
   }
