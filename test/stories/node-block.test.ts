@@ -192,7 +192,7 @@ test('MAP-6: no device at all is said so, leaves doubt, and is undone', async ()
   await world.clock.advance(2_000)
   const text = 'Warning FailedMapVolume: MapVolume failed for volume "pv" : device path of the volume is empty'
   assert.ok((await world.events()).includes(text), (await world.events()).join('\n'))
-  assert.equal(agent.actual.get(disk)?.pods.get(uid)?.presence, 'uncertain')
+  assert.equal(agent.actual.get(disk)?.pods.get(uid)?.presence, 'unready')
   await world.remove('p')
   await world.clock.advance(5_000)
   assert.deepEqual([await world.traces(), agent.actual.size], [nothing, 0])
@@ -225,7 +225,7 @@ test('MAP-10: mapped, but not grown: doubt, the pod does not start, and it is un
   const text =
     'Warning FailedMapVolume: MapVolume.MarkVolumeAsMounted failed while expanding volume for volume "pv" : expand was told to fail'
   assert.ok((await world.events()).includes(text), (await world.events()).join('\n'))
-  assert.deepEqual([agent.actual.get(disk)?.pods.get(uid)?.presence, await world.phase('p')], ['uncertain', 'Pending'])
+  assert.deepEqual([agent.actual.get(disk)?.pods.get(uid)?.presence, await world.phase('p')], ['unready', 'Pending'])
   await world.remove('p')
   await world.clock.advance(10_000)
   assert.deepEqual([await world.traces(), agent.actual.size], [nothing, 0])

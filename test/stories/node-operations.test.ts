@@ -103,7 +103,7 @@ for (const [name, call, list, presence, unmounts] of setUpTable) {
   })
 }
 
-test('T-39 SetUp succeeds, expansion fails: doubt, and the pod does not start (MNT-13)', async () => {
+test('T-39 INV-5 SetUp succeeds, expansion fails, the next SetUp is refused: no pod starts, and it is undone (MNT-13)', async () => {
   const world = await createDiskWorld({ attachable: false, volume: { capacity: { storage: '15Gi' } } })
   const { agent } = await world.start()
   world.plugin.answers.set(
@@ -112,7 +112,7 @@ test('T-39 SetUp succeeds, expansion fails: doubt, and the pod does not start (M
   )
   const uid = await world.create(pod('p', world.volumes))
   await world.clock.advance(5_000)
-  assert.equal(agent.actual.get(disk)?.pods.get(uid)?.presence, 'uncertain')
+  assert.equal(agent.actual.get(disk)?.pods.get(uid)?.presence, 'unready')
   assert.equal(await world.phase('p'), 'Pending')
   await assertWhy(world, 'pod/p', 'mountFailed')
   assert.ok(
@@ -120,6 +120,13 @@ test('T-39 SetUp succeeds, expansion fails: doubt, and the pod does not start (M
       text.startsWith('Warning FailedMount: MountVolume.Setup failed while expanding volume for volume "pv" : '),
     ),
   )
+  // A call that changes nothing does not take away what an earlier one has mounted.
+  world.plugin.answers.set(
+    'mount',
+    Array.from({ length: 8 }, () => 'failedPrecondition' as const),
+  )
+  await world.clock.advance(10_000)
+  assert.deepEqual([world.plugin.mounts.size, await world.phase('p')], [1, 'Pending'])
   await world.client.remove('Pod', { namespace: 'default', name: 'p' }, removeNow)
   await world.clock.advance(10_000)
   assert.deepEqual([world.plugin.count('unmount'), world.plugin.mounts.size, agent.actual.size], [1, 0, 0])

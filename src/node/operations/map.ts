@@ -68,12 +68,14 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
       })
     }
     await step('MarkDeviceAsMounted', () => undefined, { done: () => present(devicePath) })
-    const doubt = (): ActualEvent => ({ kind: 'mountUncertain', volume, pod: uid, spec, generation: -1, group })
+    const known = { volume, pod: uid, spec, generation: -1, group }
+    const doubt = (): ActualEvent => ({ kind: 'mountUncertain', ...known })
+    const there = (): ActualEvent => ({ kind: 'setUp', ...known })
     // From here on a failure leaves doubt, so that somebody undoes what was done (MAP-6).
     const doubts = { failed: doubt, uncertain: doubt, deferred: doubt }
     if (mapper.mapPodDevice) {
       const published = await step('MapPodDevice', () => mapper.mapPodDevice!(request, signal), {
-        done: doubt,
+        done: there,
         failed: () => ({ kind: 'mountFailed', volume, pod: uid }),
         uncertain: doubt,
       })
@@ -87,7 +89,7 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     const podDirectory = podDeviceDirectory(deps.root, uid, name)
     const link = join(podDirectory, spec.name)
     const mapped = { devicePath: real, mapPath: join(globalMapPath, uid), link, readOnly: spec.readOnly }
-    await step('MapBlockVolume', () => mapBlock(deps.host, mapped, signal), { ...doubts, done: doubt })
+    await step('MapBlockVolume', () => mapBlock(deps.host, mapped, signal), { ...doubts, done: there })
     const notify = notifyPod(deps, pod)
     const tell = (what: string, path: string) =>
       notify({

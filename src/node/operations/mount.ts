@@ -79,11 +79,11 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
       notify: notifyPod(deps, pod),
     }
     // Set up, the volume is there and must be undone some day, but no pod may use it before it has its size.
-    const doubt = (): ActualEvent => ({ kind: 'mountUncertain', volume, pod: uid, spec, generation: -1, group })
+    const known = { volume, pod: uid, spec, generation: -1, group }
     await step('SetUp', () => tellMismatch(deps, spec, () => plugin.mount(request, signal)), {
-      done: doubt,
+      done: () => ({ kind: 'setUp', ...known }),
       failed: () => ({ kind: 'mountFailed', volume, pod: uid }),
-      uncertain: doubt,
+      uncertain: () => ({ kind: 'mountUncertain', ...known }),
     })
     const path = plugin.path?.(spec, target) ?? target
     const stagingPath = deviceMountPath ?? ''

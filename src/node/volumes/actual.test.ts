@@ -28,6 +28,7 @@ const attached: ActualEvent = {
 const foundOnDisk: ActualEvent = { kind: 'foundOnDisk', volume, plugin, spec, pod, devicePath: '/g' }
 const mounted: ActualEvent = { kind: 'mounted', volume, pod, spec, generation: 3, group: '7' }
 const mountUncertain: ActualEvent = { kind: 'mountUncertain', volume, pod, spec, generation: -1, group: '' }
+const setUp: ActualEvent = { ...mountUncertain, kind: 'setUp' }
 const mountFailed: ActualEvent = { kind: 'mountFailed', volume, pod }
 const unmountFailed: ActualEvent = { kind: 'unmountFailed', volume, pod }
 const unmounted: ActualEvent = { kind: 'unmounted', volume, pod }
@@ -47,6 +48,15 @@ const podTable: readonly [string, ActualEvent[], string][] = [
   ['T-39 final: NotMounted stays absent', [attached, mountFailed], 'absent'],
   ['VOL-1 doubt of our own resolves to absent', [attached, mountUncertain, mountFailed], 'absent'],
   ['VOL-2 doubt found on disk survives a failed retry', [foundOnDisk, mountFailed], 'uncertain'],
+  [
+    'INV-5 what was set up is there, and a failed retry does not take it away',
+    [attached, setUp, mountFailed],
+    'unready',
+  ],
+  ['INV-5 the same after doubt', [attached, mountUncertain, setUp, mountFailed], 'unready'],
+  ['INV-5 the same after it was found on disk', [foundOnDisk, setUp, mountFailed], 'unready'],
+  ['a mounted volume that is set up again stays mounted', [attached, mounted, setUp], 'present'],
+  ['what was set up goes with an unmount', [attached, setUp, unmountFailed, unmounted], 'absent'],
   ['VOL-4 a mounted volume whose remount fails stays mounted', [attached, mounted, mountFailed], 'present'],
   ['INV-9 a mounted volume whose remount is uncertain stays mounted', [attached, mounted, mountUncertain], 'present'],
   ['UMT-3 a failed tear-down makes doubt', [attached, mounted, unmountFailed], 'uncertain'],

@@ -3,7 +3,8 @@
 // The rules about doubt live here and nowhere else (DEV-1 … DEV-4, VOL-1 … VOL-4, KA-*):
 // 1. Only doubt resolves to absent; what is certain is made absent by an unmount alone.
 // 2. A certain mount is not made doubtful by a second attempt, however that one ends (INV-9).
-// 3. Doubt found on disk survives a failed retry: it was there before us and must be undone some day.
+// 3. Doubt found on disk survives a failed retry: it was there before us and must be undone some day. So does what a call of
+//    ours has set up for certain and that is not ready yet: a later call that changes nothing does not take it away.
 // 4. A failed unmount makes doubt, whatever its error: the undoing may have begun.
 // 5. A record goes only when no pod is on it and the device is known absent (INV-4).
 import type { PluginName, PodUid, UniqueVolumeName } from '../../api/names.ts'
@@ -23,7 +24,8 @@ export interface ActualDevice {
 
 export interface ActualMount {
   readonly pod: PodUid
-  readonly presence: 'uncertain' | 'present'
+  /** `unready`: set up, but without its size no pod may use it. */
+  readonly presence: 'uncertain' | 'unready' | 'present'
   readonly spec: VolumeSpec
   readonly foundOnDisk: boolean
   /** Which of the desired generations the last complete mount saw. */
@@ -80,7 +82,7 @@ export type ActualEvent =
   | (At & { readonly kind: 'deviceMounted' | 'deviceUncertain'; readonly path: string; readonly devicePath: string })
   | (At & { readonly kind: 'deviceMountFailed' | 'deviceUnmountFailed' | 'deviceUnmounted' })
   | (AtPod & {
-      readonly kind: 'mounted' | 'mountUncertain'
+      readonly kind: 'mounted' | 'setUp' | 'mountUncertain'
       readonly spec: VolumeSpec
       readonly generation: number
       readonly group: string
@@ -118,6 +120,7 @@ export function reduceActual(item: ActualVolume | undefined, event: ActualEvent)
     case 'deviceUnmounted':
       return deviceAbsent(item)
     case 'mounted':
+    case 'setUp':
     case 'mountUncertain':
       return withMount(item, event)
     case 'mountFailed':
@@ -211,18 +214,18 @@ function deviceAbsent(item: ActualVolume): ActualVolume {
 
 function withMount(
   item: ActualVolume,
-  event: Extract<ActualEvent, { kind: 'mounted' | 'mountUncertain' }>,
+  event: Extract<ActualEvent, { kind: 'mounted' | 'setUp' | 'mountUncertain' }>,
 ): ActualVolume {
   const before = item.pods.get(event.pod)
-  const { pod, spec, generation, group } = event
-  if (event.kind === 'mountUncertain') {
-    if (before) return item
-    const mount: ActualMount = { pod, presence: 'uncertain', spec, foundOnDisk: false, generation: -1, group }
-    return { ...item, pods: new Map(item.pods).set(pod, mount) }
-  }
-  const mount: ActualMount = { pod, presence: 'present', spec, foundOnDisk: false, generation, group }
+  if (before && event.kind === 'mountUncertain') return item
+  if (before?.presence === 'present' && event.kind === 'setUp') return item
+  const { pod, spec, group } = event
+  const generation = event.kind === 'mounted' ? event.generation : -1
+  const mount: ActualMount = { pod, presence: presenceAfter[event.kind], spec, foundOnDisk: false, generation, group }
   return { ...item, pods: new Map(item.pods).set(pod, mount) }
 }
+
+const presenceAfter = { mounted: 'present', setUp: 'unready', mountUncertain: 'uncertain' } as const
 
 function mountFailed(item: ActualVolume, pod: PodUid): ActualVolume {
   const before = item.pods.get(pod)
@@ -231,7 +234,7 @@ function mountFailed(item: ActualVolume, pod: PodUid): ActualVolume {
 
 function doubtMount(item: ActualVolume, pod: PodUid): ActualVolume {
   const before = item.pods.get(pod)
-  if (!before || before.presence === 'uncertain') return item
+  if (before?.presence !== 'present') return item
   return { ...item, pods: new Map(item.pods).set(pod, { ...before, presence: 'uncertain', generation: -1 }) }
 }
 
