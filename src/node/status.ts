@@ -6,6 +6,7 @@
 // 4. That the node is ready and what it uses are told in one write: a Node object that was made anew must not look ready and
 //    idle while this machine still has volumes mounted, or they would be detached under it (found by simulation).
 import type { NodeName, UniqueVolumeName } from '../api/names.ts'
+import { conditionIsTrue } from '../api/meta.ts'
 import { isAlreadyExists, isNotFound } from '../api/status-error.ts'
 import { annotations as wellKnown, labels as labelNames } from '../api/annotations.ts'
 import type { Node, NodeAddress, NodeCondition, NodeSystemInfo } from '../api/types.ts'
@@ -81,9 +82,12 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
   /** The Node object that was told what we use; another one knows nothing. */
   let toldUid: string | undefined
   const heardOfNode = ({ object }: { readonly object?: Node | undefined }) => {
-    if (!object || toldUid === undefined || object.metadata.uid === toldUid) return
-    reported = undefined
-    wake()
+    if (!object || toldUid === undefined) return
+    if (object.metadata.uid !== toldUid) {
+      reported = undefined
+      wake()
+      // Counted as silent, after a sleep of the machine or a cut line: here we are.
+    } else if (begun && deps.synced() && !conditionIsTrue(object.status?.conditions, 'Ready')) loop.wake('status')
   }
   const subscriptions = [desired.subscribe(wake), actual.subscribe(wake), deps.ownNode.subscribe(heardOfNode)]
 
@@ -115,6 +119,8 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
         await report(reported === undefined ? fullStatus(deps) : {}, signal)
       }),
     async status(signal) {
+      // The lease goes first: whoever judges by it would take our word back at once.
+      await renewLease(deps, signal)
       try {
         await inTurn(async () => {
           if (deps.synced()) await report(fullStatus(deps), signal)

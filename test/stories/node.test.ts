@@ -241,6 +241,28 @@ test('the node registers itself, keeps its lease, and mends a deleted Node', asy
   await agent.stop()
 })
 
+test('a node that was counted as silent says at once that it is there, and that its lease runs', async () => {
+  const world = await createNodeWorld()
+  const { agent } = await world.start()
+  await world.clock.advance(1_000)
+  const readiness = async () => {
+    const { status } = await world.client.get('Node', { name: nodeName })
+    return status?.conditions?.find(({ type }) => type === 'Ready')
+  }
+  const calm = await readiness()
+  await world.clock.advance(2_000)
+  const silent = [{ ...calm, status: 'Unknown', reason: 'NodeStatusUnknown' }]
+  const patch = { type: 'merge' as const, body: { status: { conditions: silent } } }
+  await world.client.patch('Node', { name: nodeName }, patch, { subresource: 'status' })
+  await world.clock.advance(500)
+  const lease = await world.client.get('Lease', { namespace: 'kube-node-lease', name: nodeName })
+  const now = await readiness()
+  assert.deepEqual([now?.status, now?.reason], ['True', 'KubeletReady'])
+  assert.notEqual(now?.lastTransitionTime, calm?.lastTransitionTime)
+  assert.ok(Date.parse(lease.spec?.renewTime ?? '') >= world.clock.now() - 1_000, 'the lease was renewed with it')
+  await agent.stop()
+})
+
 test('W-1: an idle agent with mounted volumes makes no host calls and few API calls', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
