@@ -222,11 +222,12 @@ test('local disk on a loop device: formatted once, restored after a restart, opt
   }
 })
 
-/** A program named `mount` in front of the real one: writes down its words, mounts a tmpfs in place of the network. */
-function standInMount(directory: string, behaviour: string): string {
+/** A program named `mount` in front of the real one, and its helper: writes down its words, mounts a tmpfs for the network. */
+function standInMount(directory: string, behaviour: string, helper = 'mount.nfs'): string {
   fs.mkdirSync(directory, { recursive: true })
   const script = `#!/bin/sh\nprintf '%s\\n' "$*" >> ${directory}/calls\n${behaviour}\n`
   fs.writeFileSync(join(directory, 'mount'), script, { mode: 0o755 })
+  fs.writeFileSync(join(directory, helper), '#!/bin/sh\n', { mode: 0o755 })
   return `${directory}:/usr/sbin:/usr/bin:/sbin:/bin`
 }
 
@@ -262,6 +263,22 @@ test('NFS-2: nfs (a stand-in for mount(8) that fails): the words of a kubelet, a
     effect: 'none',
   })
   assert.equal(fs.existsSync(one.request.target), false)
+  await assertClean(bench)
+  fs.rmSync(tools, { recursive: true })
+})
+
+test('nfs (a stand-in for mount(8) without its helper): the missing program is named', async (context) => {
+  if (fs.existsSync('/usr/sbin/mount.nfs')) return context.skip('mount.nfs is installed here')
+  const tools = fs.mkdtempSync(join(tmpdir(), 'hawser-tools-'))
+  const searchPath = standInMount(tools, 'echo "mount: bad option" >&2\nexit 32', 'mount.other')
+  await using place = openPlace({ searchPath })
+  await using bench = await openBench(place)
+  const one = mounting(bench, inline({ nfs: { server: '10.0.0.1', path: '/x' } }))
+  await assert.rejects(mount(one), {
+    code: 'NOPROGRAM',
+    effect: 'none',
+    message: /mount: bad option[^]*The program mount\.nfs is not installed\.\n$/,
+  })
   await assertClean(bench)
   fs.rmSync(tools, { recursive: true })
 })

@@ -157,8 +157,9 @@ function mountLink(facts: Facts, pod: Pod, volume: PersistentVolume, node: strin
 /** A record of the whole volume concerns each of its pods. */
 const isOf = (recorded: string | undefined, uid: string | undefined) => recorded === undefined || recorded === uid
 
-const withDetail = (names: CauseNames, detail: string | undefined) =>
-  detail === undefined ? names : { ...names, detail }
+/** The last line of what went wrong: a program's own words come first, what we make of them last. */
+const withDetail = (names: CauseNames, words: string | undefined) =>
+  words === undefined ? names : { ...names, detail: words.trim().split('\n').at(-1) ?? '' }
 
 function fromNode(title: string, actor: string, names: CauseNames, wait: Waited): Link {
   const cause = causeOnNode(wait.reason) ?? 'retrying'

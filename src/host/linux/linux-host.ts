@@ -5,7 +5,7 @@ import type { Devices, Host } from '../host.ts'
 import { createLinuxFiles } from './files.ts'
 import { createLinuxFilesystems } from './filesystems.ts'
 import { createLinuxMounts } from './mounts.ts'
-import { createRun } from './run.ts'
+import { createRun, searchPathOf } from './run.ts'
 import type { PoolOptions, WorkerPool } from './worker-pool.ts'
 import { createWorkerPool } from './worker-pool.ts'
 
@@ -24,7 +24,7 @@ export function createLinuxHost(options: LinuxHostOptions = {}): LinuxHost {
   const run = createRun(options)
   return {
     files: createLinuxFiles(pool),
-    mounts: createLinuxMounts(pool, run),
+    mounts: createLinuxMounts(pool, run, searchPathOf(options)),
     devices: createLinuxDevices(pool),
     filesystems: createLinuxFilesystems(pool, run),
     run,

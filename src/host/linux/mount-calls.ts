@@ -87,8 +87,10 @@ export const mountCalls = {
   aboutMounts,
   mountTable,
 
-  helperExists(type: string): boolean {
-    return ['/sbin', '/usr/sbin'].some((directory) => fs.existsSync(`${directory}/mount.${type}`))
+  /** mount(8) itself looks in /sbin; whoever puts another mount(8) into the search path has its helpers there. */
+  helperExists(type: string, searchPath: string): boolean {
+    const directories = ['/sbin', '/usr/sbin', ...searchPath.split(':')]
+    return directories.some((directory) => fs.existsSync(`${directory}/mount.${type}`))
   },
 }
 

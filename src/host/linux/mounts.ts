@@ -15,7 +15,7 @@ const helperTimeoutMs = 120_000
 /** A journal may have to be replayed first. */
 const mountTimeoutMs = 120_000
 
-export function createLinuxMounts(pool: WorkerPool, run: Host['run']): Mounts {
+export function createLinuxMounts(pool: WorkerPool, run: Host['run'], searchPath: string): Mounts {
   const known = new Map<bigint, MountInfo>()
 
   async function list(signal: AbortSignal): Promise<readonly MountInfo[]> {
@@ -59,7 +59,10 @@ export function createLinuxMounts(pool: WorkerPool, run: Host['run']): Mounts {
         const { options } = request
         return bind(pool, { source, target, recursive: parsed.bind === 'rbind', options }, signal)
       }
-      if (!byCall) return mountByHelper(run, request, signal)
+      if (!byCall) {
+        const hasHelper = () => pool.call('helperExists', [type, searchPath], { path: '' }, signal)
+        return mountByHelper(run, request, hasHelper, signal)
+      }
       const limits = { path: target, timeoutMs: timeoutMs ?? mountTimeoutMs }
       try {
         const data = parsed.data.join(',')
@@ -131,14 +134,22 @@ function bind(pool: WorkerPool, request: BindRequest, signal: AbortSignal): Prom
   return pool.call('bind', [from, target, attributesSet, attributesClear, recursive], { path: target }, signal)
 }
 
-async function mountByHelper(run: Host['run'], request: MountRequest, signal: AbortSignal): Promise<void> {
+async function mountByHelper(
+  run: Host['run'],
+  request: MountRequest,
+  hasHelper: () => Promise<boolean>,
+  signal: AbortSignal,
+): Promise<void> {
   const secret = request.secretOptions ?? []
   const argv = ['mount', ...mountArguments(request, secret)] as const
   const timeoutMs = request.timeoutMs ?? helperTimeoutMs
   const result = await run({ argv, timeoutMs, secretArguments: secret.length === 0 ? [] : [4] }, signal)
   if (result.exitCode === 0) return
   const text = mountFailureText(request, `${result.stdout}${result.stderr}`, result.exitCode)
-  throw new HostError('CHILD', text, { path: request.target })
+  if (await hasHelper()) throw new HostError('CHILD', text, { path: request.target })
+  throw new HostError('NOPROGRAM', `${text}The program mount.${request.type} is not installed.\n`, {
+    path: request.target,
+  })
 }
 
 function explained(error: unknown, request: MountRequest): unknown {

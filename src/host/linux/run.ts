@@ -12,8 +12,10 @@ export interface RunOptions {
   readonly searchPath?: string
 }
 
+export const searchPathOf = ({ searchPath }: RunOptions) => searchPath ?? process.env['PATH'] ?? defaultPath
+
 export function createRun(options: RunOptions = {}) {
-  const searchPath = options.searchPath ?? process.env['PATH'] ?? defaultPath
+  const searchPath = searchPathOf(options)
   return (command: Command, signal: AbortSignal): Promise<CommandResult> => runCommand(command, searchPath, signal)
 }
 
