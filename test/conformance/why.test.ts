@@ -9,16 +9,13 @@ import { createHttpClient } from '../../src/client/http.ts'
 import { runProgram, startServer } from '../support/server-process.ts'
 import type { Pause } from './pauses.ts'
 import { atEachPause, writeWithPauses } from './pauses.ts'
-import type { Causes } from './scenario-causes.ts'
-import { causesOf } from './scenario-causes.ts'
-
-/** Object → cause; `one or other` where it depends on how long the object has waited. */
-type Wanted = Readonly<Record<string, string>>
+import type { Causes, WantedCauses } from '../support/causes-of-play.ts'
+import { assertCauses, causesOf, untilCauses } from '../support/causes-of-play.ts'
 
 const suite = join(import.meta.dirname, 'suite')
 const patienceMs = 20_000
 const wanted = JSON.parse(readFileSync(join(import.meta.dirname, 'causes.json'), 'utf8')) as Readonly<
-  Record<string, Readonly<Record<string, Wanted>>>
+  Record<string, Readonly<Record<string, WantedCauses>>>
 >
 
 test('why, after every step of every recorded scenario', { timeout: 600_000 }, async (context) => {
@@ -33,7 +30,8 @@ test('why, after every step of every recorded scenario', { timeout: 600_000 }, a
   const looking = atEachPause(
     client,
     async ({ scenario, step, id }: Pause) => {
-      const found = await until(() => causesOf(client, id), wanted[scenario]?.[step] ?? {})
+      const play = { namespaces: [`${id}-ns`, `${id}-ns2`], prefix: `${id}-` } as const
+      const found = await untilCauses(() => causesOf(client, play, 'own'), wanted[scenario]?.[step] ?? {}, patienceMs)
       told.set(scenario, { ...told.get(scenario), [step]: found })
     },
     over.signal,
@@ -50,10 +48,7 @@ test('why, after every step of every recorded scenario', { timeout: 600_000 }, a
     await context.test(scenario, () => {
       const found = told.get(scenario) ?? {}
       assert.equal(Object.keys(found).length, count, 'not every step was looked at')
-      for (const [step, causes] of Object.entries(found)) {
-        const expected = wanted[scenario]?.[step] ?? {}
-        if (!agree(causes, expected)) assert.deepEqual(causes, expected, step)
-      }
+      for (const [step, causes] of Object.entries(found)) assertCauses(causes, wanted[scenario]?.[step] ?? {}, step)
     })
   assert.deepEqual(
     Object.entries(wanted).flatMap(([scenario, causes]) =>
@@ -65,22 +60,3 @@ test('why, after every step of every recorded scenario', { timeout: 600_000 }, a
     'steps that causes.json names and that nobody played',
   )
 })
-
-/** The history is written behind the work: what is asked too early is asked again. */
-async function until(look: () => Promise<Causes>, expected: Wanted): Promise<Causes> {
-  const end = Date.now() + patienceMs
-  let found = await look()
-  while (!agree(found, expected) && Date.now() < end) {
-    await new Promise((resolve) => setTimeout(resolve, 200))
-    found = await look()
-  }
-  return found
-}
-
-function agree(found: Causes, expected: Wanted): boolean {
-  const names = Object.keys(expected)
-  return (
-    names.length === Object.keys(found).length &&
-    names.every((name) => expected[name]!.split(' or ').includes(found[name] ?? ''))
-  )
-}
