@@ -1,5 +1,6 @@
 // The layouts recorded from a real kubelet, and those worked out from the rules beside them (worked-out/), compared with a
-// real agent on this machine: every case is a test.
+// real agent on this machine: every case is a test. Between the steps `hawser why` is asked about every object of the case:
+// causes.json says what it must name, and whatever is not in it is well.
 // The CSI cases need csi-driver-host-path: from the Go module registry, or a binary named by HAWSER_HOSTPATH_PLUGIN.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
@@ -7,8 +8,13 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { createHttpClient } from '../../src/client/http.ts'
+import type { Causes, WantedCauses } from '../support/causes-of-play.ts'
+import { assertCauses, causesOf, untilCauses } from '../support/causes-of-play.ts'
 import { hostPathPlugin } from '../support/host-path-plugin.ts'
 import { launcher, runProgram, startServer } from '../support/server-process.ts'
+import { insertPauses, atEachPause } from './pauses.ts'
+import type { Pause } from './pauses.ts'
 import { apiVolumes } from './worked-out/api-volumes.ts'
 import { csiVolumes } from './worked-out/csi-volumes.ts'
 import { hostVolumes } from './worked-out/host-volumes.ts'
@@ -18,6 +24,9 @@ import { seen } from './worked-out/seen.ts'
 
 const suite = join(import.meta.dirname, 'suite')
 const driver = 'hostpath.csi.k8s.io'
+const wanted = JSON.parse(readFileSync(join(import.meta.dirname, 'causes.json'), 'utf8')) as Readonly<
+  Record<string, Readonly<Record<string, WantedCauses>>>
+>
 const needsRoot = process.getuid?.() === 0 ? false : 'needs root for real mounts'
 
 const objects = JSON.stringify({
@@ -74,6 +83,19 @@ test('recorded layouts of the node', { skip: needsRoot, timeout: 1_500_000 }, as
   const agent = agentScripts(scratch, server.kubeconfig, ['--no-csi-jobs', ...drivers])
   stack.defer(async () => void (await runProgram('/bin/sh', [agent.stop])))
   assert.equal((await runProgram('/bin/sh', [agent.start])).code, 0, 'the agent does not start')
+  const told = new Map<string, Record<string, Causes>>()
+  const client = stack.use(createHttpClient({ url: server.url, token: server.token, insecureSkipTlsVerify: true }))
+  const over = new AbortController()
+  insertPauses(scratch)
+  const looking = atEachPause(
+    scratch,
+    async ({ name, step, namespace }: Pause) => {
+      const play = { namespaces: [namespace], prefix: `${namespace}-` } as const
+      const look = () => causesOf(client, play, 'shared')
+      told.set(name, { ...told.get(name), [step]: await untilCauses(look, wanted[name]?.[step] ?? {}, 30_000) })
+    },
+    over.signal,
+  )
   const answer = await runProgram(process.execPath, [
     join(suite, 'run.mjs'),
     ...['--url', server.url, '--token', server.token, '--node', 'nc', '--root', join(scratch, 'root')],
@@ -90,7 +112,16 @@ test('recorded layouts of the node', { skip: needsRoot, timeout: 1_500_000 }, as
     ],
     ...(plugin.path === undefined ? ['--no-csi'] : []),
   ])
-  for (const { name, ok, text } of cases(answer.stdout)) await context.test(name, () => assert.ok(ok, text))
+  over.abort()
+  await looking
+  for (const { name, ok, text } of outcomes(answer.stdout))
+    await context.test(name, () => {
+      assert.ok(ok, text)
+      for (const [step, causes] of Object.entries(told.get(name) ?? {}))
+        assertCauses(causes, wanted[name]?.[step] ?? {}, `why, after "${step}"`)
+      const unasked = Object.keys(wanted[name] ?? {}).filter((step) => told.get(name)?.[step] === undefined)
+      assert.deepEqual(unasked, [], 'steps that causes.json names and that nobody played')
+    })
   const [, passed = '0', failed = '1'] = /(\d+) passed, (\d+) failed/.exec(answer.stdout) ?? []
   assert.equal(Number(failed), 0, `${passed} passed, ${failed} failed`)
   assert.equal(Number(passed), played)
@@ -169,7 +200,7 @@ function mountsBelow(directory: string): string[] {
   return lines.map((line) => line.split(' ')[4] ?? '').filter((path) => path.startsWith(`${directory}/`))
 }
 
-function cases(output: string): { name: string; ok: boolean; text: string }[] {
+function outcomes(output: string): { name: string; ok: boolean; text: string }[] {
   const blocks = output.split(/^(?=(?:ok|FAIL) )/m).filter((block) => /^(ok|FAIL) /.test(block))
   return blocks.map((block) => ({
     name: /^\w+\s+(\S+)/.exec(block)?.[1] ?? block,
