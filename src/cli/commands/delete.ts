@@ -19,6 +19,7 @@ interface Flags extends ConnectFlags {
   readonly file?: readonly string[]
   readonly all: boolean
   readonly wait: boolean
+  readonly force: boolean
   readonly timeout: number
   readonly yes: boolean
 }
@@ -39,6 +40,7 @@ export const remove = buildCommand<Flags, string[], Context>({
       '  hawser delete pod/web',
       '  hawser delete pvc/data --yes',
       '  hawser delete -f manifests/',
+      '  hawser delete pod/web --force',
     ].join('\n'),
   },
   parameters: {
@@ -54,6 +56,11 @@ export const remove = buildCommand<Flags, string[], Context>({
       },
       all: { kind: 'boolean', default: false, brief: 'All objects of the type in the namespace' },
       wait: { kind: 'boolean', default: true, brief: 'Wait until they are gone' },
+      force: {
+        kind: 'boolean',
+        default: false,
+        brief: 'Pods: do not wait for their node. Only when nothing runs there any more',
+      },
       timeout: { kind: 'parsed', parse: Number, default: '120', placeholder: 'SECONDS', brief: 'How long to wait' },
       yes: yesFlag,
     },
@@ -63,10 +70,17 @@ export const remove = buildCommand<Flags, string[], Context>({
   async func(flags, ...words) {
     using connection = connect(this, flags)
     const targets = await targetsOf(connection.client, connection.namespace, flags, words)
+    const other = flags.force ? targets.find(({ kind }) => kind !== 'Pod') : undefined
+    if (other)
+      throw new UsageError(
+        `only pods are deleted by force, not ${kinds[other.kind].singular}/${other.ref.name}`,
+        'without --force',
+      )
     const warnings = await dataLost(connection.client, targets)
     if (warnings.length > 0) await confirm(this, warnings, flags.yes)
+    const grace = flags.force ? { gracePeriodSeconds: 0 } : {}
     for (const { kind, ref } of targets) {
-      await connection.client.remove(kind, ref, { propagation: 'Background' })
+      await connection.client.remove(kind, ref, { propagation: 'Background', ...grace })
       this.print(`${kinds[kind].singular}/${ref.name} deleted`)
     }
     if (!flags.wait) return
