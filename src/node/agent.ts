@@ -93,7 +93,7 @@ export function createAgent(deps: AgentDeps): Agent {
   const recorder = createRecorder({ client, clock, log, component: 'kubelet', host: node })
   const watches = createObjectWatches({ client, clock, random, log })
   const pending = createPending(clock)
-  const told = deps.history && createNodeHistory({ history: deps.history, node, desired, actual })
+  const told = deps.history && createNodeHistory({ history: deps.history, node, desired, actual, clock })
   const observer = deps.observer ?? told
   const runner = createRunner({ clock, pending, log, metrics, ...(observer ? { observer } : {}) })
   const ownNode = informers.of('Node', { fieldSelector: `metadata.name=${node}` })
@@ -179,6 +179,7 @@ export function createAgent(deps: AgentDeps): Agent {
     runtime,
     manager,
     populator,
+    ...(told ? { onTrouble: told.onTrouble } : {}),
     hostAddress: deps.hostAddress,
     ownNode: () => ownNode.get(node),
     calm: (signal) => calm(clock, pending, signal),

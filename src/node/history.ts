@@ -2,17 +2,22 @@
 import type { NodeName, UniqueVolumeName } from '../api/names.ts'
 import type { ObjectReference, Pod } from '../api/types.ts'
 import type { History, HistorySubject } from '../client/history.ts'
-import { storyOf } from '../volume/operation-history.ts'
+import type { Clock } from '../clock/clock.ts'
+import { storyOf, tellingError } from '../volume/operation-history.ts'
 import type { OperationObserver } from '../volume/operation.ts'
 import type { VolumeSpec } from '../volume/spec.ts'
+import type { PodTrouble } from './pods.ts'
 import type { ActualWorld } from './volumes/actual.ts'
 import type { DesiredWorld } from './volumes/desired.ts'
 import type { Waiting } from './volumes/plan.ts'
+import type { Unresolved } from './volumes/populate.ts'
 
 export interface NodeHistory extends OperationObserver {
   onWaiting(volume: UniqueVolumeName, waiting: readonly Waiting[]): void
-  /** The texts say why volumes of the pod cannot be found; none means that all were. */
-  onResolved(pod: Pod, errors: readonly string[]): void
+  /** What keeps volumes of the pod from being found; nothing means that all were. */
+  onResolved(pod: Pod, errors: readonly Unresolved[]): void
+  /** The node cannot make room for the pod, or clean up after it; nothing means that it could. */
+  onTrouble(pod: Pod, trouble: PodTrouble | undefined): void
 }
 
 export interface NodeHistoryDeps {
@@ -20,12 +25,13 @@ export interface NodeHistoryDeps {
   readonly node: NodeName
   readonly desired: Pick<DesiredWorld, 'items'>
   readonly actual: Pick<ActualWorld, 'items'>
+  readonly clock: Pick<Clock, 'now'>
 }
 
 /** Asked again and again while a volume is not attached yet: only its failures are worth a record. */
 const quietOperation = 'verify_controller_attached_volume'
 
-export function createNodeHistory({ history, node, desired, actual }: NodeHistoryDeps): NodeHistory {
+export function createNodeHistory({ history, node, desired, actual, clock }: NodeHistoryDeps): NodeHistory {
   const actor = `node ${node}`
   const concerned = (volume: UniqueVolumeName, part: string | undefined): readonly ObjectReference[] => {
     const wish = desired.items.get(volume)
@@ -42,6 +48,10 @@ export function createNodeHistory({ history, node, desired, actual }: NodeHistor
     ...(part === undefined ? {} : { pod: part }),
     objects: concerned(volume, part),
   })
+  const ofPod = (operation: string, pod: Pod): HistorySubject => {
+    const { uid = '' } = pod.metadata
+    return { actor, operation, key: uid, node, pod: uid, objects: [podReference(pod)] }
+  }
   return {
     onOperation(progress) {
       const [whole, part] = progress.key
@@ -64,12 +74,17 @@ export function createNodeHistory({ history, node, desired, actual }: NodeHistor
       history.waits(subject('wait', volume), listed)
     },
     onResolved(pod, errors) {
-      const about = { actor, operation: 'resolve', key: pod.metadata.uid ?? '', node, objects: [podReference(pod)] }
       const uid = pod.metadata.uid === undefined ? {} : { pod: pod.metadata.uid }
       history.waits(
-        { ...about, ...uid },
-        errors.map((message) => ({ reason: 'volumesUnresolved', message, node, ...uid })),
+        ofPod('resolve', pod),
+        errors.map(({ reason, message }) => ({ reason, message, node, ...uid })),
       )
+    },
+    onTrouble(pod, trouble) {
+      const about = ofPod('pod_sync', pod)
+      if (!trouble) return history.recovered(about)
+      const { during: step, since: startedAt, error } = trouble
+      history.tell({ ...about, phase: 'Failed', step, startedAt, finishedAt: clock.now(), error: tellingError(error) })
     },
   }
 }

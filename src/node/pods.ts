@@ -58,6 +58,15 @@ export interface PodsDeps extends Omit<ContainerLifeDeps, 'stopping' | 'tell' | 
   readonly client: Client
   readonly recorder: Recorder
   readonly populator: Populator
+  /** Hears what keeps the node from making room for a pod or from cleaning up after it; nothing means that it is over. */
+  onTrouble?(pod: Pod, trouble: PodTrouble | undefined): void
+}
+
+export interface PodTrouble {
+  readonly during: 'prepare' | 'release'
+  /** When it was first met. */
+  readonly since: number
+  readonly error: unknown
 }
 
 /** The same words about waiting volumes are said again only after this long. */
@@ -82,8 +91,16 @@ export function createPods(deps: PodsDeps): Pods {
     workers: 64,
     backoff: { firstMs: 200, capMs: 30_000 },
     look: (uid, signal) => look(uid, signal),
-    onError: (uid, error) => log.warn('pod needs another try', { pod: uid, error }),
+    onError(uid, error) {
+      log.warn('pod needs another try', { pod: uid, error })
+      const work = works.get(uid)
+      if (!work?.pod || work.source !== 'api') return
+      const since = troubled.get(uid) ?? clock.now()
+      troubled.set(uid, since)
+      deps.onTrouble?.(work.pod, { during: isTerminating(work, clock.now()) ? 'release' : 'prepare', since, error })
+    },
   })
+  const troubled = new Map<PodUid, number>()
   const remember = (record: ContainerRecord) => {
     const ofPod = records.get(record.pod) ?? new Map<string, ContainerRecord>()
     records.set(record.pod, ofPod.set(record.name, record))
@@ -113,6 +130,7 @@ export function createPods(deps: PodsDeps): Pods {
     if (plan.start.length > 0) startAll(work, plan.start)
     if (plan.stop.length > 0) life.stop(work, plan.stop)
     if (plan.released && !work.starting) await release(work, signal)
+    if (troubled.delete(uid) && work.pod) deps.onTrouble?.(work.pod, undefined)
     return { again: nextLook(work, plan) }
   }
   const viewOf = (work: PodWork, terminating: boolean) => ({

@@ -99,4 +99,7 @@ export type NodeWaitReason =
   | 'backingOff'
 
 /** What a pod waits for on a node before its volumes are known: a claim, a volume or an object that cannot be read. */
-export type PodWaitReason = 'volumesUnresolved'
+export type PodWaitReason =
+  | 'volumesUnresolved'
+  /** No plugin of the node takes one of its volumes. */
+  | 'pluginMissing'

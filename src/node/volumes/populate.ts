@@ -12,6 +12,7 @@ import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { podVolumeName, sharedVolumeName } from '../../volume/identity.ts'
 import type { NodePlugin } from '../../volume/plugin.ts'
+import type { PodWaitReason } from '../../volume/wait-reasons.ts'
 import type { Registered, Registry } from '../../volume/registry.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { ActualWorld } from './actual.ts'
@@ -49,7 +50,12 @@ export interface PopulatorDeps {
   /** Called when contents changed: a failed set-up need not wait for its back-off. */
   retryNow(volume: UniqueVolumeName): void
   /** Hears, each time a pod was looked at, why volumes of it cannot be found; nothing means that all were. */
-  onResolved?(pod: Pod, errors: readonly string[]): void
+  onResolved?(pod: Pod, errors: readonly Unresolved[]): void
+}
+
+export interface Unresolved {
+  readonly reason: PodWaitReason
+  readonly message: string
 }
 
 interface Known {
@@ -103,7 +109,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     if (known.get(uid) !== record) return release(uid)
     record.seen = true
     deps.onResolved?.(pod, errors)
-    for (const error of errors) if (record.errors.size < errorLimit) record.errors.add(error)
+    for (const { message } of errors) if (record.errors.size < errorLimit) record.errors.add(message)
     if (errors.length > 0) {
       record.failures++
       tell(uid)
@@ -129,8 +135,8 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     enough.abort()
   }
 
-  /** One volume: undefined when the desired world has it, else the error's text. */
-  const want = async (uid: PodUid, pod: Pod, volume: Volume, signal: AbortSignal): Promise<string | undefined> => {
+  /** One volume: undefined when the desired world has it, else what is in its way. */
+  const want = async (uid: PodUid, pod: Pod, volume: Volume, signal: AbortSignal): Promise<Unresolved | undefined> => {
     try {
       const resolved = await resolveVolume(deps.client, pod, volume, signal)
       if (known.get(uid)?.pod !== pod) return undefined // superseded while we read; the newer look decides
@@ -165,7 +171,9 @@ export function createPopulator(deps: PopulatorDeps): Populator {
       return undefined
     } catch (error) {
       if (signal.aborted) throw error
-      return error instanceof Error ? error.message : String(error)
+      const isPlugin = error instanceof PluginUnknown
+      const message = error instanceof Error ? error.message : String(error)
+      return { reason: isPlugin ? 'pluginMissing' : 'volumesUnresolved', message }
     }
   }
 
@@ -285,12 +293,14 @@ export function uniqueName(plugin: Registered<NodePlugin>, spec: VolumeSpec, pod
     : podVolumeName(plugin.name, pod, spec.name)
 }
 
+class PluginUnknown extends Error {}
+
 function findPlugin(registry: Registry<NodePlugin>, volume: string, spec: VolumeSpec): Registered<NodePlugin> {
   try {
     return registry.find(spec)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new Error(`failed to get Plugin from volumeSpec for volume "${volume}" err=${why}`, { cause: error })
+    throw new PluginUnknown(`failed to get Plugin from volumeSpec for volume "${volume}" err=${why}`, { cause: error })
   }
 }
 
