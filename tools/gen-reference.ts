@@ -220,7 +220,7 @@ ${lists.join('\n')}`
 }
 
 function symptom(cause: Cause, text: CauseText): string {
-  const upper = (sentence: string) => fill(sentence, {}, (name) => name.toUpperCase())
+  const upper = (sentence: string) => fill(sentence.replaceAll(/[[\]]/g, ''), {}, (name) => name.toUpperCase())
   const codes = [
     ...Object.entries({ ...controllerReasons, ...attachmentReasons, ...nodeReasons }).filter(([, to]) => to === cause),
     ...Object.entries(codeCauses).filter(([, to]) => to === cause),

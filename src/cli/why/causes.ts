@@ -26,6 +26,7 @@ export interface CauseNames {
   readonly claim?: string
   readonly volume?: string
   readonly node?: string
+  readonly container?: string
   readonly holder?: string
   readonly class?: string
   readonly driver?: string
@@ -45,7 +46,7 @@ export function speak(cause: Cause, names: CauseNames): SpokenCause {
   // A command about something whose name is not known here helps less than the others.
   const known = text.hints.filter(([command]) => !fill(command, names, () => '?').includes('?'))
   return {
-    sentence: fill(text.sentence, names, () => '')
+    sentence: fill(withoutUnknown(text.sentence, names), names, () => '')
       .replaceAll(/ {2,}/g, ' ')
       .replaceAll(/ ([,;:])/g, '$1')
       .trim(),
@@ -63,6 +64,11 @@ export function speak(cause: Cause, names: CauseNames): SpokenCause {
 /** noNodeFits → no-node-fits */
 export function pageName(cause: Cause): string {
   return cause.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+}
+
+/** `[for volume {volume} ]` is said only where the volume is known. */
+function withoutUnknown(text: string, names: CauseNames): string {
+  return text.replaceAll(/\[([^\]]*)\]/g, (_, part: string) => (fill(part, names, () => '?').includes('?') ? '' : part))
 }
 
 export function fill(text: string, names: CauseNames, missing: (name: string) => string): string {

@@ -1,12 +1,12 @@
 // How far are a pod's containers? The last step of its start, and the steps of its end.
-import type { Pod } from '../../api/types.ts'
+import type { ContainerStatus, Pod } from '../../api/types.ts'
 import type { Facts } from './facts.ts'
 import { failureOf, nodeOf, parse, readinessOf, runningOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, later, sinceFacts } from './link.ts'
-import { unmountOperations } from './operation-names.ts'
+import { podOperations, unmountOperations } from './operation-names.ts'
 import { causeOfCode } from './reasons.ts'
-import { podNames, podTarget } from './pod-names.ts'
+import { podNames, podTarget, withWords } from './pod-names.ts'
 
 export function startLink(facts: Facts, pod: Pod): Link {
   const node = pod.spec?.nodeName ?? ''
@@ -27,18 +27,83 @@ export function startLink(facts: Facts, pod: Pod): Link {
   const waiting = [...initContainerStatuses, ...containerStatuses].find(
     ({ state }) => state?.waiting?.reason !== undefined && !startingReasons.has(state.waiting.reason),
   )
-  if (waiting) {
-    const told = waiting.state!.waiting!
-    const isLoop = told.reason === 'CrashLoopBackOff'
-    const detail = `${waiting.name}: ${told.message ?? told.reason ?? ''}`
-    return blocked('it runs', actor, isLoop ? 'crashLoop' : 'containerNotStarted', { ...names, detail })
-  }
+  if (waiting) return heldLink(pod, waiting, actor)
   const runs = containerStatuses.length > 0 && containerStatuses.every(({ state }) => state?.running !== undefined)
-  if (phase === 'Running' && runs) return done('it runs', actor, undefined, at)
+  if (phase === 'Running' && runs) return runningLink(containerStatuses, actor, at)
   const runtime = nodeOf(facts, node)?.status?.nodeInfo?.containerRuntimeVersion ?? ''
-  return runtime.startsWith('none')
-    ? blocked('it runs', actor, 'noRuntime', names, { transient: true })
-    : later('it runs', actor)
+  if (runtime.startsWith('none')) return blocked('it runs', actor, 'noRuntime', names, { transient: true })
+  return startingLink(facts, pod, actor) ?? later('it runs', actor)
+}
+
+/** Its volumes are there, and its containers are on their way: one after the other, those that prepare first. */
+function startingLink(facts: Facts, pod: Pod, actor: string): Link | undefined {
+  const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {}
+  const preparing = initContainerStatuses.find(({ state, started }) => state?.running && !started)
+  if (preparing) {
+    const names = { ...podNames(pod), container: preparing.name }
+    const since = sinceFacts(parse(preparing.state?.running?.startedAt))
+    return blocked('it runs', actor, 'initRunning', names, { ...since, transient: true })
+  }
+  const ready = readyToStart(pod)
+  const next = [...initContainerStatuses, ...containerStatuses].find(({ state }) => state?.waiting)
+  if (!ready || !next) return undefined
+  const since = parse(ready.lastTransitionTime)
+  const transient = facts.now - (since ?? 0) < quietMs
+  const names = { ...podNames(pod), container: next.name }
+  return blocked('it runs', actor, 'containerStarting', names, { ...sinceFacts(since), transient })
+}
+
+const readyToStart = ({ status }: Pod) =>
+  (status?.conditions ?? []).find((each) => each.type === 'PodReadyToStartContainers' && each.status === 'True')
+
+/** The node says so, or a container that has run proves it. */
+export const hasVolumes = (pod: Pod): boolean => readyToStart(pod) !== undefined || hasStarted(pod)
+
+/** The containers need their volumes first: one that has run proves them. */
+export function hasStarted(pod: Pod): boolean {
+  const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {}
+  return [...containerStatuses, ...initContainerStatuses].some(
+    ({ state, lastState }) => state?.running ?? state?.terminated ?? lastState?.terminated,
+  )
+}
+
+/** The runtime says why it does not start a container, or starts it again only after a pause. */
+function heldLink(pod: Pod, { name, state, lastState, restartCount }: ContainerStatus, actor: string): Link {
+  const { reason, message } = state?.waiting ?? {}
+  const last = lastState?.terminated
+  const names = { ...podNames(pod), container: name }
+  if (reason !== 'CrashLoopBackOff')
+    return blocked('it runs', actor, 'containerNotStarted', { ...names, detail: `${name}: ${message ?? reason ?? ''}` })
+  const words = message === undefined ? {} : { error: { message }, attempts: restartCount + 1 }
+  const ended = `${name} ended with code ${last?.exitCode ?? '?'}`
+  return last?.reason === 'ContainerCannotRun'
+    ? blocked('it runs', actor, 'containerNotStarted', { ...names, detail: `${ended} before its program began` }, words)
+    : blocked('it runs', actor, 'crashLoop', { ...names, detail: ended }, words)
+}
+
+function runningLink(containers: readonly ContainerStatus[], actor: string, at: number | undefined): Link {
+  const restarts = containers.reduce((sum, { restartCount }) => sum + restartCount, 0)
+  const link = done('it runs', actor, undefined, at)
+  return restarts === 0 ? link : { ...link, detail: `after ${restarts} restart${restarts === 1 ? '' : 's'}` }
+}
+
+/** It runs, and a probe or a gate says that nobody should rely on it. A pod that is ready needs no step for that. */
+export function readyLinks(facts: Facts, pod: Pod): readonly Link[] {
+  const ready = (pod.status?.conditions ?? []).find(({ type }) => type === 'Ready')
+  const statuses = pod.status?.containerStatuses ?? []
+  const runs = pod.status?.phase === 'Running' && statuses.every(({ state }) => state?.running)
+  if (!runs || ready?.status !== 'False') return []
+  const [unready] = statuses.filter((status) => !status.ready)
+  const since = parse(ready.lastTransitionTime)
+  const names = {
+    ...podNames(pod),
+    ...(unready ? { container: unready.name } : {}),
+    detail: unready
+      ? `the probes of container ${unready.name} have not succeeded`
+      : (ready.message ?? 'a gate is closed'),
+  }
+  const transient = facts.now - (since ?? 0) < quietMs
+  return [blocked('it is ready', `node ${pod.spec?.nodeName}`, 'notReady', names, { ...sinceFacts(since), transient })]
 }
 
 /** Whoever is next has this long before it counts as silent. */
@@ -63,16 +128,30 @@ export function stopLinks(facts: Facts, pod: Pod): readonly Link[] {
   if (!node) return [goneLink(pod)]
   const actor = `node ${node}`
   const deaf = deafLink(facts, pod, node)
-  if (deaf) return [deaf]
+  const gone = 'it is gone'
+  if (deaf)
+    return [deaf, later('its containers end', actor), later('its volumes are unmounted', actor), later(gone, actor)]
   const runs = (pod.status?.containerStatuses ?? []).some(({ state }) => state?.running !== undefined)
   const stop = 'its containers end'
   if (runs)
     return [
       blocked(stop, actor, 'podStopping', names, { ...since, transient: true }),
       later('its volumes are unmounted', actor),
-      later('it is gone', actor),
+      later(gone, actor),
     ]
-  return [done(stop, actor), unmountLink(facts, pod, actor), goneLink(pod)]
+  const unmount = unmountLink(facts, pod, actor)
+  const hasFailed = unmount.state === 'blocked' && unmount.block?.cause !== 'nodeSilent'
+  const left = hasFailed ? undefined : troubleLink(facts, pod, 'its directories are removed')
+  return [done(stop, actor), ...(left ? [done(unmount.name, actor), left] : [unmount]), goneLink(pod)]
+}
+
+/** The node cannot make room for the pod, or clean up after it. */
+export function troubleLink(facts: Facts, pod: Pod, title: string): Link | undefined {
+  const failure = failureOf(facts, podTarget(pod), podOperations)
+  if (!failure) return undefined
+  const cause = causeOfCode(failure.status?.error?.code, 'retrying')
+  const names = withWords(podNames(pod), failure.status?.error?.message)
+  return blocked(title, failure.spec.actor, cause, names, failureFacts(failure))
 }
 
 function unmountLink(facts: Facts, pod: Pod, actor: string): Link {

@@ -32,6 +32,7 @@ const ofClaim = { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'da
 const ofPod = { kind: 'Pod', namespace: 'default', name: 'web' } as const
 const ofVolume = { kind: 'PersistentVolume', name: 'pv' } as const
 const ofClass = { kind: 'VolumeAttributesClass', name: 'gold' } as const
+const ofNode = { kind: 'Node', name: 'a' } as const
 const ofAttachment = { kind: 'VolumeAttachment', name: 'va' } as const
 
 const pending = (reason: string, more: Partial<Facts> = {}) =>
@@ -238,6 +239,7 @@ const attachmentRows: readonly Row[] = [
   ['notReportedInUse', nodeWaits('notReportedInUse')],
 ]
 
+const unmountFailed = failed('node a', 'volume_unmount', [onPod], 'SomethingNew')
 const scratch = { name: 'v', ephemeral: {} }
 const ephemeral = (more: Partial<Facts>) =>
   unplaced({ claims: [], pods: [{ ...pod(), spec: { containers: [], volumes: [scratch] } }], ...more })
@@ -266,6 +268,7 @@ const nodeRows: readonly Row[] = [
   ['modeMismatch', placed({ ...attached, volumes: [volume({ phase: 'Bound', mode: 'Block' })] })],
   ['configMissing', placed({ pods: [pod({ node: 'a', configMap: 'settings' })], missing: ['ConfigMap settings'] })],
   ['volumesUnresolved', placed({ ...attached, operations: [waits('node a', onPod, 'volumesUnresolved')] })],
+  ['pluginMissing', placed({ ...attached, operations: [waits('node a', onPod, 'pluginMissing')] })],
   ['podListIncomplete', nodeWaits('podListIncomplete')],
   ['devicePathUnread', nodeWaits('devicePathUnread')],
   ['claimsUnresolved', nodeWaits('claimsUnresolved')],
@@ -274,15 +277,42 @@ const nodeRows: readonly Row[] = [
     placed({ ...attached, operations: [record('node a', 'volume_mount', [onVolume, onPod], { phase: 'Running' })] }),
   ],
   ['mountFailed', mountFailed('SomethingNew')],
-  ['unmountFailed', going({ operations: [failed('node a', 'volume_unmount', [onPod], 'SomethingNew')] })],
+  ['unmountFailed', going({ operations: [unmountFailed] })],
   ['unmounting', going({ operations: [record('node a', 'volume_unmount', [onVolume, onPod], { phase: 'Running' })] })],
   ['nodeSilent', going({})],
+  ['deviceBusy', going({ operations: [failed('node a', 'pod_sync', [onPod], 'EBUSY')] })],
+  ['unmountFailed', going({ operations: [unmountFailed, failed('node a', 'pod_sync', [onPod], 'ENOTEMPTY')] })],
+  ['readOnlyStorage', placed({ ...attached, operations: [failed('node a', 'pod_sync', [onPod], 'EROFS')] })],
+  [
+    'readOnlyStorage',
+    facts(ofNode, { nodes: [node()], operations: [failed('node a', 'pod_sync', [onPod], 'EROFS', { node: 'a' })] }),
+  ],
   ['podStopping', going({}, { containerStatuses: [{ name: 'c', state: { running: {} } }] })],
   [
     'containerNotStarted',
     started({ containerStatuses: [{ name: 'c', state: { waiting: { reason: 'CreateContainerError' } } }] }),
   ],
   ['crashLoop', started({ containerStatuses: [{ name: 'c', state: { waiting: { reason: 'CrashLoopBackOff' } } }] })],
+  [
+    'containerNotStarted',
+    started({
+      containerStatuses: [
+        {
+          name: 'c',
+          state: { waiting: { reason: 'CrashLoopBackOff' } },
+          lastState: { terminated: { exitCode: 127, reason: 'ContainerCannotRun' } },
+        },
+      ],
+    }),
+  ],
+  [
+    'notReady',
+    started({
+      phase: 'Running',
+      containerStatuses: [{ name: 'c', ready: false, restartCount: 0, state: { running: {} } }],
+      conditions: [{ type: 'Ready', status: 'False', lastTransitionTime: '2026-01-01T00:00:00Z' }],
+    }),
+  ],
   ['podFailed', started({ phase: 'Failed' })],
   ['noRuntime', started({ phase: 'Pending' }, { nodes: [node({ runtime: 'none://1' })] })],
   ['nodeAffinityConflict', mountFailed('NodeAffinity')],
@@ -309,6 +339,27 @@ const nodeRows: readonly Row[] = [
   ['pluginMissing', mountFailed('NoPluginMatched')],
   ['savedStateBroken', mountFailed('SavedDataBroken')],
   ['nodeSilent', placed(attached)],
+  [
+    'initRunning',
+    started({
+      initContainerStatuses: [{ name: 'i', state: { running: {} } }],
+      containerStatuses: [{ name: 'c', state: { waiting: { reason: 'PodInitializing' } } }],
+    }),
+  ],
+  [
+    'containerStarting',
+    started({
+      conditions: [{ type: 'PodReadyToStartContainers', status: 'True', lastTransitionTime: '2026-01-01T00:00:00Z' }],
+      containerStatuses: [{ name: 'c', state: { waiting: { reason: 'ContainerCreating' } } }],
+    }),
+  ],
+  [
+    'mountRunning',
+    placed({
+      pods: [pod({ node: 'a', configMap: 'settings' })],
+      operations: [record('node a', 'volume_mount', [onPod], { phase: 'Running', step: 'SetUp' })],
+    }),
+  ],
   ['busy', nodeWaits('busy')],
 ]
 

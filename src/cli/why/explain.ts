@@ -3,13 +3,15 @@
 // 1. Objects speak first, records second: a bound claim is bound, whatever an older record says.
 // 2. The first step that is not done and has a cause is the one that blocks; later steps wait for it.
 // 3. No text is read: causes come from reasons, codes and fields only; messages are passed on as they are.
-import type { OperationRecord, Pod } from '../../api/types.ts'
+import type { Pod } from '../../api/types.ts'
 import type { Cause, SpokenCause } from './causes.ts'
 import { speak } from './causes.ts'
 import { classLinks } from './class-links.ts'
 import { claimLinks } from './claim-links.ts'
+import type { HistoryLine } from './done-before.ts'
+import { doneBefore } from './done-before.ts'
 import type { Facts } from './facts.ts'
-import { claimOf, nodeOf, parse, podsOfClaim, recordsOf, volumeOf } from './facts.ts'
+import { claimOf, nodeOf, podsOfClaim, volumeOf } from './facts.ts'
 import type { Block, Link } from './link.ts'
 import { nodeLinks } from './node-links.ts'
 import { podLinks } from './pod-links.ts'
@@ -49,15 +51,6 @@ export interface ExplainedBlock extends SpokenCause {
   readonly nextTry?: string
 }
 
-export interface HistoryLine {
-  readonly at: string
-  readonly actor: string
-  readonly operation: string
-  readonly step?: string
-  readonly phase: string
-  readonly tookMs: number
-}
-
 export function explain(facts: Facts): Explanation {
   const links = linksOf(facts)
   const { kind, namespace, name } = facts.subject
@@ -74,7 +67,7 @@ export function explain(facts: Facts): Explanation {
     ...(first === undefined ? {} : { blocked: tell(first) }),
     also: rest.map(tell),
     notWaitingFor: first === undefined ? [] : ordered.filter(({ state }) => state === 'done').map(phrase),
-    history: historyOf(facts),
+    history: doneBefore(facts),
   }
 }
 
@@ -182,56 +175,3 @@ function spoken(link: Link, links: readonly Link[]): ExplainedBlock {
 }
 
 const phrase = ({ name, detail }: Link) => (detail === undefined ? name : `${name} ${detail}`)
-
-const mostLines = 30
-
-/** Everything that was recorded about the object and what belongs to it, oldest first. */
-function historyOf(facts: Facts): readonly HistoryLine[] {
-  const found = new Set<OperationRecord>()
-  for (const target of related(facts)) for (const record of recordsOf(facts, target)) found.add(record)
-  return [...found]
-    .filter(({ status }) => status?.phase === 'Succeeded' || status?.phase === 'Failed')
-    .filter(({ spec }) => spec.operation !== 'wait' && spec.operation !== 'resolve')
-    .flatMap(lineOf)
-    .toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at))
-    .slice(-mostLines)
-}
-
-function lineOf({ spec, status }: OperationRecord): HistoryLine[] {
-  const started = parse(status?.startedAt)
-  const finished = parse(status?.finishedAt) ?? started
-  if (started === undefined || finished === undefined || status === undefined) return []
-  return [
-    {
-      at: new Date(started).toISOString(),
-      actor: spec.actor,
-      operation: spec.operation,
-      ...(status.step === undefined ? {} : { step: status.step }),
-      phase: status.phase,
-      tookMs: finished - started,
-    },
-  ]
-}
-
-function related(facts: Facts): readonly { kind: string; namespace?: string; name: string }[] {
-  const { subject } = facts
-  const own = { ...subject }
-  const claims =
-    subject.kind === 'Pod'
-      ? facts.pods
-          .filter((pod) => isNamed(pod, subject.namespace, subject.name))
-          .flatMap((pod) => (pod.spec?.volumes ?? []).flatMap((each) => each.persistentVolumeClaim?.claimName ?? []))
-      : subject.kind === 'PersistentVolumeClaim'
-        ? [subject.name]
-        : []
-  const named = claims.flatMap((name) => claimOf(facts, subject.namespace, name) ?? [])
-  return [
-    own,
-    ...claims.map((name) => ({
-      kind: 'PersistentVolumeClaim',
-      ...(subject.namespace === undefined ? {} : { namespace: subject.namespace }),
-      name,
-    })),
-    ...named.flatMap(({ spec }) => (spec?.volumeName ? [{ kind: 'PersistentVolume', name: spec.volumeName }] : [])),
-  ]
-}

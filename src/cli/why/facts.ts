@@ -166,9 +166,14 @@ export function failureOf(
     .toSorted((a, b) => timeOf(b) - timeOf(a))[0]
 }
 
-export function runningOf(facts: Facts, target: Target, operations: readonly string[]): OperationRecord | undefined {
+export function runningOf(
+  facts: Facts,
+  target: Target,
+  operations: readonly string[],
+  also: (record: OperationRecord) => boolean = () => true,
+): OperationRecord | undefined {
   return recordsOf(facts, target).find(
-    ({ spec, status }) => operations.includes(spec.operation) && status?.phase === 'Running',
+    (record) => operations.includes(record.spec.operation) && record.status?.phase === 'Running' && also(record),
   )
 }
 

@@ -1,11 +1,12 @@
 // How is a node, and what waits there? Its health, its drivers, and every volume that stands still on it.
-import type { Node } from '../../api/types.ts'
-import type { CauseNames } from './causes.ts'
-import type { Facts } from './facts.ts'
-import { isRegistered, parse, readinessOf } from './facts.ts'
+import type { Node, OperationRecord } from '../../api/types.ts'
+import type { Cause, CauseNames } from './causes.ts'
+import type { Facts, Waited } from './facts.ts'
+import { isOver, isRegistered, parse, readinessOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, sinceFacts, waitFacts } from './link.ts'
-import { mountOperations } from './operation-names.ts'
+import { mountOperations, podOperations, unmountOperations } from './operation-names.ts'
+import { ownVolumeName, withWords } from './pod-names.ts'
 import { causeOfAttachment, causeOfCode, causeOnNode } from './reasons.ts'
 
 export function nodeLinks(facts: Facts, node: Node): readonly Link[] {
@@ -39,15 +40,53 @@ function driverLinks(facts: Facts, node: string): readonly Link[] {
 
 function failedLinks(facts: Facts, node: string): readonly Link[] {
   return facts.operations
-    .filter(({ spec, status }) => spec.node === node && status?.phase === 'Failed')
+    .filter((record) => record.spec.node === node && record.status?.phase === 'Failed' && isWanted(facts, record))
     .map((record) => {
       const { spec, status } = record
-      const otherwise = spec.operation === 'volume_attach' ? 'attachFailed' : undefined
-      const usual = mountOperations.includes(spec.operation) ? 'mountFailed' : 'unmountFailed'
-      const cause = causeOfCode(status?.error?.code, otherwise ?? usual)
-      const names: CauseNames = { node, ...objectNames(spec.objects), ...volumeName(spec.volume, spec.objects) }
-      return blocked(`${spec.operation} of ${names.volume ?? ''}`, spec.actor, cause, names, failureFacts(record))
+      const cause = causeOfCode(status?.error?.code, usualCause(spec.operation))
+      const names = withWords({ node, ...namesOf(facts, spec) }, status?.error?.message)
+      return blocked(
+        titleOf(spec.operation, names),
+        spec.actor,
+        cause,
+        names,
+        failureFacts(record, waitOf(facts, record)),
+      )
     })
+}
+
+/** What a pod that is gone or going wanted mounted, nobody waits for any more. */
+function isWanted({ pods }: Facts, { spec }: OperationRecord): boolean {
+  if (!mountOperations.includes(spec.operation)) return true
+  const uid = spec.pod ?? (spec.objects ?? []).find(({ kind }) => kind === 'Pod')?.uid
+  return (
+    uid === undefined || pods.some((pod) => pod.metadata.uid === uid && !pod.metadata.deletionTimestamp && !isOver(pod))
+  )
+}
+
+function usualCause(operation: string): Cause {
+  if (operation === 'volume_attach') return 'attachFailed'
+  if (podOperations.includes(operation)) return 'retrying'
+  return mountOperations.includes(operation) ? 'mountFailed' : 'unmountFailed'
+}
+
+/** `volume v of pod web is mounted` */
+function titleOf(operation: string, { volume = '?', pod }: CauseNames): string {
+  if (podOperations.includes(operation)) return `pod ${pod} has its directories`
+  const what = pod === undefined ? `volume ${volume}` : `volume ${volume} of pod ${pod}`
+  if (operation === 'volume_attach') return `${what} is attached`
+  if (mountOperations.includes(operation)) return `${what} is mounted`
+  return unmountOperations.includes(operation) ? `${what} is unmounted` : `${operation} of ${what}`
+}
+
+/** When the node tries again is said by what it waits for. */
+function waitOf({ operations }: Facts, { spec }: OperationRecord): Waited | undefined {
+  const waiting = operations.find(
+    (other) =>
+      other.spec.actor === spec.actor && other.spec.volume === spec.volume && other.status?.phase === 'Waiting',
+  )
+  const [wait] = waiting?.status?.waiting ?? []
+  return wait && { ...wait, actor: spec.actor }
 }
 
 function waitingLinks(facts: Facts, node: string): readonly Link[] {
@@ -58,7 +97,7 @@ function waitingLinks(facts: Facts, node: string): readonly Link[] {
         .filter((wait) => wait.node === node && wait.reason !== 'busy' && wait.reason !== 'backingOff')
         .map((wait) => {
           const cause = spec.actor === 'attachment' ? causeOfAttachment(wait.reason) : causeOnNode(wait.reason)
-          const names: CauseNames = { node, ...objectNames(spec.objects), ...volumeName(spec.volume, spec.objects) }
+          const names: CauseNames = { node, ...namesOf(facts, spec) }
           const told = wait.message === undefined ? {} : { holder: wait.message, detail: wait.message }
           return blocked(
             `${names.volume ?? 'a volume'} goes on`,
@@ -71,17 +110,16 @@ function waitingLinks(facts: Facts, node: string): readonly Link[] {
     )
 }
 
-type References = readonly { readonly kind?: string; readonly name?: string; readonly namespace?: string }[] | undefined
-
-function objectNames(objects: References): CauseNames {
-  const pod = (objects ?? []).find(({ kind }) => kind === 'Pod')
+/** The pod and the volume that a record is about; a volume without an object has the name that its pod gave it. */
+function namesOf({ pods }: Facts, { objects = [], volume: unique, pod: uid }: OperationRecord['spec']): CauseNames {
+  const reference = objects.find(({ kind }) => kind === 'Pod')
+  const pod = pods.find(({ metadata }) => metadata.uid === (uid ?? reference?.uid))
+  const volume = objects.find(({ kind }) => kind === 'PersistentVolume')?.name
   return {
-    ...(pod?.name === undefined ? {} : { pod: pod.name }),
-    ...(pod?.namespace === undefined ? {} : { namespace: pod.namespace }),
+    ...(reference?.name === undefined ? {} : { pod: reference.name }),
+    ...(reference?.namespace === undefined ? {} : { namespace: reference.namespace }),
+    ...(unique === undefined ? {} : { volume: unique }),
+    ...(pod ? ownVolumeName(pod, unique) : {}),
+    ...(volume === undefined ? {} : { volume }),
   }
-}
-
-function volumeName(unique: string | undefined, objects: References): CauseNames {
-  const volume = (objects ?? []).find(({ kind }) => kind === 'PersistentVolume')?.name ?? unique
-  return volume === undefined ? {} : { volume }
 }

@@ -7,4 +7,7 @@ export const mountOperations: readonly string[] = [
   'volume_fs_resize',
 ]
 
+/** Making room for a pod, and cleaning up after it. */
+export const podOperations: readonly string[] = ['pod_sync']
+
 export const unmountOperations: readonly string[] = ['volume_unmount', 'unmap_volume', 'unmount_device', 'unmap_device']

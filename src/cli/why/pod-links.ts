@@ -1,17 +1,26 @@
 // How far is a pod, and what holds it up? Claims, place, attach, mount, start; or, when it goes, stop and unmount.
-import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../api/types.ts'
+import type { OperationRecord, PersistentVolume, PersistentVolumeClaim, Pod } from '../../api/types.ts'
 import type { Cause, CauseNames } from './causes.ts'
 import { claimLinks } from './claim-links.ts'
 import type { Facts, Waited } from './facts.ts'
 import { claimNamesOf, claimOf, doneOf, failureOf, isOver, isRegistered, parse } from './facts.ts'
-import { recordsOf, runningOf, volumeOf, waitsOf } from './facts.ts'
+import { recordsOf, timeOf, runningOf, volumeOf, waitsOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, later, sinceFacts, waitFacts, wordsOf } from './link.ts'
 import { mountOperations } from './operation-names.ts'
-import { podNames, podTarget } from './pod-names.ts'
+import { ownVolumeName, podNames, podTarget, withWords } from './pod-names.ts'
 import { causeOfCode, causeOfController, causeOnNode } from './reasons.ts'
 import { attachLink, volumeNames } from './volume-links.ts'
-import { deafLink, quietMs, startLink, stopLinks } from './container-links.ts'
+import {
+  deafLink,
+  hasStarted,
+  hasVolumes,
+  quietMs,
+  readyLinks,
+  startLink,
+  troubleLink,
+  stopLinks,
+} from './container-links.ts'
 
 export function podLinks(facts: Facts, pod: Pod): readonly Link[] {
   const { name, creationTimestamp, deletionTimestamp } = pod.metadata
@@ -23,16 +32,19 @@ export function podLinks(facts: Facts, pod: Pod): readonly Link[] {
   const placed = placeLinks(facts, pod)
   if (!node) return [made, ...claims, ...placed, later('volumes are mounted', 'node'), later('it runs', 'node')]
   const volumes = [...volumesOf(facts, pod)]
+  const trouble = troubleLink(facts, pod, 'its directories are made')
   return unlessSilent(facts, pod, [
     made,
     ...claims,
     ...placed,
+    ...(trouble ? [trouble] : []),
     ...volumes
       .filter((volume) => needsAttach(facts, volume))
       .map((volume) => withNames(attachLink(facts, volume, node), podNames(pod))),
     ...volumes.map((volume) => mountLink(facts, pod, volume, node)),
     ...ownVolumesLink(facts, pod, node),
     startLink(facts, pod),
+    ...readyLinks(facts, pod),
   ])
 }
 
@@ -133,14 +145,14 @@ function mountLink(facts: Facts, pod: Pod, volume: PersistentVolume, node: strin
   const target = { kind: 'PersistentVolume', namespace: undefined, name }
   const uid = pod.metadata.uid
   const names: CauseNames = { ...volumeNames(volume, name), ...podNames(pod) }
-  if (hasStarted(pod)) return done(title, actor, doneOf(facts, target, mountOperations))
+  if (hasVolumes(pod)) return done(title, actor, doneOf(facts, target, mountOperations))
   if (isMisused(pod, volume)) return blocked(title, actor, 'modeMismatch', names)
   const waits = waitsOf(facts, target, (each) => each === actor).filter((each) => !each.pod || each.pod === uid)
   const failure = failureOf(facts, target, mountOperations, ({ spec }) => spec.actor === actor && isOf(spec.pod, uid))
   const [wait] = waits
   if (failure) {
     const cause = causeOfCode(failure.status?.error?.code, 'mountFailed')
-    return blocked(title, actor, cause, withDetail(names, failure.status?.error?.message), failureFacts(failure, wait))
+    return blocked(title, actor, cause, withWords(names, failure.status?.error?.message), failureFacts(failure, wait))
   }
   const driver = volume.spec?.csi?.driver
   if (driver && !isRegistered(facts, driver, node))
@@ -157,10 +169,6 @@ function mountLink(facts: Facts, pod: Pod, volume: PersistentVolume, node: strin
 /** A record of the whole volume concerns each of its pods. */
 const isOf = (recorded: string | undefined, uid: string | undefined) => recorded === undefined || recorded === uid
 
-/** The last line of what went wrong: a program's own words come first, what we make of them last. */
-const withDetail = (names: CauseNames, words: string | undefined) =>
-  words === undefined ? names : { ...names, detail: words.trim().split('\n').at(-1) ?? '' }
-
 function fromNode(title: string, actor: string, names: CauseNames, wait: Waited): Link {
   const cause = causeOnNode(wait.reason) ?? 'retrying'
   return blocked(title, actor, cause, names, { ...waitFacts(wait), ...wordsOf(wait), transient: cause === 'busy' })
@@ -173,39 +181,43 @@ function ownVolumesLink(facts: Facts, pod: Pod, node: string): readonly Link[] {
   )
   const hasClaims = claimNamesOf(pod).length > 0
   if (own.length === 0 && hasClaims) return []
-  const title = 'its other volumes are mounted'
+  const title = hasClaims ? 'its other volumes are mounted' : 'its volumes are mounted'
   const actor = `node ${node}`
   const names = podNames(pod)
-  if (hasStarted(pod)) return own.length === 0 ? [] : [done(title, actor)]
+  if (hasVolumes(pod)) {
+    const mounted = recordsOf(facts, podTarget(pod)).filter(isOwnVolume)
+    const last = mounted.toSorted((one, other) => timeOf(other) - timeOf(one)).find(isMounted)
+    return own.length === 0 ? [] : [done(title, actor, last)]
+  }
+  const failure = failureOf(facts, podTarget(pod), mountOperations, isOwnVolume)
+  const [wait] = waitsOf(facts, podTarget(pod), (each) => each === actor)
   const [missing] = facts.missing
-  if (missing !== undefined) return [blocked(title, actor, 'configMissing', { ...names, detail: missing })]
-  const failure = failureOf(facts, podTarget(pod), mountOperations, ({ spec }) => !namesVolume(spec.objects))
+  const told = failure ? failureFacts(failure, wait) : waitFacts(wait)
+  if (missing !== undefined) return [blocked(title, actor, 'configMissing', { ...names, detail: missing }, told)]
   if (failure) {
     const cause = causeOfCode(failure.status?.error?.code, 'mountFailed')
-    const [wait] = waitsOf(facts, podTarget(pod), (each) => each === actor)
-    const told = withDetail(names, failure.status?.error?.message)
-    return [blocked(title, actor, cause, told, failureFacts(failure, wait))]
+    const about = { ...names, ...ownVolumeName(pod, failure.spec.volume) }
+    return [blocked(title, actor, cause, withWords(about, failure.status?.error?.message), told)]
+  }
+  const running = runningOf(facts, podTarget(pod), mountOperations, isOwnVolume)
+  if (running) {
+    const about = { ...names, ...ownVolumeName(pod, running.spec.volume) }
+    return [blocked(title, actor, 'mountRunning', about, { ...failureFacts(running), transient: true })]
   }
   const link = unresolved(facts, pod, title, actor, names)
   return link ? [link] : own.length === 0 ? [] : [later(title, actor)]
 }
 
-const namesVolume = (objects: readonly { readonly kind?: string }[] | undefined) =>
-  (objects ?? []).some(({ kind }) => kind === 'PersistentVolume')
+const isMounted = ({ spec, status }: OperationRecord) =>
+  mountOperations.includes(spec.operation) && status?.phase === 'Succeeded'
+
+const isOwnVolume = ({ spec }: OperationRecord) => !(spec.objects ?? []).some(({ kind }) => kind === 'PersistentVolume')
 
 function unresolved(facts: Facts, pod: Pod, title: string, actor: string, names: CauseNames): Link | undefined {
   const wait = waitsOf(facts, podTarget(pod), (each) => each === actor).find(
-    ({ reason }) => reason === 'volumesUnresolved',
+    ({ reason }) => reason === 'volumesUnresolved' || reason === 'pluginMissing',
   )
   return wait && fromNode(title, actor, names, wait)
-}
-
-/** The containers need their volumes first: one that has run proves them. */
-export function hasStarted(pod: Pod): boolean {
-  const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {}
-  return [...containerStatuses, ...initContainerStatuses].some(
-    ({ state, lastState }) => state?.running ?? state?.terminated ?? lastState?.terminated,
-  )
 }
 
 function isMisused(pod: Pod, volume: PersistentVolume): boolean {

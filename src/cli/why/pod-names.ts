@@ -1,4 +1,4 @@
-// How is a pod named in records, sentences and commands?
+// How are a pod and its volumes named in records, sentences and commands?
 import type { Pod } from '../../api/types.ts'
 import type { CauseNames } from './causes.ts'
 
@@ -11,3 +11,13 @@ export function podNames(pod: Pod): CauseNames {
     ...(pod.spec?.nodeName ? { node: pod.spec.nodeName } : {}),
   }
 }
+
+/** A volume that needs no claim is recorded by the pod and its name there: `kubernetes.io/nfs/UID-NAME`. */
+export function ownVolumeName({ metadata, spec }: Pod, unique: string | undefined): CauseNames {
+  const found = (spec?.volumes ?? []).find(({ name }) => unique?.endsWith(`${metadata.uid}-${name}`))
+  return found ? { volume: found.name } : {}
+}
+
+/** With the last line of what went wrong: a program's own words come first, what we make of them last. */
+export const withWords = (names: CauseNames, words: string | undefined): CauseNames =>
+  words === undefined ? names : { ...names, detail: words.trim().split('\n').at(-1) ?? '' }

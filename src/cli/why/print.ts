@@ -48,7 +48,9 @@ function blockLines(context: Context, block: ExplainedBlock | undefined, now: nu
   if (since !== undefined) lines.push(`  since ${duration(Math.max(0, now - Date.parse(since)))} (${since})`)
   if (error) {
     const label = error.code === undefined ? 'in its words' : 'last error'
-    lines.push(`  ${label}: ${paint(context, 'bold', error.message.trim())}${tail(error)}`)
+    // Programs speak in several lines; all of them belong here.
+    const words = error.message.trim().replaceAll(/\n\s*/g, '\n    ')
+    lines.push(`  ${label}: ${paint(context, 'bold', words)}${tail(error)}`)
   }
   if (attempts !== undefined && attempts > 1) lines.push(`  tried ${attempts} times`)
   if (nextTry !== undefined) {
@@ -102,10 +104,10 @@ function historyLines({ history }: Explanation): string[] {
   return [
     '',
     'History:',
-    ...history.map(({ at, actor, operation, step, phase, tookMs }) => {
+    ...history.map(({ at, actor, operation, step, phase, tookMs, objects }) => {
       const failed = phase === 'Failed' ? ' failed' : ''
-      const inside = step === undefined ? '' : `  ${step}`
-      return `  ${at}  ${operation.padEnd(width)}  ${duration(tookMs).padStart(7)}${failed}  ${actor}${inside}`
+      const rest = [actor, step, objects.slice(0, 2).join(' ')].filter(Boolean).join('  ')
+      return `  ${at}  ${operation.padEnd(width)}  ${duration(tookMs).padStart(7)}${failed}  ${rest}`
     }),
   ]
 }

@@ -57,6 +57,7 @@ export const nodeReasons: Readonly<Record<NodeWaitReason | PodWaitReason, Cause>
   devicePathUnread: 'devicePathUnread',
   claimsUnresolved: 'claimsUnresolved',
   volumesUnresolved: 'volumesUnresolved',
+  pluginMissing: 'pluginMissing',
   busy: 'busy',
   backingOff: 'mountFailed',
 }

@@ -1,4 +1,5 @@
 // How far is a volume, and what holds it up? Its claim, its nodes, its end; and the same for one attachment.
+import { annotations } from '../../api/annotations.ts'
 import type { OperationRecord, PersistentVolume, VolumeAttachment } from '../../api/types.ts'
 import type { Cause, CauseNames } from './causes.ts'
 import type { Facts, Waited } from './facts.ts'
@@ -14,12 +15,21 @@ export function volumeLinks(facts: Facts, volume: PersistentVolume): readonly Li
   const { name = '', creationTimestamp, deletionTimestamp } = volume.metadata
   const nodes = facts.attachments.filter(({ spec }) => spec.source.persistentVolumeName === name)
   return [
-    done(`volume ${name} is made`, volume.spec?.csi?.driver ?? 'you', undefined, parse(creationTimestamp)),
+    madeLink(facts, volume, parse(creationTimestamp)),
     phaseLink(facts, volume),
     ...nodes.flatMap((attachment) => attachmentLinks(facts, attachment).slice(1)),
     ...waitingForNodes(facts, volume, nodes),
     ...(deletionTimestamp ? [deletionLink(facts, volume)] : []),
   ]
+}
+
+/** To order, by the driver, or by hand. */
+function madeLink(facts: Facts, { metadata, spec }: PersistentVolume, at: number | undefined): Link {
+  const title = `volume ${metadata.name} is made`
+  const { namespace, name } = spec?.claimRef ?? {}
+  const record = doneOf(facts, { kind: 'PersistentVolumeClaim', namespace, name }, ['provision'])
+  const isOrdered = metadata.annotations?.[annotations.provisionedBy] !== undefined
+  return isOrdered && record ? done(title, record.spec.actor, record) : done(title, 'you', undefined, at)
 }
 
 export function volumeNames(volume: PersistentVolume | undefined, name: string | undefined): CauseNames {
@@ -41,7 +51,7 @@ function phaseLink(facts: Facts, volume: PersistentVolume): Link {
   const [wait] = waitsOf(facts, targetOf(name), (actor) => actor === 'binding')
   if (phase === 'Bound') {
     const at = parse(volume.status?.lastPhaseTransitionTime)
-    return { ...done('a claim has it', 'binding', undefined, at), detail: `${names.namespace}/${names.claim}` }
+    return { ...done('it is bound', 'binding', undefined, at), detail: `to claim ${names.namespace}/${names.claim}` }
   }
   // A failure that is tried again, or whose words are known, is told like any other; `Failed` alone says only that much.
   if (phase === 'Released' || (phase === 'Failed' && wait !== undefined)) return reclaimLink(facts, volume, wait)
@@ -61,7 +71,7 @@ function phaseLink(facts: Facts, volume: PersistentVolume): Link {
 
 /** It names a claim that does not have it. */
 function reservedLink(facts: Facts, volume: PersistentVolume, names: CauseNames, since: object): Link {
-  const title = 'a claim has it'
+  const title = 'it is bound'
   const claim = claimOf(facts, names.namespace, names.claim ?? '')
   if (!claim || whoHas(volume, claim)) return blocked(title, 'binding', 'reserved', names, since)
   if (claim.status?.phase === 'Lost')

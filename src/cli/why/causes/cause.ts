@@ -3,7 +3,7 @@
 export interface CauseText {
   /** The symptom, as a person would put it; the page's title. */
   readonly title: string
-  /** One sentence; {pod}, {claim}, {volume}, {node}, {holder}, {class}, {driver}, {namespace} are filled in. */
+  /** One sentence; {pod}, {container}, {claim}, {volume}, {node}, {holder}, {class}, {driver}, {namespace} are filled in; a part in [brackets] goes if a name is missing. */
   readonly sentence: string
   /** For the page: what is going on, and why it is so. */
   readonly meaning: string

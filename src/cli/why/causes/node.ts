@@ -53,7 +53,7 @@ export const nodeCauses = {
     ends: 'A node of that name comes back, or the pod is deleted.',
     hints: [
       ['hawser get nodes', 'see the nodes there are'],
-      ['hawser delete pod {pod}', 'let it be created elsewhere'],
+      ['hawser delete pod {pod} --force', 'only if its machine is off for good, or nothing runs there'],
     ],
   },
   nodeNotReady: {
@@ -65,6 +65,7 @@ export const nodeCauses = {
     hints: [
       ['hawser describe node/{node}', 'since when, and why'],
       ['hawser doctor', 'run it on that machine'],
+      ['hawser delete pod {pod} --force', 'only if you know that the machine is off'],
     ],
   },
   claimMissing: {
@@ -103,14 +104,14 @@ export const nodeCauses = {
   },
   configMissing: {
     title: 'A ConfigMap or Secret of the pod does not exist',
-    sentence: 'pod {pod} needs {detail}, which does not exist',
+    sentence: 'pod {pod} needs an object that does not exist: {detail}',
     meaning: 'Volumes from the API are set up when their objects exist; optional ones are left out.',
     ends: 'The object appears.',
     hints: [['hawser get configmaps,secrets', 'see which there are']],
   },
   nodeSilent: {
     title: 'The node says nothing about the pod',
-    sentence: 'node {node} counts as ready and has said nothing about pod {pod} yet',
+    sentence: 'node {node} counts as ready and has said nothing new about pod {pod} for a while',
     meaning:
       'Everything before is done and the node agent is next. It may have just died, be cut off from the server, or be busy with very many pods; a dead one is noticed after its lease runs out.',
     ends: 'The agent speaks, or is seen to be dead.',
@@ -197,6 +198,24 @@ export const nodeCauses = {
     ends: 'The containers end, at the latest when the grace period is over.',
     hints: [['hawser get pod {pod} -o yaml', 'see deletionGracePeriodSeconds']],
   },
+  initRunning: {
+    title: 'An init container runs first',
+    sentence: 'init container {container} of pod {pod} runs; the others wait until it ends',
+    meaning: 'Not a volume problem: init containers run one after the other, each to its end, before the others start.',
+    ends: 'The init container ends with code 0.',
+    hints: [['hawser logs {pod} -c {container}', 'what it is doing']],
+  },
+  containerStarting: {
+    title: 'The container is being started',
+    sentence: 'the volumes of pod {pod} are there; node {node} is starting container {container}',
+    meaning:
+      'The node sets up what the container sees. If that takes long, a path that it needs does not answer: a hostPath on a dead server, for example. Only this pod waits for it.',
+    ends: 'The start succeeds, or is given up and tried again.',
+    hints: [
+      ['hawser events --for pod/{pod}', 'what the node said'],
+      ['hawser doctor', 'on the node: mounts that hang'],
+    ],
+  },
   containerNotStarted: {
     title: 'The container cannot be started',
     sentence: 'the volumes of pod {pod} are there; its container is not started: {detail}',
@@ -204,15 +223,30 @@ export const nodeCauses = {
     ends: 'A later try succeeds, or the pod is corrected.',
     hints: [
       ['hawser describe pod/{pod}', 'the state of each container'],
-      ['hawser logs {pod}', 'what it printed before'],
+      ['hawser logs {pod} -c {container}', 'what it printed before'],
     ],
   },
   crashLoop: {
     title: 'The container ends again and again',
-    sentence: 'the volumes of pod {pod} are there; its container ends and is started again with growing pauses',
-    meaning: 'Not a volume problem: the program itself exits.',
-    ends: 'The program stays up.',
-    hints: [['hawser logs {pod}', 'what the program said before it ended']],
+    sentence: 'the volumes of pod {pod} are there; container {detail}, and is started again with growing pauses',
+    meaning:
+      'Not a volume problem: the program itself exits, or its liveness probe fails. An init container must end with code 0 before the others start.',
+    ends: 'The program stays up, or an init container ends well.',
+    hints: [
+      ['hawser logs {pod} -c {container}', 'what the program said before it ended'],
+      ['hawser events --for pod/{pod}', 'whether a probe ended it'],
+    ],
+  },
+  notReady: {
+    title: 'The pod runs and is not ready',
+    sentence: 'pod {pod} runs and is not ready: {detail}',
+    meaning:
+      'Not a volume problem: a startup or readiness probe does not succeed, or a readiness gate is closed. What the probe answered is told by the events.',
+    ends: 'The probes succeed.',
+    hints: [
+      ['hawser events --for pod/{pod}', 'what the probe answered'],
+      ['hawser logs {pod} -c {container}', 'what the program says'],
+    ],
   },
   podFailed: {
     title: 'The pod has failed',
@@ -258,7 +292,7 @@ export const nodeCauses = {
   },
   deviceBusy: {
     title: 'The device or mount is still in use',
-    sentence: 'volume {volume} is held by another mount or process on node {node}',
+    sentence: 'a mount or device[ of volume {volume}] is held by another mount or process on node {node}',
     meaning:
       'EBUSY, or mounts that still refer to the device: a process has a file open, or another mount of the same device exists.',
     ends: 'The holder lets it go.',
@@ -266,7 +300,7 @@ export const nodeCauses = {
   },
   storageHangs: {
     title: 'The storage does not answer',
-    sentence: 'a call on volume {volume} on node {node} hangs; it was given up and will be tried again',
+    sentence: 'a call[ on volume {volume}] on node {node} hangs; it was given up and will be tried again',
     meaning:
       'NFS server gone, path lost, driver stuck. Hanging calls are killed or fenced off, so that other volumes go on.',
     ends: 'The storage answers again.',
@@ -284,14 +318,14 @@ export const nodeCauses = {
   },
   ioError: {
     title: 'The device reports input/output errors',
-    sentence: 'the kernel reports I/O errors for volume {volume} on node {node}',
+    sentence: 'the kernel reports I/O errors[ for volume {volume}] on node {node}',
     meaning: 'A broken disk, a lost path, or a filesystem that shut itself down.',
     ends: 'The device works again.',
     hints: [['dmesg --level=err,warn', 'on the node: what the kernel says']],
   },
   noSpaceOnNode: {
     title: 'No space left',
-    sentence: 'there is no space left where volume {volume} needs it on node {node}',
+    sentence: 'there is no space left on node {node}[ for volume {volume}][: {detail}]',
     meaning: 'The filesystem of the node root, or the volume itself, is full (ENOSPC or EDQUOT).',
     ends: 'Space is freed, or the volume is grown.',
     hints: [
@@ -301,7 +335,7 @@ export const nodeCauses = {
   },
   permissionDenied: {
     title: 'Permission denied',
-    sentence: 'the kernel refuses an operation on volume {volume} on node {node}',
+    sentence: 'the kernel refuses an operation[ on volume {volume}] on node {node}[: {detail}]',
     meaning:
       'The agent does not run as root, lacks a capability (CAP_SYS_ADMIN to mount), or the storage forbids it (NFS root_squash).',
     ends: 'The rights are given.',
@@ -309,14 +343,15 @@ export const nodeCauses = {
   },
   readOnlyStorage: {
     title: 'The storage is read-only',
-    sentence: 'volume {volume} can only be read, and something wants to write to it on node {node}',
+    sentence:
+      'something must be written on node {node}[ for volume {volume}], and the storage is read-only[: {detail}]',
     meaning: 'EROFS: the device, export or snapshot is read-only, or the filesystem went read-only after an error.',
     ends: 'The pod mounts it read-only, or the storage is made writable.',
     hints: [['dmesg --level=err,warn', 'on the node: did the filesystem remount itself read-only?']],
   },
   programMissing: {
     title: 'A program is missing on the node',
-    sentence: 'node {node} lacks a program that volume {volume} needs: {detail}',
+    sentence: 'node {node} lacks a program[ that volume {volume} needs]: {detail}',
     meaning: 'mount.nfs, iscsiadm, mkfs and the like come from packages of the distribution.',
     ends: 'The package is installed; the next try finds it.',
     hints: [['hawser doctor', 'on the node: which package has it']],
@@ -331,10 +366,13 @@ export const nodeCauses = {
   },
   pluginMissing: {
     title: 'No plugin takes this volume',
-    sentence: 'nothing here can handle the type of volume {volume}',
+    sentence: 'nothing on node {node} can handle the type of a volume of pod {pod}',
     meaning: 'The volume source is of a type that this program does not have, or two plugins claim it.',
     ends: 'Nothing; use a CSI driver for that storage.',
-    hints: [['hawser get pv {volume} -o yaml', 'see its source']],
+    hints: [
+      ['hawser get pod {pod} -o yaml', 'see the sources of its volumes'],
+      ['hawser get pv {volume} -o yaml', 'see its source'],
+    ],
   },
   secretMissing: {
     title: 'A secret for the storage cannot be read',
