@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pod } from '../../src/api/types.ts'
+import { untilWhy } from '../support/assert-why.ts'
 import { needsRoot as skip, podOn, sharedAgentBench, until } from './agent-bench.ts'
 
 const bench = sharedAgentBench()
@@ -38,7 +39,13 @@ test('kill -9 and restart: the container runs on, its volumes and their contents
   assert.equal(mounts.length, 3)
 
   await bench().endAgent('SIGKILL')
+  // Nobody is there to take a pod that comes now.
+  await bench().client.create('Pod', pod('late'))
+  await untilWhy(bench().client, 'pod/late', 'nodeSilent')
   await bench().startAgent()
+  await until('the late pod runs', async () => (await bench().phaseOf('late')) === 'Running')
+  await bench().remove('late')
+  await until('the late pod is gone', async () => (await bench().client.list('Pod', {})).items.length === 1)
   await sleep(1_000)
   assert.deepEqual(bench().podMounts(), mounts)
   assert.equal(readFileSync(join(directory, 'pid'), 'utf8'), pid)
@@ -87,6 +94,8 @@ test('an exit code given while the agent was away is not lost', { skip }, async 
   const status = (await bench().client.get('Pod', { namespace: 'default', name: 'short' })).status
     ?.containerStatuses?.[0]
   assert.equal(status?.state?.terminated?.exitCode, 7)
+  const { blocked } = await untilWhy(bench().client, 'pod/short', 'podFailed')
+  assert.match(blocked?.sentence ?? '', /container c ended with code 7/)
   await bench().remove('short')
   await bench().allGone()
 })
@@ -103,6 +112,7 @@ test(
     writeFileSync(join(outside, 'keep'), 'me')
     spawnSync('mount', '--bind', outside, inside)
     await bench().remove('planted')
+    await untilWhy(bench().client, 'pod/planted', 'deviceBusy')
     await sleep(3_000)
     assert.equal(readFileSync(join(outside, 'keep'), 'utf8'), 'me')
     spawnSync('umount', inside)

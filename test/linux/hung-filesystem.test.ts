@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { createHttpClient } from '../../src/client/http.ts'
+import { untilWhy } from '../support/assert-why.ts'
 import { startServer } from '../support/server-process.ts'
 import { memoryPod, mountsBelow, needsRoot, openAgentBench, podOn, until } from './agent-bench.ts'
 
@@ -53,6 +54,7 @@ esac
 exec /usr/bin/mount "$@"
 `
   writeFileSync(join(directory, 'mount'), script, { mode: 0o755 })
+  writeFileSync(join(directory, 'mount.nfs'), '#!/bin/sh\n', { mode: 0o755 })
   return { PATH: `${directory}:${process.env['PATH'] ?? ''}` }
 }
 
@@ -117,6 +119,8 @@ test(
       [...bench.podMounts(), ...bench.podDirectories()].filter((path) => uids.some((uid) => path.includes(uid)))
     await until('the others are gone', () => left().length === 0, 30)
     context.diagnostic(`20 others gone after ${Math.round(performance.now() - begin)} ms`)
+    await untilWhy(client, 'pod/in-helper', 'mountRunning')
+    for (const name of ['in-check-0', 'in-start-2']) await untilWhy(client, `pod/${name}`, 'containerStarting')
     const lease = async () =>
       (await client.get('Lease', { namespace: 'kube-node-lease', name: 'n1' })).spec?.renewTime ?? ''
     const renewed = await lease()
@@ -132,11 +136,11 @@ test(
   },
 )
 
-for (const [trouble, podOf] of [
-  ['mount(8) hangs', () => nfsPod('p', 'dead')],
-  ['mount(8) has failed', () => nfsPod('p', 'refused')],
-  ['a system call hangs', (path: string) => hostPathPod('p', path, 'Directory')],
-  ['a container hangs before it begins', (path: string) => hostPathPod('p', path, undefined)],
+for (const [trouble, cause, podOf] of [
+  ['mount(8) hangs', 'mountRunning', () => nfsPod('p', 'dead')],
+  ['mount(8) has failed', 'mountFailed', () => nfsPod('p', 'refused')],
+  ['a system call hangs', 'containerStarting', (path: string) => hostPathPod('p', path, 'Directory')],
+  ['a container hangs before it begins', 'containerStarting', (path: string) => hostPathPod('p', path, undefined)],
 ] as const) {
   test(`hawser up stops within seconds while ${trouble}`, { skip, timeout: 120_000 }, async (context) => {
     await using fuse = await serveFuse()
@@ -147,7 +151,7 @@ for (const [trouble, podOf] of [
     fuse.stop()
     const pod = podOf(fuse.path)
     await client.create('Pod', { ...pod, spec: { ...pod.spec!, nodeName: node } })
-    await new Promise((resolve) => setTimeout(resolve, 2_000))
+    await untilWhy(client, 'pod/p', cause)
     const begin = performance.now()
     await server.stop('SIGTERM')
     const stopMs = performance.now() - begin

@@ -5,6 +5,7 @@ import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createHttpClient } from '../../src/client/http.ts'
+import { untilWhy } from '../support/assert-why.ts'
 import { startServer } from '../support/server-process.ts'
 import { needsRoot as skip, podOn, until } from './agent-bench.ts'
 
@@ -37,6 +38,8 @@ test('IMG-1: an image volume shows the directory named for its reference, read-o
     return items.find((event) => event.involvedObject.name === 'stranger' && event.reason === 'FailedMount')
   })
   assert.match(told.message ?? '', /image "models\/large:1" is not unpacked on this node/)
+  const { blocked } = await untilWhy(client, 'pod/stranger', 'imageMissing')
+  assert.match(blocked?.sentence ?? '', /does not have the image .*models\/large:1/)
   for (const name of ['reader', 'stranger']) await client.remove('Pod', { namespace: 'default', name })
   await until('they are gone', async () => (await client.list('Pod', {})).items.length === 0)
   rmSync(unpacked, { recursive: true })

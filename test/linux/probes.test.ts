@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Container, Pod } from '../../src/api/types.ts'
 import { createLinuxNetwork } from '../../src/host/linux/network.ts'
+import { untilWhy } from '../support/assert-why.ts'
 import { needsRoot as skip, podOn, sharedAgentBench, until } from './agent-bench.ts'
 
 const { signal } = new AbortController()
@@ -114,6 +115,7 @@ test('exec probes see the container: its volumes, user, variables and working di
     (await eventsOf('ready')).some((text) => text.startsWith('Warning Unhealthy: Readiness probe failed')),
   )
   assert.equal((await statusOf('ready'))?.ready, false)
+  await untilWhy(bench().client, 'pod/ready', 'notReady')
   const { uid } = (await bench().client.get('Pod', { namespace: 'default', name: 'ready' })).metadata
   writeFileSync(join(bench().root, `pods/${uid}/volumes/kubernetes.io~empty-dir/m/ready`), '')
   await until('it is ready', async () => (await statusOf('ready'))?.ready === true, 10)
@@ -140,6 +142,8 @@ test(
     await until('the kill was told', async () =>
       (await eventsOf('ill')).includes('Normal Killing: Container c failed liveness probe, will be restarted'),
     )
+    // Ended by its probe again and again, it is started with growing pauses.
+    await untilWhy(bench().client, 'pod/ill', 'crashLoop', 60)
     await bench().remove('ill')
     await bench().allGone()
     assert.deepEqual(processesNamed('sleep\u0000987'), [])

@@ -28,6 +28,16 @@ export async function assertWhy(asked: Asked, words: string, cause: Cause): Prom
   return explanation
 }
 
+/** On real time: the first try may still run, and the history is written behind the work. */
+export async function untilWhy(client: Client, words: string, cause: Cause, seconds = 30): Promise<Explanation> {
+  const asked: Asked = { client, clock: { now: Date.now } }
+  for (const end = Date.now() + seconds * 1_000; Date.now() < end;) {
+    if ((await why(asked, words)).blocked?.cause === cause) break
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  return assertWhy(asked, words, cause)
+}
+
 /** Nothing waits: neither a cause nor a step that is not done. */
 export async function assertHealthy(asked: Asked, words: string): Promise<void> {
   const explanation = await why(asked, words)
