@@ -20,7 +20,8 @@ interface Resource {
 
 export interface ApiResourceList {
   readonly kind: 'APIResourceList'
-  readonly apiVersion: 'v1'
+  /** The core group leaves it out, as it did before there were groups. */
+  readonly apiVersion?: 'v1'
   readonly groupVersion: string
   readonly resources: readonly object[]
 }
@@ -57,7 +58,7 @@ export function apiResourceList(group: string, version: string): ApiResourceList
   if (own.length === 0) return undefined
   return {
     kind: 'APIResourceList',
-    apiVersion: 'v1',
+    ...(group === '' ? {} : { apiVersion: 'v1' as const }),
     groupVersion: groupVersion(group, version),
     resources: own.map((resource) => ({
       name: resource.name,
@@ -86,7 +87,7 @@ export function aggregatedDiscovery(root: 'api' | 'apis', version: AggregatedVer
     apiVersion: `apidiscovery.k8s.io/${version}`,
     metadata: {},
     items: shown.map((group) => ({
-      metadata: group === '' ? { creationTimestamp: null } : { name: group, creationTimestamp: null },
+      metadata: group === '' ? {} : { name: group },
       versions: versionsOf(group).map((own) => ({
         version: own,
         freshness: 'Current',
@@ -132,12 +133,9 @@ function aggregatedResources(group: string, version: string): readonly object[] 
   })
 }
 
+/** Group and version are told only where they are not those of the list. */
 function responseKind(resource: Resource): object {
-  return {
-    group: resource.kindGroup ?? resource.group,
-    version: resource.kindVersion ?? resource.version,
-    kind: resource.kind,
-  }
+  return { group: resource.kindGroup ?? '', version: resource.kindVersion ?? '', kind: resource.kind }
 }
 
 function named(resource: Resource): object {
@@ -193,12 +191,12 @@ function kindResources(name: (typeof kindNames)[number]): readonly Resource[] {
 
 /** Questions that are asked by creating an object which is never stored. */
 function reviews(): readonly Resource[] {
-  const review = (group: string, kind: string): Resource => ({
+  const review = (group: string, kind: string, namespaced = false): Resource => ({
     group,
     version: 'v1',
     name: `${kind.toLowerCase()}s`,
     singularName: kind.toLowerCase(),
-    namespaced: false,
+    namespaced,
     kind,
     verbs: ['create'],
     shortNames: [],
@@ -207,6 +205,7 @@ function reviews(): readonly Resource[] {
   return [
     review('authentication.k8s.io', 'SelfSubjectReview'),
     review('authentication.k8s.io', 'TokenReview'),
+    review('authorization.k8s.io', 'LocalSubjectAccessReview', true),
     review('authorization.k8s.io', 'SelfSubjectAccessReview'),
     review('authorization.k8s.io', 'SelfSubjectRulesReview'),
     review('authorization.k8s.io', 'SubjectAccessReview'),

@@ -11,6 +11,7 @@ import {
   unauthorized,
   unknownResource,
 } from '../api/status-error.ts'
+import { timestamp } from '../clock/clock.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { NodeAccess } from './access/node-access.ts'
 import type { Attributes } from './access/roles.ts'
@@ -25,8 +26,10 @@ import type { DocumentDeps } from './documents.ts'
 import { documentResponse, noPage } from './documents.ts'
 import type { HttpCall, PodLogs } from './http-verbs.ts'
 import { collectionVerb, isWatch, objectVerb } from './http-verbs.ts'
+import { parseFlag } from './options.ts'
 import type { ApiResponse } from './respond.ts'
 import { errorResponse, jsonResponse } from './respond.ts'
+import type { ReviewRequest } from './reviews.ts'
 import { review } from './reviews.ts'
 import type { ResourceRoute, ReviewRoute, Route } from './router.ts'
 import { route } from './router.ts'
@@ -91,7 +94,7 @@ export function createApiHandler(deps: HandlerDeps): ApiHandler {
       case 'review':
         await checkAccess(deps, call, reviewAttributes(where))
         if (call.method !== 'POST') throw methodNotAllowed()
-        return jsonResponse(201, await review(deps, where.review, reviewBody(call), call.user))
+        return jsonResponse(201, await review(deps, reviewRequest(deps, where, call)))
       case 'resource':
         await checkAccess(deps, call, attributesOf(where, call))
         if (where.name === undefined) return collectionVerb(verbs, where, call)
@@ -136,8 +139,21 @@ export function createApiHandler(deps: HandlerDeps): ApiHandler {
       response.status,
       ms / 1000,
     )
-    return withWarnings(response, warnings)
+    return withWarnings(wantsPretty(call) ? pretty(response) : response, warnings)
   }
+}
+
+/** People who look by hand get lines and indents, unless they say otherwise. */
+function wantsPretty({ query, headers }: HttpCall): boolean {
+  const asked = query.get('pretty')
+  if (asked !== null) return parseFlag(asked)
+  return /^(curl|Wget|Mozilla\/5\.0)/.test(headers['user-agent'] ?? '')
+}
+
+function pretty(response: ApiResponse): ApiResponse {
+  const { body, headers } = response
+  if (!(body instanceof Uint8Array) || !/^application\/json\b/.test(headers['content-type'] ?? '')) return response
+  return { ...response, body: Buffer.from(`${JSON.stringify(JSON.parse(body.toString()), undefined, 2)}\n`) }
 }
 
 const anonymous: User = { name: 'system:anonymous', groups: ['system:unauthenticated'] }
@@ -218,6 +234,11 @@ function reviewAttributes({ review: name, namespace }: ReviewRoute): Attributes 
     name: undefined,
     fieldSelector: undefined,
   }
+}
+
+function reviewRequest(deps: HandlerDeps, where: ReviewRoute, call: HttpCall): ReviewRequest {
+  const now = timestamp(deps.context.clock.now())
+  return { review: where.review, namespace: where.namespace, body: reviewBody(call), user: call.user, now }
 }
 
 function reviewBody(call: HttpCall): unknown {

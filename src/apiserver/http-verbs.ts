@@ -10,6 +10,7 @@ import {
   StatusError,
   unknownResource,
 } from '../api/status-error.ts'
+import type { Pod } from '../api/types.ts'
 import type { Tokens } from './access/tokens.ts'
 import type { Call } from './call.ts'
 import type { ListOptions, Patch, RemoveOptions } from '../api/verbs.ts'
@@ -17,6 +18,8 @@ import type { OnRepeated } from './codec.ts'
 import { decodeBody, MalformedJson, mediaType, parseJson, parseJsonOrYaml } from './codec.ts'
 import type { ServerContext } from './context.ts'
 import { parseRevision, readStored, tooLargeRevision } from './context.ts'
+import type { LogRequest } from './log-request.ts'
+import { logRequest } from './log-request.ts'
 import type { Form } from './negotiate.ts'
 import { negotiate } from './negotiate.ts'
 import { decodeObject } from './objects.ts'
@@ -57,11 +60,7 @@ export interface HttpCall extends Call {
 }
 
 /** Text of a pod's containers; absent when nobody on this server keeps logs. */
-export type PodLogs = (
-  ref: ObjectRef,
-  query: URLSearchParams,
-  signal: AbortSignal,
-) => Promise<AsyncIterable<Buffer> | Buffer>
+export type PodLogs = (pod: Pod, request: LogRequest, signal: AbortSignal) => Promise<AsyncIterable<Buffer> | Buffer>
 
 export interface VerbDeps {
   readonly context: ServerContext
@@ -325,10 +324,13 @@ async function deleteCollection({ context }: VerbDeps, route: ResourceRoute, cal
 }
 
 async function logs({ podLogs, context }: VerbDeps, ref: ObjectRef, call: HttpCall): Promise<ApiResponse> {
-  await readStored(context, kinds.Pod, ref)
+  const { entry } = await readStored(context, kinds.Pod, ref)
+  const pod = decodeObject(kinds.Pod, entry) as Pod // its kind
+  const request = logRequest(pod, call.query)
+  if (!pod.spec.nodeName) return textResponse(204, '')
   if (podLogs === undefined) return textResponse(200, '')
-  const body = await podLogs(ref, call.query, call.signal)
-  return { status: 200, headers: { 'content-type': 'text/plain' }, body }
+  const body = await podLogs(pod, request, call.signal)
+  return { status: 200, headers: { 'content-type': 'text/plain', 'cache-control': uncached }, body }
 }
 
 function writeOptions(kind: OptionKind, { query, headers, user }: HttpCall) {

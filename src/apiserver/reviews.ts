@@ -1,7 +1,9 @@
 // Who am I, and may I? The review kinds: questions that are posted, answered and never stored.
 import { shown } from './shown.ts'
 import type { Verb } from '../api/kinds.ts'
-import { badRequest, invalid } from '../api/status-error.ts'
+import { invalid, invalidObject } from '../api/field-errors.ts'
+import type { FieldError } from '../api/field-errors.ts'
+import { badRequest } from '../api/status-error.ts'
 import type { NodeAccess } from './access/node-access.ts'
 import type { Attributes, Decision } from './access/roles.ts'
 import { authorize, rulesOf } from './access/roles.ts'
@@ -24,7 +26,18 @@ const kindOfReview: Readonly<Record<ReviewName, string>> = {
   selfsubjectrulesreviews: 'SelfSubjectRulesReview',
 }
 
-export async function review(deps: ReviewDeps, name: ReviewName, body: unknown, user: User): Promise<object> {
+export interface ReviewRequest {
+  readonly review: ReviewName
+  /** Of the path: only a local review has one. */
+  readonly namespace: string | undefined
+  readonly body: unknown
+  readonly user: User
+  /** RFC 3339. */
+  readonly now: string
+}
+
+export async function review(deps: ReviewDeps, request: ReviewRequest): Promise<object> {
+  const { review: name, namespace, body, user, now } = request
   const group = name === 'tokenreviews' || name === 'selfsubjectreviews' ? 'authentication' : 'authorization'
   const type = { kind: kindOfReview[name], apiVersion: `${group}.k8s.io/v1` }
   const sent = asMap(body)
@@ -32,19 +45,22 @@ export async function review(deps: ReviewDeps, name: ReviewName, body: unknown, 
     throw badRequest(`${shown(sent['kind'])} cannot be handled as a ${type.kind}`)
   }
   const spec = asMap(sent['spec'])
-  const answer = (status: object): object => ({ ...type, metadata: {}, spec, status })
+  const metadata = namespace === undefined ? {} : { namespace }
+  const answer = (status: object): object => ({ ...type, metadata, spec, status })
   switch (name) {
     case 'tokenreviews':
       return answer(await tokenReview(deps, spec))
     case 'selfsubjectreviews':
-      return { ...type, metadata: {}, status: { userInfo: userInfo(user) } }
+      return { ...type, metadata: { creationTimestamp: now }, status: { userInfo: userInfo(user) } }
     case 'selfsubjectrulesreviews':
-      return answer(rulesOf(user))
+      return { ...type, metadata, spec: {}, status: rulesOf(user) }
     case 'selfsubjectaccessreviews':
-      return answer(await accessReview(deps, user, spec, type))
+      checkAttributes(spec, type)
+      return answer(await accessReview(deps, user, spec))
     case 'subjectaccessreviews':
     case 'localsubjectaccessreviews':
-      return answer(await accessReview(deps, subjectOf(spec), spec, type))
+      checkAttributes(spec, type, { subject: true, namespace })
+      return answer(await accessReview(deps, subjectOf(spec), spec))
     default:
       return name satisfies never
   }
@@ -52,30 +68,44 @@ export async function review(deps: ReviewDeps, name: ReviewName, body: unknown, 
 
 async function tokenReview(deps: ReviewDeps, spec: Loose): Promise<object> {
   const { token, audiences } = spec
-  if (typeof token !== 'string' || token === '') return { user: {}, authenticated: false, error: 'no token provided' }
+  if (typeof token !== 'string' || token === '') {
+    throw badRequest('token is required for TokenReview in authentication')
+  }
   const wanted = Array.isArray(audiences) ? audiences.filter((each) => typeof each === 'string') : undefined
   const found = await deps.tokens.authenticate(token, wanted?.length ? wanted : undefined)
   if (found === undefined) return { user: {}, authenticated: false, error: 'invalid bearer token' }
   return { authenticated: true, user: userInfo(found.user), audiences: found.audiences }
 }
 
-async function accessReview(
-  deps: ReviewDeps,
-  user: User,
+/** A question is about a resource or about a path; of somebody else it says about whom. */
+function checkAttributes(
   spec: Loose,
   type: { readonly kind: string },
-): Promise<object> {
-  const { resourceAttributes, nonResourceAttributes } = spec
-  if ((resourceAttributes === undefined) === (nonResourceAttributes === undefined)) {
-    const message = 'Invalid value: null: exactly one of nonResourceAttributes or resourceAttributes must be specified'
-    const cause = { reason: 'FieldValueInvalid', message, field: 'spec.resourceAttributes' }
-    throw invalid(
-      { group: 'authorization.k8s.io', kind: type.kind },
-      '',
-      [cause],
-      `spec.resourceAttributes: ${message}`,
-    )
+  about: { readonly subject?: boolean; readonly namespace?: string | undefined } = {},
+): void {
+  const { resourceAttributes: resource, nonResourceAttributes: path, user, groups } = spec
+  const errors: FieldError[] = []
+  if (resource !== undefined && path !== undefined) {
+    const { path: Path, verb: Verb } = asMap(path)
+    const text = 'cannot be specified in combination with resourceAttributes'
+    errors.push(invalid('spec.nonResourceAttributes', { Path, Verb }, text))
   }
+  if (resource === undefined && path === undefined) {
+    const text = 'exactly one of nonResourceAttributes or resourceAttributes must be specified'
+    errors.push(invalid('spec.resourceAttributes', null, text))
+  }
+  if (about.subject && !user && !(Array.isArray(groups) && groups.length > 0)) {
+    errors.push(invalid('spec.user', '', 'at least one of user or group must be specified'))
+  }
+  const asked = asMap(resource)['namespace'] ?? ''
+  if (about.namespace !== undefined && asked !== about.namespace) {
+    errors.push(invalid('spec.resourceAttributes.namespace', asked, 'must match metadata.namespace'))
+  }
+  if (errors.length > 0) throw invalidObject({ group: 'authorization.k8s.io', kind: type.kind }, '', errors)
+}
+
+async function accessReview(deps: ReviewDeps, user: User, spec: Loose): Promise<object> {
+  const { resourceAttributes, nonResourceAttributes } = spec
   if (resourceAttributes === undefined) {
     const get = text(asMap(nonResourceAttributes), 'verb') === 'get'
     const everything = rulesOf(user).nonResourceRules.some((rule) => (rule as { verbs: string[] }).verbs.includes('*'))

@@ -1,9 +1,12 @@
 // What can be posted to an object? A pod's node, its eviction, and a token for a service account.
 import { shown } from './shown.ts'
-import { kinds } from '../api/kinds.ts'
+import { invalidObject, notSupported, required } from '../api/field-errors.ts'
+import type { FieldError } from '../api/field-errors.ts'
+import { kinds, versionKind } from '../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../api/meta.ts'
-import { badRequest, conflict, invalid, unknownResource } from '../api/status-error.ts'
+import { badRequest, conflict, notFound, unknownResource } from '../api/status-error.ts'
 import type { Pod } from '../api/types.ts'
+import { validateTokenDuration } from '../api/validation/storage-kinds.ts'
 import { timestamp } from '../clock/clock.ts'
 import type { Tokens } from './access/tokens.ts'
 import { defaultAudience } from './access/tokens.ts'
@@ -33,7 +36,7 @@ export async function postSubresource(
     case 'Pod/binding':
       return bindPod(context, request, call)
     case 'Pod/eviction':
-      return evictPod(context, request)
+      return evictPod(context, request, call)
     case 'ServiceAccount/token':
       return requestToken(context, tokens, request)
     default:
@@ -44,54 +47,70 @@ export async function postSubresource(
 const success = (code: number): object => ({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code })
 
 async function bindPod(context: ServerContext, request: PostRequest, call: Call): Promise<object> {
+  const { ref } = request
   const binding = asMap(request.body)
-  const target = asMap(binding['target'])
-  const node = target['name']
-  if (typeof node !== 'string' || node === '') {
-    const cause = { reason: 'FieldValueRequired', message: 'Required value', field: 'target.name' }
-    throw invalid({ group: '', kind: 'Binding' }, request.ref.name, [cause], 'target.name: Required value')
-  }
-  const annotations = asMap(asMap(binding['metadata'])['annotations']) as Record<string, string>
+  const metadata = asMap(binding['metadata'])
+  checkSame(ref, metadata, 'Binding')
+  const { kind = '', name: node } = asMap(binding['target'])
+  const errors: FieldError[] = []
+  if (kind !== '' && kind !== 'Node') errors.push(notSupported('target.kind', kind, ['Node', '<empty>']))
+  if (typeof node !== 'string' || node === '') errors.push(required('target.name'))
+  if (errors.length > 0) throw invalidObject({ group: '', kind: 'Binding' }, ref.name, errors)
   const now = timestamp(context.clock.now())
   await changeObject(
     context,
     {
       info: kinds.Pod,
-      ref: request.ref,
+      ref,
       subresource: 'binding',
       fieldManager: call.user.name,
       dryRun: request.dryRun,
-      change: (current) => boundPod(current as Pod, node, annotations, now),
+      change: (current) => boundPod(current as Pod, String(node), metadata, now),
     },
     call,
   )
   return success(201)
 }
 
-function boundPod(pod: Pod, node: string, annotations: Readonly<Record<string, string>>, now: string): KubeObject {
+/** A body that names what it is about names what the path names. */
+function checkSame(ref: ObjectRef, { name, namespace }: Loose, kind: string): void {
+  if (namespace && namespace !== ref.namespace) {
+    throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
+  }
+  if (name !== ref.name) throw badRequest(`name in URL does not match name in ${kind} object`)
+}
+
+/** The scheduler may write on the pod why it chose: labels and annotations of the binding become the pod's. */
+function boundPod(pod: Pod, node: string, binding: Loose, now: string): KubeObject {
   const { name } = pod.metadata
-  const subject = { group: '', plural: 'pods/binding' }
-  if (pod.metadata.deletionTimestamp)
-    throw conflict(subject, name, `pod ${name} is being deleted, cannot be assigned to a host`)
-  if (pod.spec?.nodeName)
-    throw conflict(subject, name, `pod ${name} is already assigned to node "${pod.spec.nodeName}"`)
-  const others = (pod.status?.conditions ?? []).filter(({ type }) => type !== 'PodScheduled')
-  const scheduled = { type: 'PodScheduled', status: 'True' as const, lastProbeTime: null, lastTransitionTime: now }
-  const merged = { ...pod.metadata.annotations, ...annotations }
+  const refuse = (why: string) => conflict({ group: '', plural: 'pods/binding' }, name, `pod ${name} ${why}`)
+  if (pod.metadata.deletionTimestamp) throw refuse('is being deleted, cannot be assigned to a host')
+  if (pod.spec?.nodeName) throw refuse(`is already assigned to node "${pod.spec.nodeName}"`)
+  if ((pod.spec?.schedulingGates ?? []).length > 0) throw refuse('has non-empty .spec.schedulingGates')
+  const added = (['labels', 'annotations'] as const).flatMap((member) => {
+    const merged = { ...pod.metadata[member], ...asMap(binding[member]) }
+    return Object.keys(merged).length > 0 ? [[member, merged] as const] : []
+  })
+  const { uid } = binding
+  const meant = typeof uid === 'string' && uid !== '' ? { uid } : {}
   return {
     ...pod,
-    metadata: { ...pod.metadata, ...(Object.keys(merged).length > 0 ? { annotations: merged } : {}) },
+    metadata: { ...pod.metadata, ...Object.fromEntries(added), ...meant },
     spec: { ...pod.spec, nodeName: node },
-    status: { ...pod.status, conditions: [...others, scheduled] },
+    status: withCondition(pod.status, { type: 'PodScheduled', status: 'True', lastTransitionTime: now }),
   } as KubeObject
 }
 
-async function evictPod(context: ServerContext, request: PostRequest): Promise<object> {
-  const options = asMap(asMap(request.body)['deleteOptions'])
+async function evictPod(context: ServerContext, request: PostRequest, call: Call): Promise<object> {
+  const { ref, dryRun } = request
+  const eviction = asMap(request.body)
+  checkSame(ref, asMap(eviction['metadata']), 'Eviction')
+  const options = asMap(eviction['deleteOptions'])
   const grace = options['gracePeriodSeconds']
   const { uid, resourceVersion } = asMap(options['preconditions'])
-  await deleteObject(context, kinds.Pod, request.ref, {
-    dryRun: request.dryRun,
+  if (!dryRun) await announceEviction(context, ref, call)
+  await deleteObject(context, kinds.Pod, ref, {
+    dryRun,
     ...(typeof grace === 'number' ? { gracePeriodSeconds: grace } : {}),
     ...(typeof uid === 'string' ? { uid } : {}),
     ...(typeof resourceVersion === 'string' ? { resourceVersion } : {}),
@@ -99,8 +118,27 @@ async function evictPod(context: ServerContext, request: PostRequest): Promise<o
   return success(201)
 }
 
+/** Before it goes, a pod is told why. */
+function announceEviction(context: ServerContext, ref: ObjectRef, call: Call): Promise<unknown> {
+  const condition = {
+    type: 'DisruptionTarget',
+    status: 'True',
+    lastTransitionTime: timestamp(context.clock.now()),
+    reason: 'EvictionByEvictionAPI',
+    message: 'Eviction API: evicting',
+  }
+  const change = (pod: KubeObject): KubeObject =>
+    ({ ...pod, status: withCondition((pod as Pod).status, condition) }) as KubeObject
+  const manager = { fieldManager: call.user.name, dryRun: false }
+  return changeObject(context, { info: kinds.Pod, ref, subresource: 'status', ...manager, change }, call)
+}
+
+function withCondition(status: Pod['status'], condition: { readonly type: string } & Loose): object {
+  const others = (status?.conditions ?? []).filter(({ type }) => type !== condition.type)
+  return { ...status, conditions: [...others, { ...condition, lastProbeTime: null }] }
+}
+
 const hour = 3600
-const shortestSeconds = 600
 
 /** TokenRequest: a token for the account, good for a while and, if asked, only while a pod or secret lives. */
 async function requestToken(context: ServerContext, tokens: Tokens, request: PostRequest): Promise<object> {
@@ -109,17 +147,13 @@ async function requestToken(context: ServerContext, tokens: Tokens, request: Pos
   const account = decodeObject(kinds.ServiceAccount, entry)
   const spec = asMap(asMap(request.body)['spec'])
   const seconds = typeof spec['expirationSeconds'] === 'number' ? spec['expirationSeconds'] : hour
-  if (seconds < shortestSeconds) {
-    const message = `Invalid value: ${seconds}: may not specify a duration less than 10 minutes`
-    const cause = { reason: 'FieldValueInvalid', message, field: 'spec.expirationSeconds' }
-    const on = { group: 'authentication.k8s.io', kind: 'TokenRequest' }
-    throw invalid(on, '', [cause], `spec.expirationSeconds: ${message}`)
-  }
+  const errors = validateTokenDuration(seconds, 'spec.expirationSeconds')
+  if (errors.length > 0) throw invalidObject({ group: 'authentication.k8s.io', kind: 'TokenRequest' }, '', errors)
   const asked = Array.isArray(spec['audiences']) ? spec['audiences'].filter((each) => typeof each === 'string') : []
   const audiences = asked.length > 0 ? asked : [defaultAudience]
   const boundTo = await boundObject(context, namespace, spec['boundObjectRef'])
   const issuedAt = context.clock.now()
-  const expiresAt = issuedAt + Math.min(seconds, 2 ** 32) * 1000
+  const expiresAt = issuedAt + seconds * 1000
   const token = tokens.sign({
     namespace,
     serviceAccount: { name: request.ref.name, uid: account.metadata.uid ?? '' },
@@ -131,22 +165,28 @@ async function requestToken(context: ServerContext, tokens: Tokens, request: Pos
   return {
     kind: 'TokenRequest',
     apiVersion: 'authentication.k8s.io/v1',
-    metadata: { name: request.ref.name, namespace, creationTimestamp: timestamp(issuedAt) },
-    spec: { ...spec, audiences, expirationSeconds: seconds },
+    metadata: {
+      name: request.ref.name,
+      namespace,
+      uid: account.metadata.uid,
+      creationTimestamp: timestamp(issuedAt),
+    },
+    spec: { boundObjectRef: null, ...spec, audiences, expirationSeconds: seconds },
     status: { token, expirationTimestamp: timestamp(expiresAt) },
   }
 }
 
 async function boundObject(context: ServerContext, namespace: string, ref: unknown) {
   if (ref === undefined || ref === null) return undefined
-  const { kind, name, uid } = asMap(ref)
+  const { apiVersion = '', kind, name, uid } = asMap(ref)
   if ((kind !== 'Pod' && kind !== 'Secret') || typeof name !== 'string') {
-    throw badRequest(`cannot bind token to object of type ${shown(kind)}`)
+    throw badRequest(`cannot bind token to object of type ${versionKind(shown(apiVersion), shown(kind))}`)
   }
   const info = kind === 'Pod' ? kinds.Pod : kinds.Secret
   const found = await findObject(context, info, { namespace, name })
-  const foundUid = found?.metadata.uid ?? ''
-  if (found === undefined || (typeof uid === 'string' && uid !== '' && uid !== foundUid)) {
+  if (found === undefined) throw notFound(info, name)
+  const foundUid = found.metadata.uid ?? ''
+  if (typeof uid === 'string' && uid !== '' && uid !== foundUid) {
     const why = `the UID in the bound object reference (${shown(uid)}) does not match the UID in record. The object might have been deleted and then recreated`
     throw conflict(info, name, why)
   }

@@ -20,41 +20,22 @@ const followMs = 200
 const chunkBytes = 64 * 1024
 
 export function createPodLogs({ clock, directory, pod: getPod }: PodLogsDeps): PodLogs {
-  return async (ref, query, signal) => {
-    const pod = await getPod(ref)
-    const folder = join(
-      directory,
-      pod.spec.nodeName ?? '',
-      'pods',
-      `${ref.namespace}_${ref.name}_${pod.metadata.uid}`,
-      containerOf(pod, query),
-    )
-    const previous = query.get('previous') === 'true'
+  return async (pod, { container, previous, follow: following, tailLines, limitBytes }, signal) => {
+    const { namespace, name, uid } = pod.metadata
+    const folder = join(directory, pod.spec.nodeName ?? '', 'pods', `${namespace}_${name}_${uid}`, container)
     const file = newest(folder, previous)
     if (file === undefined) {
-      if (previous)
-        throw badRequest(`previous terminated container "${containerOf(pod, query)}" in pod "${ref.name}" not found`)
+      if (previous) throw badRequest(`previous terminated container "${container}" in pod "${name}" not found`)
       return Buffer.alloc(0)
     }
-    const start = await startOf(file, query)
-    if (query.get('follow') === 'true')
+    const start = await startOf(file, tailLines)
+    const ref = namespace === undefined ? { name } : { namespace, name }
+    if (following) {
       return follow(file, start, signal, async () => !isRunning(await getPod(ref).catch(() => undefined)), clock)
-    return createReadStream(file, { start, signal }) as AsyncIterable<Buffer>
+    }
+    const end = limitBytes === undefined ? {} : { end: start + limitBytes - 1 }
+    return createReadStream(file, { start, ...end, signal }) as AsyncIterable<Buffer>
   }
-}
-
-function containerOf(pod: Pod, query: URLSearchParams): string {
-  const { initContainers = [], containers = [], ephemeralContainers = [] } = pod.spec
-  const names = [...initContainers, ...containers, ...ephemeralContainers].map(({ name }) => name)
-  const asked = query.get('container')
-  if (asked && !names.includes(asked)) throw badRequest(`container ${asked} is not valid for pod ${pod.metadata.name}`)
-  const regular = containers.map(({ name }) => name)
-  if (!asked && regular.length > 1) {
-    throw badRequest(
-      `a container name must be specified for pod ${pod.metadata.name}, choose one of: [${regular.join(' ')}]`,
-    )
-  }
-  return asked ?? regular[0] ?? ''
 }
 
 /** The file of the newest attempt, or of the one before. */
@@ -65,13 +46,11 @@ function newest(folder: string, previous: boolean): string | undefined {
   return attempt === undefined ? undefined : join(folder, `${attempt}.log`)
 }
 
-/** Where to begin so that `tailLines` or `limitBytes` are kept: read backwards in chunks, never the whole file. */
-async function startOf(file: string, query: URLSearchParams): Promise<number> {
-  const wanted = query.get('tailLines')
+/** Where the last lines begin: read backwards in chunks, never the whole file. */
+async function startOf(file: string, lines: number | undefined): Promise<number> {
   const { size } = statSync(file)
-  if (wanted === null) return 0
-  if (!/^\d+$/.test(wanted)) throw badRequest(`tailLines: Invalid value: "${wanted}": must be a non-negative number`)
-  let missing = Number(wanted)
+  if (lines === undefined) return 0
+  let missing = lines
   if (missing === 0) return size
   await using handle = await open(file)
   for (let end = size; end > 0; end -= chunkBytes) {

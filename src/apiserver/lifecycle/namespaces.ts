@@ -32,12 +32,17 @@ const keeper: Call = {
   warn: () => {},
 }
 
-/** Must be done before the first request: objects need their namespace. */
+/**
+ * Must be done before the first request: objects need their namespace. History begins after that, so version 1 names
+ * nothing that a client can have seen; a watch from there is told that it is too old, as on any cluster that has run.
+ */
 export async function ensureNamespaces(context: ServerContext): Promise<void> {
+  const before = context.store.revision()
   for (const name of standing) {
     const object = { metadata: { name } }
     await unless(isAlreadyExists, () => create(context, kinds.Namespace, undefined, object))
   }
+  if (before === 0) await context.store.compact(context.store.revision())
 }
 
 /** Runs until the signal aborts. */

@@ -84,7 +84,8 @@ function withDeletion(
     ...rest,
     ...(finalizers.length > 0 ? { finalizers } : {}),
     deletionTimestamp: timestamp(at),
-    deletionGracePeriodSeconds: graceSeconds,
+    // A namespace takes as long as it takes.
+    ...(info.name === kinds.Namespace.name ? {} : { deletionGracePeriodSeconds: graceSeconds }),
     ...(rest.generation !== undefined && rest.deletionTimestamp === undefined
       ? { generation: rest.generation + 1 }
       : {}),
