@@ -136,7 +136,7 @@ export function withCondition<T extends Condition>(conditions: readonly T[] | un
   const old = findCondition(list, next.type)
   if (old === undefined) return [...list, next]
   const kept =
-    old.status === next.status && old.lastTransitionTime !== undefined
+    old.status === next.status && old.lastTransitionTime
       ? { ...next, lastTransitionTime: old.lastTransitionTime }
       : next
   return list.map((condition) => (condition.type === next.type ? kept : condition))

@@ -190,7 +190,7 @@ function filledStatus(kind: KindName, status: Loose | undefined, before: Loose |
     case 'VolumeAttachment':
       return { ...status, attached: status?.['attached'] ?? false }
     case 'Pod':
-      return { ...status, ...(before?.['qosClass'] === undefined ? {} : { qosClass: before['qosClass'] }) }
+      return { ...(before?.['qosClass'] === undefined ? {} : { qosClass: before['qosClass'] }), ...status }
     default:
       return status
   }

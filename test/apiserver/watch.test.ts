@@ -30,6 +30,18 @@ test('a version that history no longer holds ends the watch with a 410 event', a
   assert.equal(await watch.next(), undefined)
 })
 
+test('history begins after the standing namespaces: version 1 is too old from the first', async () => {
+  await using server = await makeServer()
+  const watch = await server.watch(`${paths.classes}?watch=1&resourceVersion=1`)
+  const event = await watch.next()
+  assert.deepEqual([event.type, event.object.code, event.object.reason], ['ERROR', 410, 'Expired'])
+  const { body } = await server.get(paths.classes)
+  const fresh = await server.watch(`${paths.classes}?watch=1&resourceVersion=${body.metadata.resourceVersion}`)
+  await server.post(paths.classes, storageClass('a'))
+  assert.equal((await fresh.next()).type, 'ADDED')
+  fresh.stop()
+})
+
 test('bookmarks come every minute and shortly before the end', async () => {
   await using server = await makeServer()
   const { body } = await server.get(paths.classes)

@@ -5,13 +5,16 @@ import type { KindMap, KindName } from '../kinds.ts'
 import { withLabels } from '../meta.ts'
 import type {
   CSIDriver,
+  Event,
   Namespace,
   Node,
   PersistentVolume,
   PersistentVolumeClaim,
   Secret,
   StorageClass,
+  VolumeAttachment,
 } from '../types.ts'
+import { filled, withAbsent } from './absent.ts'
 import { defaultClaimSpec } from './claim.ts'
 import { defaultPod } from './pod.ts'
 import { defaultVolumeSource } from './volume-sources.ts'
@@ -23,14 +26,15 @@ export function applyDefaults<K extends KindName>(kind: K, object: KindMap[K]): 
 
 const perKind: { readonly [Name in KindName]?: (object: KindMap[Name]) => KindMap[Name] } = {
   CSIDriver: defaultDriver,
-  Event: (event) => ({ reportingComponent: '', reportingInstance: '', ...event }),
+  Event: defaultEvent,
   Namespace: defaultNamespace,
   Node: defaultNode,
   PersistentVolume: defaultVolume,
   PersistentVolumeClaim: defaultClaim,
-  Pod: defaultPod,
+  Pod: (pod) => withConditionTimes(defaultPod(pod), ['lastProbeTime', 'lastTransitionTime']),
   Secret: defaultSecret,
   StorageClass: defaultClass,
+  VolumeAttachment: defaultAttachment,
 }
 
 function defaultVolume(volume: PersistentVolume): PersistentVolume {
@@ -39,7 +43,33 @@ function defaultVolume(volume: PersistentVolume): PersistentVolume {
 }
 
 function defaultClaim(claim: PersistentVolumeClaim): PersistentVolumeClaim {
-  return { ...claim, spec: defaultClaimSpec(claim.spec) }
+  return { ...withConditionTimes(claim, ['lastProbeTime', 'lastTransitionTime']), spec: defaultClaimSpec(claim.spec) }
+}
+
+function withConditionTimes<T extends { readonly status?: { readonly conditions?: readonly object[] } }>(
+  object: T,
+  times: readonly string[],
+): T {
+  const { conditions } = object.status ?? {}
+  if (conditions === undefined) return object
+  const shown = withAbsent(conditions, times)
+  return shown === conditions ? object : { ...object, status: { ...object.status, conditions: shown } }
+}
+
+function defaultEvent(event: Event): Event {
+  const shown = { reportingComponent: '', reportingInstance: '', source: {}, ...event }
+  return filled(shown, ['eventTime', 'firstTimestamp', 'lastTimestamp'])
+}
+
+function defaultAttachment(attachment: VolumeAttachment): VolumeAttachment {
+  const { attachError, detachError } = attachment.status ?? {}
+  if (attachError === undefined && detachError === undefined) return attachment
+  const status = {
+    ...attachment.status,
+    ...(attachError && { attachError: filled(attachError, ['time']) }),
+    ...(detachError && { detachError: filled(detachError, ['time']) }),
+  }
+  return { ...attachment, status } as VolumeAttachment // attached is what it was
 }
 
 function defaultClass(storageClass: StorageClass): StorageClass {
@@ -66,7 +96,8 @@ function defaultNamespace(namespace: Namespace): Namespace {
   return { ...labelled, spec: { finalizers: ['kubernetes'], ...namespace.spec } }
 }
 
-function defaultNode(node: Node): Node {
+function defaultNode(given: Node): Node {
+  const node = withConditionTimes(given, ['lastHeartbeatTime', 'lastTransitionTime'])
   const { capacity, allocatable } = node.status ?? {}
   const withSpec = { ...node, spec: node.spec ?? {} }
   if (capacity === undefined || allocatable !== undefined) return withSpec

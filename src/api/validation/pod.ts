@@ -6,7 +6,7 @@ import type { Container, Pod, PodSecurityContext, PodSpec } from '../types.ts'
 import { describeChanges, largestId, validateId } from './common.ts'
 import { validateContainers } from './containers.ts'
 import { inRange, isIpAddress, isLabel, isSubdomain } from './formats.ts'
-import { checked, sameData, validateLabels } from './metadata.ts'
+import { checked, sameData, unchanged, validateLabels } from './metadata.ts'
 import {
   validateAffinity,
   validateGateChange,
@@ -80,6 +80,16 @@ export function validatePodUpdate(next: Pod, previous: Pod): readonly FieldError
     errors.push(forbidden('spec', `${updateText}\n${describeChanges(wanted, previous.spec)}`))
   }
   return errors
+}
+
+/** How good a pod's service is follows from its spec. */
+export function validatePodStatusUpdate(next: Pod, previous: Pod): readonly FieldError[] {
+  const nominated = next.status?.nominatedNodeName
+  return [
+    ...unchanged(next.status?.qosClass, previous.status?.qosClass, 'status.qosClass'),
+    ...(nominated ? checked('status.nominatedNodeName', nominated, isSubdomain) : []),
+    ...(next.status?.podIPs ?? []).flatMap(({ ip = '' }, index) => checked(`status.podIPs[${index}]`, ip, isIpAddress)),
+  ]
 }
 
 /** A deadline may come, and come nearer. */

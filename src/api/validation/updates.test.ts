@@ -261,8 +261,12 @@ test('a pod may change its images, deadline and tolerations, and little else', (
 
 test('metadata: identity never changes, a dying object takes no new finalizer', () => {
   const before = { metadata, data: {} }
-  const change = (changes: Partial<ObjectMeta>, from: ObjectMeta = metadata) =>
-    update('ConfigMap', { ...before, metadata: from }, { ...before, metadata: { ...from, ...changes } })
+  // Every one of these errors is told twice, as in Kubernetes.
+  const change = (changes: Partial<ObjectMeta>, from: ObjectMeta = metadata) => {
+    const errors = update('ConfigMap', { ...before, metadata: from }, { ...before, metadata: { ...from, ...changes } })
+    assert.deepEqual(errors, [...new Set(errors), ...new Set(errors)])
+    return [...new Set(errors)]
+  }
   assert.deepEqual(change({ uid: 'w' }), ['metadata.uid: Invalid value: "w": field is immutable'])
   assert.deepEqual(change({ name: 'b' }), ['metadata.name: Invalid value: "b": field is immutable'])
   assert.deepEqual(change({ resourceVersion: '' }), [

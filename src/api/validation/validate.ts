@@ -9,7 +9,7 @@ import { isLabel, isPathSegment, isSubdomain } from './formats.ts'
 import { validateMetadata, validateMetadataUpdate } from './metadata.ts'
 import { validateVolume, validateVolumeUpdate } from './persistent-volume.ts'
 import { validateEphemeralContainersUpdate } from './ephemeral-containers.ts'
-import { validateNewPod, validatePod, validatePodUpdate } from './pod.ts'
+import { validateNewPod, validatePod, validatePodStatusUpdate, validatePodUpdate } from './pod.ts'
 import { snapshotKinds } from './snapshots.ts'
 import { storageKinds } from './storage-kinds.ts'
 
@@ -43,6 +43,7 @@ const rules: RulesByKind = {
     whole: validatePod,
     created: validateNewPod,
     change: validatePodUpdate,
+    status: validatePodStatusUpdate,
     through: { ephemeralcontainers: validateEphemeralContainersUpdate },
   },
 }
@@ -66,12 +67,16 @@ export function validateUpdate<K extends KindName>(
   previous: KindMap[K],
   subresource?: string,
 ): readonly FieldError[] {
-  const errors = validateMetadataUpdate(next.metadata, previous.metadata)
+  const found = validateMetadataUpdate(next.metadata, previous.metadata)
+  // Kubernetes looks at the metadata for all kinds, and then once more for most of them.
+  const errors = found.length === 0 || looksOnce.has(kind) ? found : [...found, ...found]
   const { whole, change, status, through } = rulesOf(kind)
   if (subresource === 'status') return [...errors, ...(status?.(next, previous) ?? [])]
   if (subresource !== undefined) return [...errors, ...(through?.[subresource]?.(next, previous) ?? [])]
   return [...errors, ...(whole?.(next) ?? []), ...(change?.(next, previous) ?? [])]
 }
+
+const looksOnce: ReadonlySet<KindName> = new Set<KindName>(['PersistentVolume', 'VolumeAttachment', 'CSINode', 'Event'])
 
 function rulesOf<K extends KindName>(kind: K): KindRules<KindMap[K]> {
   const table: { readonly [Name in KindName]?: KindRules<KindMap[Name]> } = rules

@@ -98,8 +98,8 @@ export function validateCsiVolume(source: CSIPersistentVolumeSource, path: strin
   // Kubernetes does not look at the reference for staging.
   const references = [
     'controllerPublishSecretRef',
-    'nodePublishSecretRef',
     'controllerExpandSecretRef',
+    'nodePublishSecretRef',
     'nodeExpandSecretRef',
   ] as const
   return [

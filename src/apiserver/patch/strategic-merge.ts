@@ -4,14 +4,14 @@ import { type KindName, kinds } from '../../api/kinds.ts'
 import { type ListRule, listRule } from '../../api/schema/list-types.ts'
 import { jsonFields } from '../../api/schema/schema.ts'
 import { badRequest } from '../../api/status-error.ts'
-import { cannotApply, cannotDecode, goTypeWord } from './errors.ts'
+import { cannotApply, goTypeWord } from './errors.ts'
 import { copyMap, isList, isMap, type Json, jsonEqual, type JsonMap, type MutableMap, own, put } from './json.ts'
 import { orderLists } from './list-order.ts'
 import { ownerOf } from './schema-walk.ts'
 
 export function applyStrategicMergePatch(kind: KindName, current: object, patch: unknown): JsonMap {
   if (!isMap(patch)) {
-    throw cannotDecode(`json: cannot unmarshal ${goTypeWord(patch)} into Go value of type map[string]interface {}`)
+    throw badRequest(`json: cannot unmarshal ${goTypeWord(patch)} into Go value of type map[string]interface {}`)
   }
   return mergeMap(kinds[kind].message, current as JsonMap, patch) // objects of the API are JSON maps
 }
