@@ -234,6 +234,18 @@ test('patches cannot rename, move or replace an object, and options must fit the
   )
 })
 
+test('PUT creates leases and events, under the name of the path only', async () => {
+  await using server = await makeServer()
+  const path = '/apis/coordination.k8s.io/v1/namespaces/default/leases/a'
+  const other = await server.put(path, { metadata: { name: 'b' }, spec: {} })
+  assert.deepEqual([other.code, other.body.reason], [400, 'BadRequest'])
+  assert.equal((await server.put(path, { metadata: { name: 'a' }, spec: {} })).code, 201)
+  assert.equal((await server.put(path, { metadata: { name: 'a' }, spec: {} })).body.reason, 'Invalid')
+  const event = { metadata: { name: 'e' }, involvedObject: { namespace: 'default' } }
+  assert.equal((await server.put('/api/v1/namespaces/default/events/e', event)).code, 201)
+  assert.equal((await server.put(`${paths.configMaps}/none`, { metadata: { name: 'none' } })).code, 404)
+})
+
 test('deletion and creation times are the server’s alone', async () => {
   await using server = await makeServer()
   const made = await server.post(paths.configMaps, {

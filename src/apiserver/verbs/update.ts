@@ -42,9 +42,9 @@ export function replaceObject(
   request: Omit<ChangeRequest, 'change'> & { readonly object: KubeObject },
   call: Call,
 ): Promise<Written & { readonly created?: boolean }> {
-  const { object } = request
   const { info, ref, subresource } = request
-  if (!object.metadata.name) throw nameless(ref)
+  if (!request.object.metadata.name) throw nameless(ref)
+  const object = placed(info, request.object, ref)
   const change = (): KubeObject => {
     if (needsVersion.has(info.name) && !object.metadata.resourceVersion) {
       const error = invalid('metadata.resourceVersion', 0, 'must be specified for an update')
@@ -54,7 +54,7 @@ export function replaceObject(
   }
   return changeObject(context, { ...request, change }, call).catch((error: unknown) => {
     if (!isNotFound(error) || !createdByUpdate.has(info.name) || subresource !== undefined) throw error
-    return createInstead(context, request, call)
+    return createInstead(context, { ...request, object }, call)
   })
 }
 
