@@ -9,7 +9,7 @@ const volume = uniqueVolumeName('kubernetes.io/csi/driver^handle')
 const node = nodeName('a')
 const spec = { name: 'pv' } as VolumeSpec
 const pod = (name: string) => ({ namespace: 'default', name, uid: podUid(name) })
-const wanted = (name: string, on = node) => ({ kind: 'wanted', volume, node: on, spec, pod: pod(name) }) as const
+const wanted = (name: string, on = node) => ({ kind: 'wanted', volume, node: on, spec, pod: pod(name), at: 1 }) as const
 const unwanted = (name: string, on = node) => ({ kind: 'unwanted', volume, node: on, pod: podUid(name) }) as const
 
 function after(...events: Parameters<typeof reduceDesired>[1][]): DesiredVolume | undefined {

@@ -16,6 +16,8 @@ export interface WantedOnNode {
   /** Two PersistentVolumes may name the same storage; each node is served under the name that its pods use (ADD-1). */
   readonly spec: VolumeSpec
   readonly pods: ReadonlyMap<PodUid, PodReference>
+  /** When the first pod asked for it here. */
+  readonly since: number
   /** The users of this node were told that another node holds the volume (once per wish, MA-4). */
   readonly multiAttachReported: boolean
 }
@@ -33,6 +35,7 @@ export type DesiredEvent =
       readonly node: NodeName
       readonly spec: VolumeSpec
       readonly pod: PodReference
+      readonly at: number
     }
   | { readonly kind: 'unwanted'; readonly volume: UniqueVolumeName; readonly node: NodeName; readonly pod: PodUid }
   | { readonly kind: 'multiAttachReported'; readonly volume: UniqueVolumeName; readonly node: NodeName }
@@ -62,9 +65,9 @@ export function reduceDesired(item: DesiredVolume | undefined, event: DesiredEve
 /** A node's first spec stays: a volume's source cannot change while somebody wants it (ADD-2). */
 function wanted(
   item: DesiredVolume | undefined,
-  { volume, node, spec, pod }: Extract<DesiredEvent, { kind: 'wanted' }>,
+  { volume, node, spec, pod, at }: Extract<DesiredEvent, { kind: 'wanted' }>,
 ): DesiredVolume {
-  const onNode = item?.nodes.get(node) ?? { spec, pods: new Map(), multiAttachReported: false }
+  const onNode = item?.nodes.get(node) ?? { spec, pods: new Map(), since: at, multiAttachReported: false }
   if (item && onNode.pods.has(pod.uid)) return item
   const pods = new Map(onNode.pods).set(pod.uid, pod)
   return withNode(item ?? { volume, spec, nodes: new Map() }, node, { ...onNode, pods })

@@ -5,6 +5,7 @@ import { nodeName } from '../../api/names.ts'
 import type { NodeName, UniqueVolumeName } from '../../api/names.ts'
 import type { Node, VolumeAttachment } from '../../api/types.ts'
 import type { Change, Informers } from '../../client/informer.ts'
+import type { Clock } from '../../clock/clock.ts'
 import type { Pending } from '../../loop/pending.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { ClusterPlugin } from '../../volume/plugin.ts'
@@ -31,6 +32,7 @@ export interface FollowDeps {
   readonly nodeStatus: NodeStatusWriter
   readonly pending: Pending
   readonly audit: Audit
+  readonly clock: Clock
   readonly log: Log
   readonly signal: AbortSignal
   wake(volume: UniqueVolumeName): void
@@ -38,7 +40,7 @@ export interface FollowDeps {
 }
 
 export async function followCluster(deps: FollowDeps): Promise<void> {
-  const { informers, registry, desired, actual, nodes, log, signal, wake } = deps
+  const { informers, registry, desired, actual, nodes, clock, log, signal, wake } = deps
   const caches = {
     pods: informers.of('Pod'),
     nodes: informers.of('Node'),
@@ -52,7 +54,7 @@ export async function followCluster(deps: FollowDeps): Promise<void> {
 
   // From here to the end nothing is awaited: the worlds are filled before any key is looked at.
   const lookups = { claim: caches.claims.get, volume: caches.volumes.get }
-  const pods = createPodFollower({ desired, nodes, lookups, registry, log })
+  const pods = createPodFollower({ desired, nodes, lookups, registry, clock, log })
   const podsByClaim = caches.pods.index(claimKeysOf)
   const podsByNode = caches.pods.index((pod) => (pod.spec?.nodeName ? [pod.spec.nodeName] : []))
   const podsOf = (claimKey: string) => {

@@ -36,7 +36,7 @@ test('ADA-9 ADA-10: doubtful volumes belong to the node, but only certain ones a
 test('W-34: a node concerns us while something is wanted on it or attached to it', () => {
   const { desired, actual, index } = setUp()
   const pod = { namespace: 'ns', name: 'p', uid: podUid('p') }
-  desired.apply({ kind: 'wanted', volume: v, node: a, spec, pod })
+  desired.apply({ kind: 'wanted', volume: v, node: a, spec, pod, at: 1 })
   actual.apply(attached(v, a, ''))
   desired.apply({ kind: 'unwanted', volume: v, node: a, pod: pod.uid })
   assert.ok(index.concerns(a))

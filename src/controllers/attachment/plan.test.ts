@@ -16,7 +16,10 @@ function wanted(nodes: readonly string[], multiAttachReported = false): DesiredV
   if (nodes.length === 0) return undefined
   const entry = (name: string) => {
     const pod = { namespace: 'default', name: `pod-${name}`, uid: podUid(`uid-${name}`) }
-    return [nodeName(name), { spec, pods: new Map([[pod.uid, pod]]), multiAttachReported }] as const
+    return [
+      nodeName(name),
+      { spec, pods: new Map([[pod.uid, pod]]), since: now - minute, multiAttachReported },
+    ] as const
   }
   return { volume, spec, nodes: new Map(nodes.map(entry)) }
 }
@@ -90,9 +93,21 @@ test('MA-1 MA-3 W-36: an exclusive volume waits for the node that has it, or may
   )
 })
 
-test('MA-4: the users of the waiting node are told once', () => {
+test('MA-4 C-2: the users of the waiting node are told once, all who came within a moment together', () => {
   const first = planVolume(wanted(['b']), present({ a: { detachWantedSince: now } }), facts({}, { inUse: true }))
   assert.deepEqual(first.actions, [{ kind: 'reportMultiAttach', node: b, holders: [a] }])
+  const early = planVolume(
+    wanted(['b']),
+    present({ a: { detachWantedSince: now } }),
+    facts({ now: now - minute + 30 }, { inUse: true }),
+  )
+  assert.deepEqual(early, {
+    actions: [],
+    waiting: [
+      { reason: 'inUse', node: a },
+      { reason: 'attachedElsewhere', node: b, holder: a, until: now - minute + 100 },
+    ],
+  })
   const second = planVolume(wanted(['b'], true), present({ a: { detachWantedSince: now } }), facts({}, { inUse: true }))
   assert.deepEqual(second.actions, [])
 })

@@ -50,6 +50,9 @@ export interface AttachmentPlan {
 /** C-3: how long an unhealthy node may keep a volume that nobody wants there. */
 export const defaultMaxWaitForUnmountMs = 6 * 60_000
 
+/** C-2: pods that come together are told together, and nothing when the volume is freed in the same moment. */
+const togetherMs = 100
+
 /** Detaches come before attaches, so that a moved volume is freed first (ADR-1). */
 export function planVolume(
   desired: DesiredVolume | undefined,
@@ -108,10 +111,12 @@ function planAttaches(
       actions.push({ kind: 'attach', node })
       continue
     }
-    waiting.push(obstacle)
     // The holders are named only when they hold it for certain; doubt is told by the reason to wait (MA-3).
     const holders = holdersOf(actual, 'attached', node)
-    if (holders.length > 0 && !wish.multiAttachReported) actions.push({ kind: 'reportMultiAttach', node, holders })
+    const toTell = holders.length > 0 && !wish.multiAttachReported
+    const early = toTell && facts.now - wish.since < togetherMs
+    waiting.push(early ? { ...obstacle, until: wish.since + togetherMs } : obstacle)
+    if (toTell && !early) actions.push({ kind: 'reportMultiAttach', node, holders })
   }
 }
 

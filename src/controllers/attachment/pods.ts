@@ -3,6 +3,7 @@
 import { nodeName, podUid } from '../../api/names.ts'
 import type { NodeName, PodUid, UniqueVolumeName } from '../../api/names.ts'
 import type { Pod } from '../../api/types.ts'
+import type { Clock } from '../../clock/clock.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { ClusterPlugin } from '../../volume/plugin.ts'
 import type { Registry } from '../../volume/registry.ts'
@@ -24,10 +25,11 @@ export interface PodFollowerDeps {
   readonly nodes: NodeWorld
   readonly lookups: Lookups
   readonly registry: Registry<ClusterPlugin>
+  readonly clock: Clock
   readonly log: Log
 }
 
-export function createPodFollower({ desired, nodes, lookups, registry, log }: PodFollowerDeps): PodFollower {
+export function createPodFollower({ desired, nodes, lookups, registry, clock, log }: PodFollowerDeps): PodFollower {
   const followed = new Map<PodUid, { readonly node: NodeName; readonly volumes: Set<UniqueVolumeName> }>()
 
   const drop = (uid: PodUid) => {
@@ -51,7 +53,7 @@ export function createPodFollower({ desired, nodes, lookups, registry, log }: Po
       if (known.volumes.has(volume)) continue
       known.volumes.add(volume)
       followed.set(uid, known)
-      desired.apply({ kind: 'wanted', volume, node, spec, pod: reference })
+      desired.apply({ kind: 'wanted', volume, node, spec, pod: reference, at: clock.now() })
     }
   }
   const recheck = () => {

@@ -15,8 +15,8 @@ const pod = (namespace: string, name: string) => ({ namespace, name, uid: podUid
 
 function wantedBy(...users: readonly ReturnType<typeof pod>[]) {
   const world = createDesiredWorld()
-  world.apply({ kind: 'wanted', volume, node: b, spec, pod: pod('mine', 'waiter') })
-  for (const user of users) world.apply({ kind: 'wanted', volume, node: a, spec, pod: user })
+  world.apply({ kind: 'wanted', volume, node: b, spec, pod: pod('mine', 'waiter'), at: 1 })
+  for (const user of users) world.apply({ kind: 'wanted', volume, node: a, spec, pod: user, at: 1 })
   return world
 }
 
