@@ -288,6 +288,17 @@ test('EXP-1 EXP-4: a larger request on a CSI volume is announced once and left t
   await run.stop()
 })
 
+test('EXP-1: a volume that is grown without its claim is announced to nobody', async () => {
+  const { pair, run, events, server } = expansion()
+  await pair({ spec: { csi: { driver: 'd', volumeHandle: 'h' } } }, { capacity: { storage: '2Gi' } })
+  const half = { 'volume.alpha.kubernetes.io/pre-resize-capacity': '2Gi' }
+  const body = { metadata: { annotations: half }, spec: { capacity: { storage: '4Gi' } } }
+  await server.patch('PersistentVolume', { name: 'v' }, { type: 'merge', body })
+  await run.settle()
+  assert.deepEqual(events(), [])
+  await run.stop()
+})
+
 test('EXP-2: nothing happens when the claim has what it asks for', async () => {
   const { pair, run, events } = expansion()
   await pair({}, { capacity: { storage: '2Gi' } })

@@ -2,7 +2,7 @@
 // let one of our own plugins grow the volume. The volume's capacity is written before the claim's status (13.1).
 import { annotations } from '../../api/annotations.ts'
 import { annotation, keyOf, withAnnotations } from '../../api/meta.ts'
-import { bytesOfQuantity, quantityOfBytes } from '../../api/quantity.ts'
+import { bytesOfQuantity, compareQuantities, quantityOfBytes } from '../../api/quantity.ts'
 import { isNotFound } from '../../api/status-error.ts'
 import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
 import { createFreshCache } from '../../client/fresh-cache.ts'
@@ -96,7 +96,16 @@ export function createExpansionController(deps: ExpansionDeps): Controller {
       throw error
     }
   }
-  const look = async (claim: PersistentVolumeClaim, signal: AbortSignal): Promise<readonly Waiting[]> => {
+  /** EXP-1: claims whose request or shown size grew; a volume that grows alone announces nothing to anybody. */
+  const grown = new Set<string>()
+  const look = async (
+    claim: PersistentVolumeClaim,
+    isNews: boolean,
+    signal: AbortSignal,
+  ): Promise<readonly Waiting[]> => {
+    const announce = (message: string) => {
+      if (isNews) teller.tell('PersistentVolumeClaim', claim, { type: 'Normal', reason: 'ExternalExpanding', message })
+    }
     if (claim.status?.phase !== 'Bound' || !claim.spec.volumeName) return []
     const cached = volumes.get(claim.spec.volumeName)
     // The cache is enough to see that there is nothing to do, which is nearly always.
@@ -111,12 +120,12 @@ export function createExpansionController(deps: ExpansionDeps): Controller {
         throw new Error(plan.message)
       case 'external': {
         const message = 'waiting for an external controller to expand this PVC'
-        teller.tell('PersistentVolumeClaim', claim, { type: 'Normal', reason: 'ExternalExpanding', message })
+        announce(message)
         return [{ reason: 'externalResizer', rule: 'EXP-4', message }]
       }
       case 'handOver': {
         const message = `CSI migration enabled for ${plan.plugin}; waiting for external resizer to expand the pvc`
-        teller.tell('PersistentVolumeClaim', claim, { type: 'Normal', reason: 'ExternalExpanding', message })
+        announce(message)
         if (annotation(claim, annotations.storageResizer) !== plan.driver) {
           const named = withAnnotations(claim, { [annotations.storageResizer]: plan.driver })
           claims.wrote(await client.update('PersistentVolumeClaim', named, {}, signal))
@@ -151,7 +160,13 @@ export function createExpansionController(deps: ExpansionDeps): Controller {
     workers: deps.options?.workers ?? 10,
     async look(key, signal) {
       const claim = claims.get(key)
-      waiting.set(`PersistentVolumeClaim/${key}`, claim === undefined ? [] : await look(claim, signal))
+      const isNews = grown.delete(key)
+      try {
+        waiting.set(`PersistentVolumeClaim/${key}`, claim === undefined ? [] : await look(claim, isNews, signal))
+      } catch (error) {
+        if (isNews) grown.add(key)
+        throw error
+      }
     },
     onError: (key, error, until) =>
       waiting.set(`PersistentVolumeClaim/${key}`, [
@@ -165,9 +180,11 @@ export function createExpansionController(deps: ExpansionDeps): Controller {
   stack.use(
     claims.subscribe(({ key, object, previous }) => {
       if (object !== undefined) {
+        if (hasGrown(object, previous)) grown.add(key)
         if (!claims.isOwnWrite && wantsLook(object, previous)) wake(key)
         return
       }
+      grown.delete(key)
       teller.forget(previous?.metadata.uid)
       waiting.set(`PersistentVolumeClaim/${key}`, [])
       loop.forget(key)
@@ -210,6 +227,13 @@ function planFor(plugins: Registry<ClusterPlugin>, claim: PersistentVolumeClaim,
       return expandable()
     },
   })
+}
+
+function hasGrown(claim: PersistentVolumeClaim, previous: PersistentVolumeClaim | undefined): boolean {
+  if (previous === undefined) return true
+  const asks = ({ spec }: PersistentVolumeClaim) => spec.resources?.requests?.['storage']
+  const shows = ({ status }: PersistentVolumeClaim) => status?.capacity?.['storage']
+  return compareQuantities(asks(claim), asks(previous)) > 0 || compareQuantities(shows(claim), shows(previous)) > 0
 }
 
 /** EXP-1 */
