@@ -17,7 +17,7 @@ const absent = (get: Promise<unknown>) =>
     (error: unknown) => isNotFound(error) || Promise.reject(error as Error),
   )
 
-test('SIDE-19, XPR-6: the PersistentVolume to the letter, and the events around it (XPR-5)', async () => {
+test('SIDE-19, XPR-6, WART-22: the PersistentVolume to the letter, and the events around it (XPR-5)', async () => {
   const world = await createCsiWorld({ topologyKey: 'zone' })
   const { client } = world
   await furnish(world, { waits: true })
