@@ -57,6 +57,8 @@ export type ControllerWaitReason =
   | 'protectedByReferences'
   /** A claim of that name exists and belongs to someone else. */
   | 'foreignClaim'
+  /** The driver says that the volume is not well. */
+  | 'volumeAbnormal'
   /** No node satisfies the pod. */
   | 'noNodeFits'
   /** The pod has a node in mind and waits for its claims to be bound. */

@@ -102,7 +102,9 @@ export function createModifier(deps: JobDeps): AsyncDisposable {
       const name = annotation(volume, annotations.modifySecretName)
       const namespace = annotation(volume, annotations.modifySecretNamespace)
       const secrets = await readSecret(client, name && namespace ? { name, namespace } : undefined, signal)
-      await controller.modify({ volumeId: volume.spec?.csi?.volumeHandle ?? '', mutableParameters, secrets }, signal)
+      const request = { volumeId: volume.spec?.csi?.volumeHandle ?? '', mutableParameters, secrets }
+      const call = () => controller.modify(request, signal)
+      await story.calling(objectsOf(key), key, 'ControllerModifyVolume', call)
     } catch (error) {
       return failed(key, begun, target, error, signal)
     }
@@ -158,8 +160,10 @@ export function createModifier(deps: JobDeps): AsyncDisposable {
       }),
       signal,
     )
-    if (infeasible) return { again: clock.now() + slowRetryMs }
-    throw error
+    if (!infeasible) throw error
+    const again = clock.now() + slowRetryMs
+    story.failed(objectsOf(key), key, error, again)
+    return { again }
   }
   const loop = stack.use(
     createToldLoop(story, objectsOf, {
