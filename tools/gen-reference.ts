@@ -13,6 +13,7 @@ import { claimCauses } from '../src/cli/why/causes/claims.ts'
 import { driverCauses } from '../src/cli/why/causes/driver.ts'
 import { nodeCauses } from '../src/cli/why/causes/node.ts'
 import { pluginCauses } from '../src/cli/why/causes/plugins.ts'
+import { snapshotCauses } from '../src/cli/why/causes/snapshots.ts'
 import { volumeCauses } from '../src/cli/why/causes/volumes.ts'
 import { fill, pageName } from '../src/cli/why/causes.ts'
 import type { Cause } from '../src/cli/why/causes.ts'
@@ -48,6 +49,7 @@ const groups: readonly (readonly [title: string, table: Readonly<Record<string, 
   ['A pod does not start, or does not end', nodeCauses],
   ['A path, a disk, a ConfigMap or a token is not what the pod needs', pluginCauses],
   ['The driver says no', driverCauses],
+  ['A snapshot is not taken, or does not go', snapshotCauses],
 ]
 
 function index(): string {

@@ -78,5 +78,5 @@ test('why refuses what it cannot explain, and says what is missing', { skip: pro
   assert.match(missing.stderr, /persistentvolumeclaims "nothing" not found/)
   const wrong = await runProgram(launcher, ['why', 'secret/key'], { env })
   assert.equal(wrong.code, 2)
-  assert.match(wrong.stderr, /why explains pods, claims, volumes, attachments, attributes classes and nodes/)
+  assert.match(wrong.stderr, /why explains pods, claims, volumes, attachments, snapshots, attributes classes and nodes/)
 })

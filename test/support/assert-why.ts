@@ -54,6 +54,7 @@ const subjectKinds: Readonly<Record<string, SubjectKind>> = {
   pv: 'PersistentVolume',
   va: 'VolumeAttachment',
   vac: 'VolumeAttributesClass',
+  vs: 'VolumeSnapshot',
   node: 'Node',
 }
 

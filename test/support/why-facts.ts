@@ -12,6 +12,8 @@ import type {
   StorageClass,
   VolumeAttachment,
   VolumeAttributesClass,
+  VolumeSnapshot,
+  VolumeSnapshotContent,
 } from '../../src/api/types.ts'
 import type { Facts, WhySubject } from '../../src/cli/why/facts.ts'
 
@@ -29,6 +31,8 @@ export function facts(subject: WhySubject, more: Partial<Facts>): Facts {
     classes: [],
     attributesClasses: [],
     attachments: [],
+    snapshots: [],
+    snapshotContents: [],
     nodes: [],
     leases: [],
     csiNodes: [],
@@ -104,6 +108,32 @@ export function volume(options: VolumeOptions): PersistentVolume {
       ...(options.claimed === false ? {} : { claimRef: { name: 'data', namespace: 'default', uid: 'uid-data' } }),
     },
     status: { phase: options.phase },
+  }
+}
+
+export function snapshot(status: VolumeSnapshot['status'], deleting: readonly string[] = []): VolumeSnapshot {
+  return {
+    metadata: {
+      name: 'snap',
+      namespace: 'default',
+      uid: 'uid-snap',
+      creationTimestamp: made,
+      ...(deleting.length > 0 ? { deletionTimestamp: since, finalizers: deleting } : {}),
+    },
+    spec: { source: { persistentVolumeClaimName: 'data' }, volumeSnapshotClassName: 'daily' },
+    ...(status ? { status } : {}),
+  }
+}
+
+export function snapshotContent(): VolumeSnapshotContent {
+  return {
+    metadata: { name: 'content', creationTimestamp: made },
+    spec: {
+      volumeSnapshotRef: { kind: 'VolumeSnapshot', namespace: 'default', name: 'snap', uid: 'uid-snap' },
+      deletionPolicy: 'Delete',
+      driver: 'd',
+      source: { volumeHandle: 'h' },
+    },
   }
 }
 

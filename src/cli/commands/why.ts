@@ -24,6 +24,7 @@ const explained: ReadonlySet<string> = new Set<SubjectKind>([
   'PersistentVolume',
   'VolumeAttachment',
   'VolumeAttributesClass',
+  'VolumeSnapshot',
   'Node',
 ])
 
@@ -53,7 +54,7 @@ export const why = buildCommand<Flags, string[], Context>({
       parameter: {
         parse: String,
         placeholder: 'TYPE/NAME',
-        brief: 'A pod, pvc, pv, volumeattachment, volumeattributesclass or node',
+        brief: 'A pod, pvc, pv, volumeattachment, volumesnapshot, volumeattributesclass or node',
       },
       minimum: 1,
     },
@@ -63,7 +64,7 @@ export const why = buildCommand<Flags, string[], Context>({
     const subjects = resourcesFrom(words).names.map(({ kind, name }): WhySubject => {
       if (!explained.has(kind))
         throw new UsageError(
-          `why explains pods, claims, volumes, attachments, attributes classes and nodes, not ${kind}`,
+          `why explains pods, claims, volumes, attachments, snapshots, attributes classes and nodes, not ${kind}`,
           'hawser why pod/NAME',
         )
       const namespace = kinds[kind].namespaced ? { namespace: connection.namespace } : {}

@@ -7,6 +7,7 @@ import { claimCauses } from './causes/claims.ts'
 import { driverCauses } from './causes/driver.ts'
 import { nodeCauses } from './causes/node.ts'
 import { pluginCauses } from './causes/plugins.ts'
+import { snapshotCauses } from './causes/snapshots.ts'
 import { volumeCauses } from './causes/volumes.ts'
 
 export const causes = {
@@ -16,6 +17,7 @@ export const causes = {
   ...nodeCauses,
   ...pluginCauses,
   ...driverCauses,
+  ...snapshotCauses,
 } as const
 
 export type Cause = keyof typeof causes
@@ -27,6 +29,7 @@ export interface CauseNames {
   readonly volume?: string
   readonly node?: string
   readonly container?: string
+  readonly snapshot?: string
   readonly holder?: string
   readonly class?: string
   readonly driver?: string

@@ -1,8 +1,9 @@
 // How far is a claim, and what holds it up? The steps from the wish for storage to a bound claim, its growth and its end.
-import { annotations } from '../../api/annotations.ts'
-import { bytesOfQuantity } from '../../api/quantity.ts'
+import { annotations, finalizers } from '../../api/annotations.ts'
 import type { PersistentVolumeClaim } from '../../api/types.ts'
 import type { Cause, CauseNames } from './causes.ts'
+import { changeLinks, growthLinks, healthLinks } from './claim-changes.ts'
+import { claimNames, claimTarget, driverOf } from './claim-names.ts'
 import type { Facts, Waited } from './facts.ts'
 import {
   classNameOf,
@@ -28,39 +29,13 @@ export function claimLinks(facts: Facts, claim: PersistentVolumeClaim): readonly
   // Whoever deletes a claim that has no volume wants it gone, not bound.
   if (claim.metadata.deletionTimestamp)
     return [made, ...(bound.state === 'done' ? [bound] : []), deletionLink(facts, claim)]
-  return [made, ...madeLink(facts, claim, bound), bound, ...(bound.state === 'done' ? growthLinks(facts, claim) : [])]
-}
-
-const targetOf = ({ metadata }: PersistentVolumeClaim) => ({
-  kind: 'PersistentVolumeClaim',
-  namespace: metadata.namespace,
-  name: metadata.name,
-})
-
-function namesOf(facts: Facts, claim: PersistentVolumeClaim): CauseNames {
-  const className = classNameOf(claim)
-  const driver = driverOf(facts, claim)
-  const volume = claim.spec?.volumeName
-  return {
-    claim: claim.metadata.name ?? '',
-    ...(claim.metadata.namespace === undefined ? {} : { namespace: claim.metadata.namespace }),
-    ...(className ? { class: className } : {}),
-    ...(driver ? { driver } : {}),
-    ...(volume ? { volume } : {}),
-  }
-}
-
-function driverOf(facts: Facts, claim: PersistentVolumeClaim): string | undefined {
-  return (
-    volumeOf(facts, claim.spec?.volumeName)?.spec?.csi?.driver ??
-    claim.metadata.annotations?.[annotations.storageProvisioner] ??
-    classOf(facts, classNameOf(claim))?.provisioner
-  )
+  const after = bound.state === 'done' ? [...growthLinks(facts, claim), ...changeLinks(facts, claim)] : []
+  return [made, ...madeLink(facts, claim, bound), bound, ...after, ...healthLinks(facts, claim)]
 }
 
 /** The volume was made to order: its own step, with the driver's duration. */
 function madeLink(facts: Facts, claim: PersistentVolumeClaim, bound: Link): readonly Link[] {
-  const record = doneOf(facts, targetOf(claim), ['provision'])
+  const record = doneOf(facts, claimTarget(claim), ['provision'])
   const driver = driverOf(facts, claim)
   if (record) return [done(`its volume is made`, record.spec.actor, record)]
   const willBeMade = bound.state !== 'done' && !claim.spec?.volumeName && driver !== undefined
@@ -69,9 +44,9 @@ function madeLink(facts: Facts, claim: PersistentVolumeClaim, bound: Link): read
 
 function boundLink(facts: Facts, claim: PersistentVolumeClaim): Link {
   const title = 'it is bound'
-  const names = namesOf(facts, claim)
+  const names = claimNames(facts, claim)
   if (claim.status?.phase === 'Bound') {
-    const record = doneOf(facts, targetOf(claim), ['bind'])
+    const record = doneOf(facts, claimTarget(claim), ['bind'])
     return { ...done(title, 'binding', record), detail: `to ${claim.spec?.volumeName ?? ''}` }
   }
   const age = sinceFacts(parse(claim.metadata.creationTimestamp))
@@ -81,8 +56,8 @@ function boundLink(facts: Facts, claim: PersistentVolumeClaim): Link {
     const told = { ...names, volume: unfit.volume.metadata.name ?? '', detail: unfit.reason }
     return blocked(title, 'binding', 'reservedUnfit', told, age)
   }
-  const [wait] = waitsOf(facts, targetOf(claim), (actor) => actor === 'binding')
-  const failure = failureOf(facts, targetOf(claim), ['provision'])
+  const [wait] = waitsOf(facts, claimTarget(claim), (actor) => actor === 'binding')
+  const failure = failureOf(facts, claimTarget(claim), ['provision'])
   const asked = wait === undefined || askedReasons.has(wait.reason)
   if (failure && asked) {
     const cause = causeOfCode(failure.status?.error?.code, 'provisioningFailed')
@@ -101,7 +76,7 @@ function boundLink(facts: Facts, claim: PersistentVolumeClaim): Link {
 /** The volume is gone, or it is there and denies the claim. */
 function lostLink(facts: Facts, claim: PersistentVolumeClaim, title: string, names: CauseNames): Link {
   const volume = volumeOf(facts, claim.spec?.volumeName)
-  const [wait] = waitsOf(facts, targetOf(claim), (actor) => actor === 'binding')
+  const [wait] = waitsOf(facts, claimTarget(claim), (actor) => actor === 'binding')
   const told = { ...waitFacts(wait), ...wordsOf(wait) }
   if (volume) return blocked(title, 'binding', 'misbound', { ...names, detail: denial(volume, claim) }, told)
   const detail = claim.spec?.volumeName ? `volume ${claim.spec.volumeName} does not exist` : 'it names no volume'
@@ -153,7 +128,7 @@ function unmade({ volumes }: Facts, claim: PersistentVolumeClaim): Cause {
 }
 
 function asked(facts: Facts, claim: PersistentVolumeClaim): Cause {
-  if (runningOf(facts, targetOf(claim), ['provision'])) return 'provisioning'
+  if (runningOf(facts, claimTarget(claim), ['provision'])) return 'provisioning'
   const driver = driverOf(facts, claim) ?? ''
   return isRegistered(facts, driver) ? 'askedProvisioner' : 'provisionerAbsent'
 }
@@ -179,48 +154,12 @@ function derived(facts: Facts, claim: PersistentVolumeClaim): Cause {
   return storageClass.provisioner === 'kubernetes.io/no-provisioner' ? 'noProvisioner' : asked(facts, claim)
 }
 
-function growthLinks(facts: Facts, claim: PersistentVolumeClaim): readonly Link[] {
-  const wanted = sizeOf(claim.spec?.resources?.requests?.['storage'])
-  const present = sizeOf(claim.status?.capacity?.['storage'])
-  if (wanted <= present) return []
-  const title = `it grows to ${claim.spec?.resources?.requests?.['storage'] ?? ''}`
-  const names = namesOf(facts, claim)
-  const pending = (claim.status?.conditions ?? []).find(
-    ({ type, status }) => type === 'FileSystemResizePending' && status === 'True',
-  )
-  const onNode = failureOf(facts, { kind: 'PersistentVolume', name: claim.spec?.volumeName }, ['volume_fs_resize'])
-  if (onNode) {
-    const cause = causeOfCode(onNode.status?.error?.code, 'expansionFailed')
-    return [blocked(title, onNode.spec.actor, cause, names, failureFacts(onNode))]
-  }
-  if (pending) return [blocked(title, 'node', 'nodeMustExpand', names, sinceFacts(parse(pending.lastTransitionTime)))]
-  const failure = failureOf(facts, targetOf(claim), ['expand'])
-  if (failure) {
-    const cause = causeOfCode(failure.status?.error?.code, 'expansionFailed')
-    return [blocked(title, failure.spec.actor, cause, names, failureFacts(failure))]
-  }
-  const storageClass = classOf(facts, classNameOf(claim))
-  const [wait] = waitsOf(facts, targetOf(claim), (actor) => actor === 'expansion')
-  if (wait?.reason === 'retrying')
-    return [blocked(title, 'expansion', 'expansionFailed', names, { ...waitFacts(wait), ...wordsOf(wait) })]
-  if (!wait && storageClass && storageClass.allowVolumeExpansion !== true)
-    return [blocked(title, 'you', 'classForbidsExpansion', names)]
-  const { driver = '' } = names
-  if (driver !== '' && !isRegistered(facts, driver)) {
-    const detail = `grow the volume of claim ${names.claim}`
-    return [blocked(title, `csi ${driver}`, 'driverAbsent', { ...names, detail }, waitFacts(wait))]
-  }
-  return [blocked(title, `csi ${driver}`, 'askedResizer', names, waitFacts(wait))]
-}
-
-const sizeOf = (quantity: string | undefined) => (quantity === undefined ? 0n : bytesOfQuantity(quantity))
-
 function deletionLink(facts: Facts, claim: PersistentVolumeClaim): Link {
   const title = 'it is deleted'
   const since = sinceFacts(parse(claim.metadata.deletionTimestamp))
   // A pod that has ended counts until its object is gone.
   const users = podsNaming(facts, claim).map(({ metadata }) => metadata.name ?? '')
-  const names = namesOf(facts, claim)
+  const names = claimNames(facts, claim)
   if (users.length > 0)
     return blocked(
       title,
@@ -229,17 +168,24 @@ function deletionLink(facts: Facts, claim: PersistentVolumeClaim): Link {
       { ...names, pod: users[0]!, detail: users.slice(0, 5).join(', ') },
       since,
     )
+  const copies = copiesOf(claim.metadata.finalizers ?? [])
+  if (copies !== undefined) return blocked(title, 'protection', 'claimIsSource', { ...names, detail: copies }, since)
   // A volume that may be half made is waited for: its claim is the only record of it.
-  const failure = failureOf(facts, targetOf(claim), ['provision'])
+  const failure = failureOf(facts, claimTarget(claim), ['provision'])
   if (failure) {
     const cause = causeOfCode(failure.status?.error?.code, 'provisioningFailed')
     return blocked(title, failure.spec.actor, cause, names, { ...since, ...failureFacts(failure) })
   }
-  const running = runningOf(facts, targetOf(claim), ['provision'])
+  const running = runningOf(facts, claimTarget(claim), ['provision'])
   if (running) return blocked(title, running.spec.actor, 'provisioning', names, { ...since, transient: true })
-  const [wait] = waitsOf(facts, targetOf(claim), (actor) => actor === 'protection')
+  const [wait] = waitsOf(facts, claimTarget(claim), (actor) => actor === 'protection')
   if (wait?.reason === 'retrying')
     return blocked(title, 'protection', 'retrying', names, { ...since, ...waitFacts(wait), ...wordsOf(wait) })
   const detail = (claim.metadata.finalizers ?? []).join(', ')
   return blocked(title, 'the owner of the finalizer', 'finalizersHold', { ...names, detail }, since)
+}
+
+function copiesOf(held: readonly string[]): string | undefined {
+  if (held.includes(finalizers.cloningProtection)) return 'another claim is filled from it'
+  return held.includes(finalizers.claimAsSnapshotSource) ? 'a snapshot is taken of it' : undefined
 }

@@ -57,6 +57,11 @@ function related(facts: Facts): readonly Target[] {
     const { claimRef } = volumeOf(facts, name)?.spec ?? {}
     return claimRef?.name ? [own, ...claim(claimRef.name, claimRef.namespace)] : [own]
   }
+  if (kind === 'VolumeSnapshot') {
+    const snapshot = facts.snapshots.find(({ metadata }) => metadata.name === name && metadata.namespace === namespace)
+    const content = snapshot?.status?.boundVolumeSnapshotContentName
+    return content ? [own, { kind: 'VolumeSnapshotContent', name: content }] : [own]
+  }
   const attachment = facts.attachments.find(({ metadata }) => kind === 'VolumeAttachment' && metadata.name === name)
   const volume = attachment?.spec.source.persistentVolumeName
   return volume ? [own, { kind: 'PersistentVolume', name: volume }] : [own]

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { OperationRecord } from '../../api/types.ts'
+import type { OperationRecord, VolumeSnapshot } from '../../api/types.ts'
 import { causes, pageName, speak } from './causes.ts'
 import type { Cause } from './causes.ts'
 import { explain } from './explain.ts'
@@ -18,6 +18,8 @@ import {
   node,
   pod,
   record,
+  snapshot,
+  snapshotContent,
   storageClass,
   volume,
   waits,
@@ -99,6 +101,20 @@ const growing = (more: Partial<Facts> = {}, condition?: string) =>
     ...more,
   })
 
+const bound = claim({ phase: 'Bound' })
+const changing = (more: Partial<Facts>) =>
+  facts(ofClaim, {
+    claims: [{ ...bound, spec: { ...bound.spec, volumeAttributesClassName: 'gold' } }],
+    volumes: [volume({ phase: 'Bound' })],
+    attributesClasses: [attributesClass()],
+    csiNodes: [csiNode()],
+    ...more,
+  })
+const ill = waits('csi d', onClaim, 'volumeAbnormal', { message: 'strange noises' })
+const heldBy = (finalizer: string) => {
+  const going = claim({ phase: 'Bound', deleting: true })
+  return { ...going, metadata: { ...going.metadata, finalizers: [finalizer] } }
+}
 const offered = volume({ phase: 'Available', claimed: false })
 const ofClassFast = { ...offered, spec: { ...offered.spec, storageClassName: 'fast' } }
 
@@ -153,11 +169,20 @@ const claimRows: readonly Row[] = [
     ),
   ],
   ['nodeMustExpand', growing({}, 'FileSystemResizePending')],
+  ['attributesClassMissing', changing({ attributesClasses: [] })],
+  ['attributesClassForeign', changing({ attributesClasses: [{ ...attributesClass(), driverName: 'other' }] })],
+  ['modifyFailed', changing({ operations: [failed('csi d', 'modify', [onClaim], 'SomethingNew')] })],
+  ['badParameters', changing({ operations: [failed('csi d', 'modify', [onClaim], 'INVALID_ARGUMENT')] })],
+  ['modifying', changing({})],
+  ['driverAbsent', changing({ csiNodes: [] })],
+  ['volumeIll', facts(ofClaim, { claims: [claim({ phase: 'Bound' })], operations: [ill] })],
   [
     'claimProtected',
     facts(ofClaim, { claims: [claim({ phase: 'Bound', deleting: true })], pods: [pod({ node: 'a' })] }),
   ],
   ['finalizersHold', facts(ofClaim, { claims: [claim({ phase: 'Bound', deleting: true })] })],
+  ['claimIsSource', facts(ofClaim, { claims: [heldBy('provisioner.storage.kubernetes.io/cloning-protection')] })],
+  ['claimIsSource', facts(ofClaim, { claims: [heldBy('snapshot.storage.kubernetes.io/pvc-as-source-protection')] })],
 ]
 
 const driverRows: readonly Row[] = [
@@ -340,6 +365,13 @@ const nodeRows: readonly Row[] = [
   ['savedStateBroken', mountFailed('SavedDataBroken')],
   ['nodeSilent', placed(attached)],
   [
+    'volumeIll',
+    started(
+      { phase: 'Running', containerStatuses: [{ name: 'c', restartCount: 0, state: { running: {} } }] },
+      { operations: [ill] },
+    ),
+  ],
+  [
     'initRunning',
     started({
       initContainerStatuses: [{ name: 'i', state: { running: {} } }],
@@ -363,7 +395,48 @@ const nodeRows: readonly Row[] = [
   ['busy', nodeWaits('busy')],
 ]
 
-const rows = [...claimRows, ...driverRows, ...volumeRows, ...attachmentRows, ...nodeRows]
+const ofSnapshot = { kind: 'VolumeSnapshot', namespace: 'default', name: 'snap' } as const
+const onSnapshot = { kind: 'VolumeSnapshot', namespace: 'default', name: 'snap' }
+const onContent = { kind: 'VolumeSnapshotContent', name: 'content' }
+const wishedFor = (more: Partial<Facts>, status?: VolumeSnapshot['status']) =>
+  facts(ofSnapshot, {
+    snapshots: [snapshot(status)],
+    claims: [claim({ phase: 'Bound' })],
+    volumes: [volume({ phase: 'Bound' })],
+    csiNodes: [csiNode()],
+    ...more,
+  })
+const notBound = (code: string) => wishedFor({ operations: [failed('csi snapshots', 'snapshot', [onSnapshot], code)] })
+const described = (more: Partial<Facts> = {}) => wishedFor({ snapshotContents: [snapshotContent()], ...more })
+const leavingSnapshot = (finalizer: string, more: Partial<Facts> = {}) =>
+  described({ snapshots: [snapshot({ boundVolumeSnapshotContentName: 'content' }, [finalizer])], ...more })
+
+const snapshotRows: readonly Row[] = [
+  ['snapshotSourceMissing', wishedFor({ claims: [] })],
+  ['snapshotClassMissing', notBound('ClassMissing')],
+  ['snapshotSourceUnbound', notBound('SourceUnbound')],
+  ['sourceUnusable', notBound('SourceForeign')],
+  ['snapshotFailed', notBound('SomethingNew')],
+  ['snapshotRunning', described()],
+  ['driverAbsent', described({ csiNodes: [] })],
+  ['outOfCapacity', described({ operations: [failed('csi d', 'snapshot', [onContent], 'RESOURCE_EXHAUSTED')] })],
+  ['snapshotInUse', leavingSnapshot('provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection')],
+  ['finalizersHold', leavingSnapshot('snapshot.storage.kubernetes.io/volumesnapshot-bound-protection')],
+  ['driverAbsent', leavingSnapshot('snapshot.storage.kubernetes.io/volumesnapshot-bound-protection', { csiNodes: [] })],
+  [
+    'driverUnavailable',
+    leavingSnapshot('snapshot.storage.kubernetes.io/volumesnapshot-bound-protection', {
+      operations: [failed('csi d', 'snapshot', [onContent], 'UNAVAILABLE')],
+    }),
+  ],
+]
+
+test('a snapshot that is ready is in order', () => {
+  const { verdict } = explain(described({ snapshots: [snapshot({ readyToUse: true })] }))
+  assert.equal(verdict, 'healthy')
+})
+
+const rows = [...snapshotRows, ...claimRows, ...driverRows, ...volumeRows, ...attachmentRows, ...nodeRows]
 
 for (const [cause, given] of rows) {
   test(`${given.subject.kind}: ${causes[cause].title}`, () => {
@@ -490,6 +563,22 @@ test('commands about things in no namespace name none, and what is not known is 
     'hawser events -n shop --for pod/web',
     'hawser get -n shop pvc,pv',
   ])
+})
+
+test('a node does not wait for what nobody wants mounted any more', () => {
+  const failing = (more: Partial<Facts>) =>
+    explain(
+      facts(ofNode, {
+        nodes: [node()],
+        operations: [failed('node a', 'volume_mount', [onVolume], 'EIO', { node: 'a' })],
+        ...more,
+      }),
+    )
+  const used = { claims: [claim({ phase: 'Bound' })], volumes: [volume({ phase: 'Bound' })] }
+  assert.equal(failing({ ...used, pods: [pod({ node: 'a' })] }).blocked?.cause, 'ioError')
+  assert.equal(failing({ ...used, pods: [pod({ node: 'a', deleting: true })] }).verdict, 'healthy')
+  assert.equal(failing({ ...used, pods: [pod({ node: 'b' })] }).verdict, 'healthy')
+  assert.equal(failing({}).verdict, 'healthy')
 })
 
 test('an object that does not exist is said to be missing', () => {

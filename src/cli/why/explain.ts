@@ -3,7 +3,7 @@
 // 1. Objects speak first, records second: a bound claim is bound, whatever an older record says.
 // 2. The first step that is not done and has a cause is the one that blocks; later steps wait for it.
 // 3. No text is read: causes come from reasons, codes and fields only; messages are passed on as they are.
-import type { Pod } from '../../api/types.ts'
+import type { Pod, VolumeSnapshot } from '../../api/types.ts'
 import type { Cause, SpokenCause } from './causes.ts'
 import { speak } from './causes.ts'
 import { classLinks } from './class-links.ts'
@@ -15,6 +15,7 @@ import { claimOf, nodeOf, podsOfClaim, volumeOf } from './facts.ts'
 import type { Block, Link } from './link.ts'
 import { nodeLinks } from './node-links.ts'
 import { podLinks } from './pod-links.ts'
+import { snapshotLinks } from './snapshot-links.ts'
 import { attachmentLinks, volumeLinks } from './volume-links.ts'
 
 export type Verdict = 'healthy' | 'working' | 'waiting' | 'missing'
@@ -95,6 +96,10 @@ function linksOf(facts: Facts): readonly Link[] | undefined {
       const found = facts.attributesClasses.find(({ metadata }) => metadata.name === name)
       return found && classLinks(facts, found)
     }
+    case 'VolumeSnapshot': {
+      const found = facts.snapshots.find((each) => isNamed(each, namespace, name))
+      return found && snapshotLinks(facts, found)
+    }
     case 'Node': {
       const node = nodeOf(facts, name)
       return node && nodeLinks(facts, node)
@@ -104,7 +109,7 @@ function linksOf(facts: Facts): readonly Link[] | undefined {
   }
 }
 
-const isNamed = ({ metadata }: Pod, namespace: string | undefined, name: string) =>
+const isNamed = ({ metadata }: Pod | VolumeSnapshot, namespace: string | undefined, name: string) =>
   metadata.name === name && metadata.namespace === namespace
 
 /** A claim that waits for its pod's place waits, in truth, for what the pod waits for. */

@@ -13,6 +13,8 @@ import type {
   StorageClass,
   VolumeAttachment,
   VolumeAttributesClass,
+  VolumeSnapshot,
+  VolumeSnapshotContent,
 } from '../../api/types.ts'
 
 export type SubjectKind =
@@ -21,6 +23,7 @@ export type SubjectKind =
   | 'PersistentVolume'
   | 'VolumeAttachment'
   | 'VolumeAttributesClass'
+  | 'VolumeSnapshot'
   | 'Node'
 
 export interface WhySubject {
@@ -38,6 +41,8 @@ export interface Facts {
   readonly classes: readonly StorageClass[]
   readonly attributesClasses: readonly VolumeAttributesClass[]
   readonly attachments: readonly VolumeAttachment[]
+  readonly snapshots: readonly VolumeSnapshot[]
+  readonly snapshotContents: readonly VolumeSnapshotContent[]
   readonly nodes: readonly Node[]
   /** Heartbeats: a node whose lease is old does not answer, whatever its last status says. */
   readonly leases: readonly Lease[]

@@ -14,6 +14,8 @@ const listed = {
   classes: 'StorageClass',
   attributesClasses: 'VolumeAttributesClass',
   attachments: 'VolumeAttachment',
+  snapshots: 'VolumeSnapshot',
+  snapshotContents: 'VolumeSnapshotContent',
   nodes: 'Node',
   leases: 'Lease',
   csiNodes: 'CSINode',

@@ -2,7 +2,7 @@
 import type { Node, OperationRecord } from '../../api/types.ts'
 import type { Cause, CauseNames } from './causes.ts'
 import type { Facts, Waited } from './facts.ts'
-import { isOver, isRegistered, parse, readinessOf } from './facts.ts'
+import { claimOf, isOver, isRegistered, parse, podsNaming, readinessOf, volumeOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, sinceFacts, waitFacts } from './link.ts'
 import { mountOperations, podOperations, unmountOperations } from './operation-names.ts'
@@ -56,11 +56,18 @@ function failedLinks(facts: Facts, node: string): readonly Link[] {
 }
 
 /** What a pod that is gone or going wanted mounted, nobody waits for any more. */
-function isWanted({ pods }: Facts, { spec }: OperationRecord): boolean {
+function isWanted(facts: Facts, { spec }: OperationRecord): boolean {
   if (!mountOperations.includes(spec.operation)) return true
-  const uid = spec.pod ?? (spec.objects ?? []).find(({ kind }) => kind === 'Pod')?.uid
+  const objects = spec.objects ?? []
+  const uid = spec.pod ?? objects.find(({ kind }) => kind === 'Pod')?.uid
+  const live = facts.pods.filter((pod) => !pod.metadata.deletionTimestamp && !isOver(pod))
+  if (uid !== undefined) return live.some((pod) => pod.metadata.uid === uid)
+  const volume = volumeOf(facts, objects.find(({ kind }) => kind === 'PersistentVolume')?.name)
+  const { claimRef } = volume?.spec ?? {}
+  const claim = claimOf(facts, claimRef?.namespace, claimRef?.name ?? '')
   return (
-    uid === undefined || pods.some((pod) => pod.metadata.uid === uid && !pod.metadata.deletionTimestamp && !isOver(pod))
+    claim !== undefined &&
+    podsNaming(facts, claim).some((pod) => pod.spec?.nodeName === spec.node && live.includes(pod))
   )
 }
 

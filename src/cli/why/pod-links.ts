@@ -1,6 +1,7 @@
 // How far is a pod, and what holds it up? Claims, place, attach, mount, start; or, when it goes, stop and unmount.
 import type { OperationRecord, PersistentVolume, PersistentVolumeClaim, Pod } from '../../api/types.ts'
 import type { Cause, CauseNames } from './causes.ts'
+import { healthLinks } from './claim-changes.ts'
 import { claimLinks } from './claim-links.ts'
 import type { Facts, Waited } from './facts.ts'
 import { claimNamesOf, claimOf, doneOf, failureOf, isOver, isRegistered, parse } from './facts.ts'
@@ -45,8 +46,16 @@ export function podLinks(facts: Facts, pod: Pod): readonly Link[] {
     ...ownVolumesLink(facts, pod, node),
     startLink(facts, pod),
     ...readyLinks(facts, pod),
+    ...illLinks(facts, pod),
   ])
 }
+
+/** What is wrong with the volumes of a pod is told where its user looks. */
+const illLinks = (facts: Facts, pod: Pod): readonly Link[] =>
+  claimNamesOf(pod).flatMap(({ claim }) => {
+    const found = claimOf(facts, pod.metadata.namespace, claim)
+    return found ? healthLinks(facts, found).map((link) => ({ ...link, name: `claim ${claim} is well` })) : []
+  })
 
 const withNames = (link: Link, names: CauseNames): Link =>
   link.block ? { ...link, block: { ...link.block, names: { ...link.block.names, ...names } } } : link

@@ -35,6 +35,7 @@ export const controllerReasons: Readonly<Record<ControllerWaitReason, Cause>> = 
   protectedByClaim: 'volumeProtected',
   protectedByReferences: 'classProtected',
   foreignClaim: 'foreignClaim',
+  volumeAbnormal: 'volumeIll',
   noNodeFits: 'noNodeFits',
   bindingVolumes: 'volumesBeingBound',
 }

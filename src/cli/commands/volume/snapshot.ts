@@ -111,7 +111,7 @@ export const restore = buildCommand<RestoreFlags, [string], Context>({
     const { client, namespace } = connection
     const found = await client.get('VolumeSnapshot', { name, namespace })
     if (found.status?.readyToUse !== true)
-      throw new UsageError(`snapshot ${name} is not ready`, `hawser describe volumesnapshot/${name}`)
+      throw new UsageError(`snapshot ${name} is not ready`, `hawser why volumesnapshot/${name}`)
     const source = await sourceOf(client, found, namespace)
     const size = flags.size ?? String(found.status.restoreSize ?? source?.spec?.resources?.requests?.['storage'] ?? '')
     if (size === '') throw new UsageError(`nobody knows how large ${name} is`, 'say it with --size')

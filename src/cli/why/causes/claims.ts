@@ -208,6 +208,38 @@ export const claimCauses = {
       ['hawser volume resize {claim} SIZE', 'ask for another size'],
     ],
   },
+  attributesClassMissing: {
+    title: 'The class of volume attributes does not exist',
+    sentence: 'claim {claim} wants the attributes of class {class}, which does not exist',
+    meaning:
+      'volumeAttributesClassName names a class that was never made or has another name. The volume keeps what it has.',
+    ends: 'The class appears, or the claim names another one.',
+    hints: [['hawser get volumeattributesclass', 'see which there are']],
+  },
+  attributesClassForeign: {
+    title: 'The class of volume attributes is for another driver',
+    sentence: 'claim {claim} wants the attributes of class {class}, which is for driver {detail}, not {driver}',
+    meaning: 'Attributes mean something to one driver only. The volume keeps what it has.',
+    ends: 'The claim names a class of its own driver.',
+    hints: [['hawser get volumeattributesclass -o yaml', 'see the driver of each']],
+  },
+  modifying: {
+    title: 'The attributes of the volume are being changed',
+    sentence: 'driver {driver} was asked to give the volume of claim {claim} the attributes of class {class}',
+    meaning: 'ControllerModifyVolume is under way, or about to be.',
+    ends: 'The driver answers.',
+    hints: [['hawser events --for pvc/{claim}', 'what the driver said']],
+  },
+  modifyFailed: {
+    title: 'Changing the attributes of the volume failed',
+    sentence: 'the volume of claim {claim} could not be given the attributes of class {class}',
+    meaning: 'The driver said no; its words are shown. The volume keeps what it has.',
+    ends: 'A later try succeeds, or the claim names another class.',
+    hints: [
+      ['hawser events --for pvc/{claim}', 'all answers so far'],
+      ['hawser get volumeattributesclass {class} -o yaml', 'see its parameters'],
+    ],
+  },
   claimNotMade: {
     title: 'The claim of an ephemeral volume is not made yet',
     sentence: 'claim {claim}, which belongs to an ephemeral volume of pod {pod}, has not been made',
@@ -245,6 +277,16 @@ export const claimCauses = {
     hints: [
       ['hawser get pods', 'see which pods run'],
       ['hawser delete pod {pod}', 'when it has ended or is no longer needed'],
+    ],
+  },
+  claimIsSource: {
+    title: 'The claim is kept while a copy of it is made',
+    sentence: 'claim {claim} is being deleted, and is kept while {detail}',
+    meaning: 'A clone or a snapshot of the claim is under way; its source stays until it is complete.',
+    ends: 'The copy is complete, or given up.',
+    hints: [
+      ['hawser get pvc,volumesnapshot', 'see which copy is not ready'],
+      ['hawser events --for pvc/{claim}', 'what was said about it'],
     ],
   },
   finalizersHold: {

@@ -93,6 +93,17 @@ export const volumeCauses = {
     ends: 'The last claim or volume that names it goes.',
     hints: [['hawser get pvc,pv -A', 'see who names it']],
   },
+  volumeIll: {
+    title: 'The driver says that the volume is not well',
+    sentence: 'driver {driver} says that the volume of claim {claim} is not well: {detail}',
+    meaning:
+      'Drivers may watch the health of their volumes (VolumeCondition). The volume may still work; what is meant, only the driver knows.',
+    ends: 'The driver says that it is well again.',
+    hints: [
+      ['hawser events --for pvc/{claim}', 'since when, and what it said before'],
+      ['hawser volume snapshot {claim}', 'keep the data while it can be read'],
+    ],
+  },
   volumeFailed: {
     title: 'The volume has failed',
     sentence: 'volume {volume} is in phase Failed: reclaiming it went wrong for good',
