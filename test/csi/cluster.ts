@@ -9,6 +9,7 @@ import type { KindMap, KindName } from '../../src/api/kinds.ts'
 import type { ObjectRef } from '../../src/api/meta.ts'
 import { isNotFound } from '../../src/api/status-error.ts'
 import type { Client } from '../../src/client/client.ts'
+import { createHistory } from '../../src/client/history.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { createCsiJobs } from '../../src/csi/sidecars/jobs.ts'
@@ -82,6 +83,7 @@ export async function startCsiCluster(options: ClusterOptions): Promise<CsiClust
   const plane = stack.use(await startControlPlane({ config, directory: data, clock, random, log, metrics }))
   const controllerClient = plane.clientFor('system:kube-controller-manager')
   const host = stack.use(createLinuxHost())
+  const history = stack.use(createHistory({ client: controllerClient, clock, log, owns: () => true }))
   const controllers = stack.use(
     await startControllers({
       host,
@@ -92,6 +94,7 @@ export async function startCsiCluster(options: ClusterOptions): Promise<CsiClust
       metrics,
       forceDetachOnTimeout: true,
       placement: true,
+      history,
     }),
   )
   const others = options.others?.(directory) ?? []
@@ -111,7 +114,8 @@ export async function startCsiCluster(options: ClusterOptions): Promise<CsiClust
     nodes.push(started)
     drivers.push(driver)
   }
-  const jobs = { client: controllerClient, informers: controllers.informers, clock, log, drivers: nodes[0]!.drivers }
+  const { informers } = controllers
+  const jobs = { client: controllerClient, informers, clock, log, drivers: nodes[0]!.drivers, history }
   stack.use(createCsiJobs(jobs, { defaultFsType: 'ext4', ...options.jobs }))
   const client = plane.clientFor('admin')
   await createBasics(client, options.mode)

@@ -6,6 +6,7 @@ import {
   VolumeHealthErrorType,
 } from '../../src/csi/proto/csi_pb.ts'
 import type { DriverHandlers } from '../../src/csi/service.ts'
+import { assertHealthy, assertWhy } from '../support/assert-why.ts'
 import { createCsiWorld, eventually, furnish, modelClaim } from './world.ts'
 import type { WorldOptions } from './world.ts'
 
@@ -33,8 +34,11 @@ test('SIDE-51: every five minutes the list tells; ill is a warning on the claim,
   world.storage.ill.set(handle, 'the disk makes strange noises')
   await world.clock.advance(310_000)
   assert.deepEqual(await told(), ['Warning VolumeConditionAbnormal: the disk makes strange noises'])
+  const { blocked } = await assertWhy(world, 'pvc/c', 'volumeIll')
+  assert.match(blocked?.sentence ?? '', /is not well: the disk makes strange noises$/)
   world.storage.ill.delete(handle)
   await world.clock.advance(900_000)
+  await assertHealthy(world, 'pvc/c')
   assert.deepEqual((await told()).toSorted(), [
     'Normal VolumeConditionNormal: The Volume returns to the healthy state',
     'Warning VolumeConditionAbnormal: the disk makes strange noises',

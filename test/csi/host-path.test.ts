@@ -11,6 +11,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { CSIDriver } from '../../src/api/types.ts'
 import { hostPathPlugin } from '../support/host-path-plugin.ts'
+import { untilWhy, why } from '../support/assert-why.ts'
 import { claim, startCsiCluster, until } from './cluster.ts'
 import type { CsiCluster } from './cluster.ts'
 import {
@@ -68,6 +69,7 @@ test(
     )
     const { uid = '' } = (await cluster.client.create('Pod', podOn('n1', 'p', 'data'))).metadata
     assert.equal((await cluster.client.get('PersistentVolumeClaim', inDefault('data'))).status?.phase, 'Pending')
+    for (const words of ['pvc/data', 'pod/p']) await untilWhy(cluster.client, words, 'provisionerAbsent')
     drivers.get(lateName)?.start()
     const volume = await bound(late, 'data')
     await until('mounted', () => cluster.podVolume(uid, volume))
@@ -118,6 +120,7 @@ test('csi-driver-host-path: ReadWriteOncePod holds one pod at a time (CSI-19)', 
     ),
   )
   assert.match(event.message ?? '', /ReadWriteOncePod access mode and is already in use by another pod/)
+  await untilWhy(cluster.client, 'pod/two', 'singlePodWriter')
   await first.stop()
   const uid = (await cluster.client.get('Pod', inDefault('two'))).metadata.uid ?? ''
   const path = await until('the second pod follows', () => cluster.podVolume(uid, volume))
@@ -155,6 +158,7 @@ test(
     assert.equal((await client.get('PersistentVolume', { name: volume })).spec?.volumeAttributesClassName, 'gold')
     await want('odd')
     await until('refused', async () => (await status())?.modifyVolumeStatus?.status === 'Infeasible')
+    await untilWhy(client, 'pvc/data', 'badParameters')
     assert.equal((await status())?.currentVolumeAttributesClassName, 'gold')
     await want('gold')
     await until('taken back', async () => (await status())?.modifyVolumeStatus === undefined)
@@ -178,6 +182,8 @@ test(
         (await client.list('VolumeAttachment')).items.find(({ status }) => status?.attachError)?.status?.attachError,
     )
     assert.deepEqual([failure.errorCode, /Cannot attach any more volumes/.test(failure.message ?? '')], [8, true])
+    const { blocked } = await untilWhy(client, 'pod/pb', 'attachLimit')
+    assert.match(blocked?.error?.message ?? '', /Cannot attach any more volumes/)
     await first.stop()
     const uid = (await client.get('Pod', inDefault('pb'))).metadata.uid ?? ''
     await until('the second is mounted', () => cluster.podVolume(uid, volumes[1]!))
@@ -203,6 +209,7 @@ test(
     const resize = async () => (await status())?.allocatedResourceStatuses?.['storage']
     await want('2Gi') // --max-volume-size is 1Gi
     await until('infeasible at the controller', async () => (await resize()) === 'ControllerResizeInfeasible')
+    await untilWhy(client, 'pvc/data', 'outOfRange')
     await want('128Mi')
     await until('the smaller wish is granted', async () => (await status())?.capacity?.['storage'] === '128Mi')
     assert.deepEqual((await status())?.conditions ?? [], [])
@@ -214,6 +221,10 @@ test(
       ),
     )
     assert.equal((await status())?.capacity?.['storage'], '128Mi')
+    await until('why names the node', async () => {
+      const { blocked } = await why({ client, clock: { now: Date.now } }, 'pvc/data')
+      return blocked?.actor === 'node n1' && blocked.cause === 'outOfRange'
+    })
     assert.equal(checksum(running.path), written, 'the pod has what it had')
     await running.stop()
     await nothingLeft(limited, ['data'])
@@ -232,6 +243,7 @@ test('csi-driver-host-path: a claim too large is not made and not forgotten (XPR
     ),
   )
   assert.match(event.message ?? '', /rpc error: code = OutOfRange desc = /)
+  await untilWhy(client, 'pvc/huge', 'outOfRange')
   await nothingLeft(limited, ['huge'])
 })
 
@@ -244,9 +256,13 @@ test(
     const written = write(running.path)
     drivers.get(driverName)?.kill()
     assert.equal(checksum(running.path), written, 'the mount does not need the driver')
+    await cluster.client.remove('PersistentVolumeClaim', inDefault('data'))
+    await untilWhy(cluster.client, 'pvc/data', 'claimProtected')
     await cluster.client.remove('Pod', inDefault('p'), { gracePeriodSeconds: 0 })
+    // The pod is gone by force; its node still has the volume, and cannot let it go without the driver.
+    await untilWhy(cluster.client, 'node/n1', 'driverUnavailable')
     drivers.get(driverName)?.start()
-    await nothingLeft(subject, ['data'])
+    await nothingLeft(subject, [])
     await makeClaim(subject, 'again')
     await nothingLeft(subject, ['again'])
   },

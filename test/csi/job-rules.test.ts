@@ -5,6 +5,8 @@ import { test } from 'node:test'
 import { isNotFound } from '../../src/api/status-error.ts'
 import type { PersistentVolumeClaim } from '../../src/api/types.ts'
 import type { DriverHandlers } from '../../src/csi/service.ts'
+import type { Cause } from '../../src/cli/why/causes.ts'
+import { assertWhy } from '../support/assert-why.ts'
 import { createCsiWorld, eventually, furnish, modelClaim } from './world.ts'
 import type { CsiWorld, WorldOptions } from './world.ts'
 
@@ -47,6 +49,12 @@ const gone = (world: CsiWorld, name: string) =>
     ),
   )
 
+/** The history is written a moment behind the work. */
+async function waitsFor(world: CsiWorld, words: string, cause: Cause): Promise<void> {
+  await world.clock.advance(500)
+  await assertWhy(world, words, cause)
+}
+
 test('SIDE-3: a driver that never answers is given up after ten seconds, an attachment after fifteen, and asked again', async () => {
   const { world, life } = await started()
   world.setFaults((rpc) => (rpc === 'CreateVolume' ? { kind: 'silent' } : undefined))
@@ -56,6 +64,7 @@ test('SIDE-3: a driver that never answers is given up after ten seconds, an atta
   assert.ok(!(await world.events()).some((text) => text.includes('DeadlineExceeded')))
   await world.clock.advance(4_000)
   await told(world, 'code = DeadlineExceeded')
+  await waitsFor(world, 'pvc/c', 'driverTimeout')
   world.setFaults((rpc) => (rpc === 'ControllerPublishVolume' ? { kind: 'silent' } : undefined))
   const volume = await bound(world)
   await world.client.create('VolumeAttachment', {
@@ -70,6 +79,7 @@ test('SIDE-3: a driver that never answers is given up after ten seconds, an atta
   assert.equal(await failure(), undefined)
   await world.clock.advance(3_000)
   assert.equal((await failure())?.errorCode, 4)
+  await waitsFor(world, 'va/va', 'driverTimeout')
   await life.stop()
 })
 
@@ -78,6 +88,7 @@ test('SIDE-6: a class that waits needs a selected node; then the event stands be
   const claim = await make(world)
   await world.clock.advance(30_000)
   assert.equal(count(world, 'CreateVolume'), 0)
+  await waitsFor(world, 'pvc/c', 'firstConsumer')
   world.setFaults((rpc) => (rpc === 'CreateVolume' ? { kind: 'refused', status: 'INTERNAL' } : undefined))
   const body = { metadata: { annotations: { 'volume.kubernetes.io/selected-node': 'n1' } } }
   await world.client.patch('PersistentVolumeClaim', inDefault('c'), { type: 'merge', body })
@@ -90,19 +101,31 @@ test('SIDE-6: a class that waits needs a selected node; then the event stands be
 
 test('SIDE-7: a volume that exists already is not made again; what the driver cannot do is not asked', async () => {
   const { world, life } = await started({ without: ['CLONE_VOLUME', 'CREATE_DELETE_SNAPSHOT'] })
-  const refusals: readonly [string, Partial<PersistentVolumeClaim['spec'] & object>, string][] = [
-    ['selected', { selector: { matchLabels: { a: 'b' } } }, 'claim Selector is not supported'],
-    ['cloned', { dataSource: { kind: 'PersistentVolumeClaim', name: 'x' } }, `driver ${driver} cannot clone volumes`],
+  const refusals: readonly [string, Partial<PersistentVolumeClaim['spec'] & object>, string, Cause][] = [
+    ['selected', { selector: { matchLabels: { a: 'b' } } }, 'claim Selector is not supported', 'selectorUnsupported'],
+    [
+      'cloned',
+      { dataSource: { kind: 'PersistentVolumeClaim', name: 'x' } },
+      `driver ${driver} cannot clone volumes`,
+      'notSupported',
+    ],
     [
       'restored',
       { dataSource: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name: 'x' } },
       `driver ${driver} has no snapshots`,
+      'notSupported',
     ],
-    ['attributed', { volumeAttributesClassName: 'gold' }, `driver ${driver} has no volume attributes classes`],
+    [
+      'attributed',
+      { volumeAttributesClassName: 'gold' },
+      `driver ${driver} has no volume attributes classes`,
+      'notSupported',
+    ],
   ]
-  for (const [name, spec, text] of refusals) {
+  for (const [name, spec, text, cause] of refusals) {
     await make(world, name, spec)
     await told(world, text)
+    await waitsFor(world, `pvc/${name}`, cause)
   }
   assert.equal(count(world, 'CreateVolume'), 0)
   const claim = await make(world, 'c', { storageClassName: 'later' })
@@ -163,6 +186,8 @@ test('SIDE-13, XPR-12: a source is protected while it is cloned, and free again 
   await world.client.remove('PersistentVolumeClaim', inDefault('c'))
   await world.clock.advance(10_000)
   assert.ok(await isProtected(world), 'it stays while the copy is under way')
+  await waitsFor(world, 'pvc/c', 'claimIsSource')
+  await waitsFor(world, 'pvc/copy', 'driverUnavailable')
   world.setFaults(() => undefined)
   await bound(world, 'copy')
   await gone(world, 'c')
@@ -186,6 +211,7 @@ test('XPR-12: a copy that is given up before it was ordered does not keep its so
   })
   await make(world, 'copy', { ...clone, storageClassName: 'secret' })
   await eventually(world, 'protected', () => isProtected(world))
+  await waitsFor(world, 'pvc/copy', 'secretMissing')
   await world.client.remove('PersistentVolumeClaim', inDefault('copy'))
   await gone(world, 'copy')
   await eventually(world, 'free again', async () => !(await isProtected(world)))
@@ -231,6 +257,8 @@ test('SIDE-14: a snapshot that is not ready, too large, or of another mode is no
   })
   await restore('early', {})
   await told(world, 'snapshot snap')
+  await waitsFor(world, 'pvc/early', 'sourceNotReady')
+  await waitsFor(world, 'vs/snap', 'driverUnavailable')
   world.setFaults(() => undefined)
   await eventually(
     world,
@@ -239,8 +267,10 @@ test('SIDE-14: a snapshot that is not ready, too large, or of another mode is no
   )
   await restore('small', { resources: { requests: { storage: '512Mi' } } })
   await told(world, 'is less than the size 1073741824 for the source snapshot snap')
+  await waitsFor(world, 'pvc/small', 'sourceUnusable')
   await restore('raw', { volumeMode: 'Block' })
   await told(world, 'modifies the mode of the source volume')
+  await waitsFor(world, 'pvc/raw', 'sourceUnusable')
   const content = (await client.list('VolumeSnapshotContent')).items[0]
   const allow = { 'snapshot.storage.kubernetes.io/allow-volume-mode-change': 'true' }
   await client.patch(
@@ -275,6 +305,7 @@ test('SIDE-18: a volume smaller than asked for, or not filled from its source, i
   await told(world, 'created volume capacity 1048576 less than requested capacity 1073741824')
   await eventually(world, 'deleted again', async () => count(world, 'DeleteVolume') > 0)
   assert.equal((await world.client.list('PersistentVolume')).items.length, 0)
+  await waitsFor(world, 'pvc/c', 'answerRefused')
   small.heal()
   await bound(world)
   await life.stop()
@@ -365,6 +396,7 @@ test('SIDE-36, SIDE-37: the target stands before the call, the volume grows firs
     ['Resizing'],
   )
   await told(world, `Normal Resizing: External resizer is resizing volume ${volume.metadata.name}`)
+  await waitsFor(world, 'pvc/c', 'driverUnavailable')
   await growTo(world, '3Gi') // the unfinished target is kept until its answer is known
   world.setFaults(() => undefined)
   const record = () => [...world.storage.records.volumeMap.values()][0]
@@ -379,6 +411,7 @@ test('SIDE-36, SIDE-37: the target stands before the call, the volume grows firs
   assert.equal(grown.spec?.capacity?.['storage'], '2Gi')
   assert.equal(grown.metadata.annotations?.['volume.alpha.kubernetes.io/pre-resize-capacity'], '1Gi')
   await told(world, 'Normal FileSystemResizeRequired: Require file system resize of volume on node')
+  await waitsFor(world, 'pvc/c', 'nodeMustExpand')
   await life.stop()
 })
 
@@ -428,6 +461,7 @@ test('SIDE-47: a snapshot made elsewhere is looked up where the driver can, beli
     assert.deepEqual((await status('known'))?.restoreSize, lists ? 3 << 20 : undefined)
     await eventually(world, 'judged', async () => (await status('unknown'))?.readyToUse !== undefined)
     assert.equal((await status('unknown'))?.readyToUse, !lists)
+    if (lists) await waitsFor(world, 'vs/unknown', 'sourceNotReady')
     assert.equal(count(world, 'ListSnapshots') > 0, lists)
     await life.stop()
   }

@@ -2,6 +2,7 @@
 // driver can answer it, a restart in between, and classes that come late (SIDE-39, MOD-1 … MOD-4).
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { assertHealthy, assertWhy } from '../support/assert-why.ts'
 import { createCsiWorld, eventually, furnish, modelClaim } from './world.ts'
 import type { CsiWorld } from './world.ts'
 
@@ -71,6 +72,7 @@ test('MOD-2: the volume, its object and the claim follow, and the story is told'
   assert.equal(status?.modifyVolumeStatus, undefined)
   assert.deepEqual(status?.conditions ?? [], [])
   await world.clock.advance(5_000)
+  await assertHealthy(world, 'pvc/c')
   const events = (await world.events()).filter((text) => text.includes('VolumeModify'))
   assert.deepEqual(events.toSorted(), [
     'Normal VolumeModify: external resizer is modifying volume c with vac gold',
@@ -82,15 +84,16 @@ test('MOD-2: the volume, its object and the claim follow, and the story is told'
 test('MOD-1: a class that is missing, or another driver’s, is waited for', async () => {
   const { world, life, tier } = await boundClaim('silver')
   await makeClass(world, 'foreign', { tier: 'x' }, 'other.example')
-  for (const [name, text] of [
-    ['later', 'VAC "later" does not exist.'],
-    ['foreign', 'VAC "foreign" is for driver other.example.'],
+  for (const [name, text, cause] of [
+    ['later', 'VAC "later" does not exist.', 'attributesClassMissing'],
+    ['foreign', 'VAC "foreign" is for driver other.example.', 'attributesClassForeign'],
   ] as const) {
     await want(world, name)
     await eventually(world, 'pending', async () => (await under(world))?.targetVolumeAttributesClassName === name)
     assert.deepEqual(await under(world), { targetVolumeAttributesClassName: name, status: 'Pending' })
     await world.clock.advance(5_000)
     assert.ok((await world.events()).includes(`Warning VolumeModifyFailed: ${text}`))
+    await assertWhy(world, 'pvc/c', cause)
   }
   assert.equal(modifies(world), 0)
   await want(world, 'later')
@@ -107,6 +110,9 @@ test('MOD-3: attributes the driver refuses are infeasible, tried slowly, and may
   const tries = modifies(world)
   await world.clock.advance(250_000)
   assert.equal(modifies(world), tries, 'not again within five minutes')
+  const { blocked } = await assertWhy(world, 'pvc/c', 'badParameters')
+  assert.match(blocked?.error?.message ?? '', /^unknown/)
+  assert.ok(blocked?.nextTry, 'the slow next try is named')
   const condition = (await statusOf(world))?.conditions?.find(({ type }) => type === 'ModifyVolumeError')
   assert.match(
     condition?.message ?? '',
@@ -120,7 +126,11 @@ test('MOD-3: attributes the driver refuses are infeasible, tried slowly, and may
   await life.stop()
 })
 
-for (const status of ['DEADLINE_EXCEEDED', 'ABORTED', 'UNAVAILABLE'] as const) {
+for (const [status, cause] of [
+  ['DEADLINE_EXCEEDED', 'driverTimeout'],
+  ['ABORTED', 'driverBusy'],
+  ['UNAVAILABLE', 'driverUnavailable'],
+] as const) {
   test(`MOD-3: after ${status} the old target is finished first, whatever the claim wants, even by a new process`, async () => {
     const { world, life } = await boundClaim('silver')
     world.setFaults((rpc) => (rpc === 'ControllerModifyVolume' ? { kind: 'refused', status } : undefined))
@@ -129,6 +139,7 @@ for (const status of ['DEADLINE_EXCEEDED', 'ABORTED', 'UNAVAILABLE'] as const) {
     await want(world, 'odd')
     await world.clock.advance(60_000)
     assert.deepEqual(await under(world), { targetVolumeAttributesClassName: 'gold', status: 'InProgress' })
+    await assertWhy(world, 'pvc/c', cause)
     await life.stop()
     world.setFaults(() => undefined)
     const next = world.start()
@@ -145,6 +156,8 @@ test('MOD-3: after a final answer the claim may choose anew', async () => {
   await eventually(world, 'tried', async () =>
     ((await statusOf(world))?.conditions ?? []).some(({ type }) => type === 'ModifyVolumeError'),
   )
+  await world.clock.advance(500)
+  await assertWhy(world, 'pvc/c', 'driverError')
   world.setFaults(() => undefined)
   await makeClass(world, 'bronze', { tier: 'bronze' })
   await want(world, 'bronze')

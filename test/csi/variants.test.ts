@@ -13,7 +13,9 @@ import {
   closeSync,
   fsyncSync,
 } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
+import { untilWhy } from '../support/assert-why.ts'
 import { claim, gone, pod, startCsiCluster, until } from './cluster.ts'
 import type { CsiCluster } from './cluster.ts'
 
@@ -54,6 +56,7 @@ test(
   options,
   async () => {
     await cluster.client.create('PersistentVolumeClaim', claim('late', { storageClassName: 'later' }))
+    await untilWhy(cluster.client, 'pvc/late', 'firstConsumer')
     const uid = await start(pod('late', {}, { d: ofClaim('late') }))
     const name = await volumeOf('late')
     writeFileSync(`${await mounted(uid, name)}/x`, 'x')
@@ -137,6 +140,24 @@ test('a clone has the bytes of its source and a life of its own (SIDE-13)', opti
   assert.equal(readFileSync(`${origin}/x`, 'utf8'), 'original')
   await cleanUp(['o', 'c'], ['origin', 'copy'])
 })
+
+test(
+  'what the node remembers of a volume is damaged: nothing is asked of the driver, and why says so (CSI-9)',
+  options,
+  async () => {
+    await cluster.client.create('PersistentVolumeClaim', claim('damaged'))
+    const name = await volumeOf('damaged')
+    const path = await mounted(await start(pod('d', { nodeName: 'n1' }, { d: ofClaim('damaged') })), name)
+    const remembered = join(path, '../vol_data.json')
+    const text = readFileSync(remembered, 'utf8')
+    writeFileSync(remembered, text.slice(0, 20))
+    await cluster.client.remove('Pod', inDefault('d'), { gracePeriodSeconds: 0 })
+    const { blocked } = await untilWhy(cluster.client, 'node/n1', 'savedStateBroken')
+    assert.match(blocked?.step.name ?? '', new RegExp(`volume ${name}.* is unmounted`))
+    writeFileSync(remembered, text)
+    await cleanUp([], ['damaged'])
+  },
+)
 
 test('a driver killed while its volumes are in use comes back and takes them apart (SIDE-2)', options, async () => {
   await cluster.client.create('PersistentVolumeClaim', claim('survivor'))
