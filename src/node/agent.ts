@@ -12,6 +12,7 @@ import type { Clock } from '../clock/clock.ts'
 import type { Random } from '../clock/random.ts'
 import type { Host } from '../host/host.ts'
 import type { Network } from '../host/network.ts'
+import { containerFileLabel, labelForContainers } from '../host/selinux.ts'
 import { createPending } from '../loop/pending.ts'
 import type { Pending } from '../loop/pending.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -35,6 +36,7 @@ import { createActualWorld } from './volumes/actual.ts'
 import { createDesiredWorld } from './volumes/desired.ts'
 import { createDeviceRecords } from './volumes/device-records.ts'
 import type { DesiredVolume } from './volumes/desired.ts'
+import { createLabels } from './volumes/labels.ts'
 import { createVolumeManager } from './volumes/manager.ts'
 import type { VolumeManager } from './volumes/manager.ts'
 import { createObjectWatches } from './volumes/object-watches.ts'
@@ -100,6 +102,8 @@ export function createAgent(deps: AgentDeps): Agent {
   const { promise: ready, resolve: becomeReady } = Promise.withResolvers<void>()
   let podListComplete = false
   const devices = createDeviceRecords({ host, root, log })
+  const labelOf = createLabels(metrics)
+  let policyLabel: string | undefined
 
   const operations = {
     host,
@@ -122,6 +126,7 @@ export function createAgent(deps: AgentDeps): Agent {
     desired,
     actual,
     watches,
+    label: (request) => labelOf(request, policyLabel),
     retryNow: (volume) => reconciler.retryNow(volume),
     ...(told ? { onResolved: told.onResolved } : {}),
   })
@@ -133,7 +138,10 @@ export function createAgent(deps: AgentDeps): Agent {
     desired,
     actual,
     operations,
-    ...(told ? { onWaiting: told.onWaiting } : {}),
+    onWaiting(volume, waits) {
+      told?.onWaiting(volume, waits)
+      for (const { reason, pod, error = '' } of waits) if (reason === 'labelMismatch' && pod) populator.note(pod, error)
+    },
     facts: (volume) => ({
       podListComplete,
       unresolvedPods: populator.unresolved,
@@ -247,6 +255,8 @@ export function createAgent(deps: AgentDeps): Agent {
     async start(outer) {
       const signal = AbortSignal.any([outer, stopping.signal])
       await makeDirectories(host, root, signal)
+      policyLabel = await containerFileLabel(host.files, signal)
+      if (policyLabel !== undefined) await labelDirectories(host, root, log, signal)
       const records = await runtime.restore(signal)
       pods.adopt(records)
       const restored = await restoreVolumes({ host, registry, actual, root, log, metrics, devices }, signal)
@@ -300,6 +310,15 @@ async function makeDirectories(host: Host, root: string, signal: AbortSignal): P
     await host.files.mkdirAll(join(root, name), 0o750, signal)
   }
   await host.mounts.makeShared(root, signal)
+}
+
+/** LAYOUT-9: a policy that refuses is told, and the node goes on. */
+async function labelDirectories(host: Host, root: string, log: Log, signal: AbortSignal): Promise<void> {
+  const paths = ['plugins', 'plugins_registry'].map((name) => join(root, name))
+  await labelForContainers(host, paths, signal).catch((error: unknown) => {
+    signal.throwIfAborted()
+    log.warn('directories could not be labelled', { error })
+  })
 }
 
 function isExpandable(registry: Registry<NodePlugin>, item: DesiredVolume | undefined): boolean {

@@ -25,6 +25,8 @@ export interface MountRequest<K extends SourceKind = SourceKind> {
   readonly ownership: Ownership
   /** KD-3, in bytes. */
   readonly sizeLimitBytes?: bigint
+  /** With which SELinux label it is mounted; absent: none. */
+  readonly seLinuxLabel?: string
   /** With either of these, nothing on disk may be removed on failure: a pod may be using it (MNT-11). */
   readonly foundOnDisk: boolean
   readonly remount: boolean
@@ -103,6 +105,10 @@ export interface NodePlugin {
   watch?(listener: () => void): Disposable
   /** PLUG-4: was this volume refused because the node can hold no more of its kind? Then the pod can never start here. */
   exhausted?(spec: VolumeSpec, signal: AbortSignal): Promise<boolean>
+  /** PLUG-1: can this volume be mounted with a SELinux label of its own? */
+  seLinuxMount?(spec: VolumeSpec): boolean
+  /** The label that a volume found on disk was mounted with (RCS-5). */
+  restoredLabel?(request: RestoreRequest, signal: AbortSignal): Promise<string | undefined>
   /** Rebuilds the spec from disk alone after a restart (RCO-1). */
   restore?(request: RestoreRequest, signal: AbortSignal): Promise<VolumeSpec>
   /** One mount per node, shared by pods. */
@@ -139,6 +145,7 @@ export interface DeviceMountRequest {
   readonly path: string
   readonly pod: Pod
   readonly fsGroup?: number
+  readonly seLinuxLabel?: string
 }
 
 export interface BlockMapper {

@@ -89,6 +89,8 @@ export type NodeWaitReason =
   | 'notReportedInUse'
   /** The control plane has not put the volume into volumesAttached (VCA-2). */
   | 'notAttached'
+  /** It is still mounted with another SELinux label, for a pod that is going (REC-4). */
+  | 'labelMismatch'
   /** After a start nothing is undone before every pod source has spoken (REC-2). */
   | 'podListIncomplete'
   /** After a start nothing is undone before node.status told where the device is (RCS-7). */

@@ -96,6 +96,23 @@ test('CSI-30, CSI-31: the stage request to the letter', async () => {
   })
 })
 
+test('CSI-7, CSI-30, CSI-33: a SELinux label is one more mount flag, and stands in the metadata for the next life', async () => {
+  const bench = await createBench({ driverSpec: { seLinuxMount: true } })
+  const seLinuxLabel = 'system_u:object_r:container_file_t:s0:c1,c2'
+  assert.equal(bench.plugin.seLinuxMount!(bench.spec), true)
+  await bench.device.mount({ spec: bench.spec, devicePath: '', path: bench.staging, pod, seLinuxLabel }, signal)
+  await bench.plugin.mount(bench.request({ seLinuxLabel }), signal)
+  const mountFlags = ['noatime', `context="${seLinuxLabel}"`]
+  for (const rpc of ['nodeStageVolume', 'nodePublishVolume'])
+    assert.partialDeepStrictEqual(lastRequest(bench, rpc), {
+      volumeCapability: { accessType: { case: 'mount', value: { mountFlags } } },
+    })
+  const found = { volumeName: 'pv1', pod: podUid('uid-1'), path: bench.target, mode: 'Filesystem' as const }
+  assert.equal(await bench.plugin.restoredLabel!(found, signal), seLinuxLabel)
+  const silent = await createBench()
+  assert.equal(silent.plugin.seLinuxMount!(silent.spec), false)
+})
+
 test('CSI-18, CSI-31: a driver that mounts with a group is told it, and the node leaves the files alone (CSI-40)', async () => {
   const bench = await createBench({
     driverSpec: { fsGroupPolicy: 'File' },

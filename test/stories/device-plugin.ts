@@ -46,6 +46,8 @@ export interface DevicePlugin {
   exhausted: boolean
   /** What the storage says of the volume's health; absent: it does not tell. */
   health: readonly HealthCondition[] | 'fails' | undefined
+  /** The label that each device was mounted with. */
+  readonly labels: (string | undefined)[]
   /** What each question about health was told: path in the pod, path on the node. */
   readonly healthAsked: string[]
   attachable: boolean
@@ -63,6 +65,8 @@ export interface DevicePluginOptions {
   /** Each pod gets a device node of its own, `/dev/published-<pod>`. */
   readonly publishes?: boolean
   readonly mountOptions?: boolean
+  /** Volumes can be mounted with a SELinux label. */
+  readonly labels?: boolean
   /** SetUp comes again and again, as for contents that change (KA-11). */
   readonly remount?: boolean
 }
@@ -146,6 +150,7 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
       if (answers.has('prepare')) answer('prepare', () => {})
     },
     exhausted: async () => plugin.exhausted,
+    seLinuxMount: () => options.labels === true,
     mount: async (request) => {
       const { target } = request
       requests.push(request)
@@ -169,14 +174,16 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
         : {
             path: () => `/global/${spec.name}`,
             waitForAttach,
-            mount: ({ path }) =>
-              alone(undefined, () =>
+            mount: ({ path, seLinuxLabel }) => {
+              plugin.labels.push(seLinuxLabel)
+              return alone(undefined, () =>
                 answer(
                   'mountDevice',
                   () => there('mountDevice', devices, path),
                   () => void devices.delete(path),
                 ),
-              ),
+              )
+            },
             unmount: ({ path }) =>
               alone(undefined, () => answer('unmountDevice', () => gone('unmountDevice', devices, path))),
           },
@@ -219,6 +226,7 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
     exhausted: false,
     health: undefined,
     healthAsked: [],
+    labels: [],
     attachable: options.attachable ?? true,
     get overlaps() {
       return overlaps

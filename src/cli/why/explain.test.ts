@@ -296,6 +296,7 @@ const nodeRows: readonly Row[] = [
   ['pluginMissing', placed({ ...attached, operations: [waits('node a', onPod, 'pluginMissing')] })],
   ['podListIncomplete', nodeWaits('podListIncomplete')],
   ['devicePathUnread', nodeWaits('devicePathUnread')],
+  ['labelMismatch', nodeWaits('labelMismatch')],
   ['claimsUnresolved', nodeWaits('claimsUnresolved')],
   [
     'mountRunning',

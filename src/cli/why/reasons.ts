@@ -56,6 +56,7 @@ export const nodeReasons: Readonly<Record<NodeWaitReason | PodWaitReason, Cause>
   notAttached: 'notAttached',
   podListIncomplete: 'podListIncomplete',
   devicePathUnread: 'devicePathUnread',
+  labelMismatch: 'labelMismatch',
   claimsUnresolved: 'claimsUnresolved',
   volumesUnresolved: 'volumesUnresolved',
   pluginMissing: 'pluginMissing',

@@ -39,7 +39,7 @@ export function createModelMounts({ table, files, devices, exports }: ModelMount
       case 'ext4':
       case 'xfs':
       case 'btrfs':
-        return devices.filesystemOn(source, type)
+        return Object.assign(devices.filesystemOn(source, type), { options: data })
       default: {
         const remote = exports.get(source)
         if (remote !== undefined) return remote

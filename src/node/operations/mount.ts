@@ -30,7 +30,8 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
   async run(work, deps, step, signal) {
     const { desired, mount } = work
     const { spec, pod, uid } = mount
-    const { volume, group } = desired
+    const { volume, group, label } = desired
+    const labelled = label.mounted === '' ? {} : { seLinuxLabel: label.mounted }
     const { name, traits, plugin } = await step('FindPluginBySpec', () => deps.registry.find(spec))
     await step('NodeAffinity', () => checkNodeAffinity(spec, deps.ownNode()), {
       prefix: 'MountVolume.NodeAffinity check failed',
@@ -56,13 +57,14 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     const deviceMountPath = device && (await step('GetDeviceMountPath', () => device.path(spec), asked))
     if (device && deviceMountPath !== undefined && !staged) {
       const { fsGroup } = ownership
-      const request = { spec, pod, devicePath, path: deviceMountPath, ...(fsGroup === undefined ? {} : { fsGroup }) }
+      const grouped = fsGroup === undefined ? {} : { fsGroup }
+      const request = { spec, pod, devicePath, path: deviceMountPath, ...grouped, ...labelled }
       const record = { volume, plugin: name, spec, path: deviceMountPath }
       const mountDevice = () => tellMismatch(deps, spec, () => device.mount(request, signal))
       await step('MountDevice', () => recorded(deps, record, work.actual(), mountDevice, signal), {
-        done: () => ({ kind: 'deviceMounted', volume, path: deviceMountPath, devicePath }),
+        done: () => ({ kind: 'deviceMounted', volume, path: deviceMountPath, devicePath, label: label.mounted }),
         failed: () => ({ kind: 'deviceMountFailed', volume }),
-        uncertain: () => ({ kind: 'deviceUncertain', volume, path: deviceMountPath, devicePath }),
+        uncertain: () => ({ kind: 'deviceUncertain', volume, path: deviceMountPath, devicePath, label: label.mounted }),
       })
     }
     const target = podVolumePath(deps.root, uid, name, spec.name)
@@ -74,12 +76,14 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
       devicePath,
       ...(deviceMountPath === undefined ? {} : { deviceMountPath }),
       ...(desired.sizeLimitBytes === 0n ? {} : { sizeLimitBytes: desired.sizeLimitBytes }),
+      ...labelled,
       foundOnDisk: work.actual()?.pods.get(uid)?.foundOnDisk ?? false,
       remount: work.remount,
       notify: notifyPod(deps, pod),
     }
     // Set up, the volume is there and must be undone some day, but no pod may use it before it has its size.
-    const known = { volume, pod: uid, spec, generation: -1, group }
+    const mounted = { volume, pod: uid, spec, group, label: label.mounted }
+    const known = { ...mounted, generation: -1 }
     await step('SetUp', () => tellMismatch(deps, spec, () => plugin.mount(request, signal)), {
       done: () => ({ kind: 'setUp', ...known }),
       failed: () => ({ kind: 'mountFailed', volume, pod: uid }),
@@ -89,7 +93,7 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     const stagingPath = deviceMountPath ?? ''
     await step('NodeExpand', () => expandOnMount(work, deps, { path, stagingPath, devicePath }, step, signal), {
       prefix: 'MountVolume.Setup failed while expanding volume',
-      done: () => ({ kind: 'mounted', volume, pod: uid, spec, generation: mount.generation, group }),
+      done: () => ({ kind: 'mounted', ...mounted, generation: mount.generation }),
     })
     observeWholeMount(work, deps)
   },

@@ -38,7 +38,8 @@ const record = {
   device: { presence: 'present', path: '/stored', foundOnDisk: false },
   pods: new Map(),
 }
-const mount = { desired: { volume, plugin, attachable: true }, mount: { spec, pod, uid }, actual: () => record }
+const label = { asked: '', mounted: '' }
+const mount = { desired: { volume, plugin, attachable: true, label }, mount: { spec, pod, uid }, actual: () => record }
 const unmount = { actual: record, mount: { pod: uid, spec } }
 const device = { volume, planned: record, actual: () => record }
 

@@ -40,6 +40,8 @@ export interface ActualVolume {
   readonly attachable: 'yes' | 'no' | 'unknown'
   readonly devicePath: string
   readonly device: ActualDevice
+  /** The SELinux label it is mounted with; undefined before the first mount (KA-6). */
+  readonly label: string | undefined
   /** Found on disk, and node.status has not been asked yet where its device is (RCS-7). */
   readonly devicePathUnread: boolean
   /** Size the claim had when it was last made to fit; 0 while unknown. */
@@ -68,6 +70,7 @@ export interface FoundEvent extends At {
   readonly pod: PodUid | undefined
   /** Path of the device's mount if the volume has a device stage. */
   readonly devicePath: string | undefined
+  readonly label?: string
 }
 
 export type ActualEvent =
@@ -79,13 +82,19 @@ export type ActualEvent =
       readonly devicePath: string
       readonly sizeBytes: bigint
     })
-  | (At & { readonly kind: 'deviceMounted' | 'deviceUncertain'; readonly path: string; readonly devicePath: string })
+  | (At & {
+      readonly kind: 'deviceMounted' | 'deviceUncertain'
+      readonly path: string
+      readonly devicePath: string
+      readonly label?: string
+    })
   | (At & { readonly kind: 'deviceMountFailed' | 'deviceUnmountFailed' | 'deviceUnmounted' })
   | (AtPod & {
       readonly kind: 'mounted' | 'setUp' | 'mountUncertain'
       readonly spec: VolumeSpec
       readonly generation: number
       readonly group: string
+      readonly label?: string
     })
   | (AtPod & { readonly kind: 'mountFailed' | 'unmountFailed' | 'unmounted' })
   | (At & { readonly kind: 'sized' | 'resized'; readonly bytes: bigint })
@@ -108,9 +117,9 @@ export function reduceActual(item: ActualVolume | undefined, event: ActualEvent)
   if (!item) return undefined
   switch (event.kind) {
     case 'deviceMounted':
-      return withDevice(item, 'present', event.path, event.devicePath)
+      return withDevice(item, 'present', event)
     case 'deviceUncertain':
-      return item.device.presence === 'absent' ? withDevice(item, 'uncertain', event.path, event.devicePath) : item
+      return item.device.presence === 'absent' ? withDevice(item, 'uncertain', event) : item
     case 'deviceMountFailed':
       return item.device.presence === 'uncertain' && !item.device.foundOnDisk ? deviceAbsent(item) : item
     case 'deviceUnmountFailed':
@@ -171,6 +180,7 @@ function attached(item: ActualVolume | undefined, event: Extract<ActualEvent, { 
     attachable: event.attachable ? 'yes' : 'no',
     devicePath,
     device: noDevice,
+    label: undefined,
     devicePathUnread: false,
     sizeBytes,
     expansion: noExpansion,
@@ -188,6 +198,7 @@ function foundOnDisk(item: ActualVolume | undefined, event: FoundEvent): ActualV
     attachable: 'unknown',
     devicePath: '',
     device: noDevice,
+    label: event.label,
     devicePathUnread: true,
     sizeBytes: 0n,
     expansion: noExpansion,
@@ -202,10 +213,15 @@ function foundOnDisk(item: ActualVolume | undefined, event: FoundEvent): ActualV
   return { ...base, device, pods: new Map(base.pods).set(pod, mount) }
 }
 
-/** The device path survives unless a new one is given (KA-9, T-40). */
-function withDevice(item: ActualVolume, presence: Presence, path: string, devicePath: string): ActualVolume {
+/** Device path and label survive unless new ones are given (KA-9, T-40). */
+function withDevice(
+  item: ActualVolume,
+  presence: Presence,
+  { path, devicePath, label }: Extract<ActualEvent, { kind: 'deviceMounted' | 'deviceUncertain' }>,
+): ActualVolume {
   const foundOnDisk = presence === 'present' ? false : item.device.foundOnDisk
-  return { ...item, devicePath: devicePath || item.devicePath, device: { presence, path, foundOnDisk } }
+  const device = { presence, path, foundOnDisk }
+  return { ...item, devicePath: devicePath || item.devicePath, label: label || item.label, device }
 }
 
 function deviceAbsent(item: ActualVolume): ActualVolume {
@@ -213,9 +229,10 @@ function deviceAbsent(item: ActualVolume): ActualVolume {
 }
 
 function withMount(
-  item: ActualVolume,
+  given: ActualVolume,
   event: Extract<ActualEvent, { kind: 'mounted' | 'setUp' | 'mountUncertain' }>,
 ): ActualVolume {
+  const item = given.label === undefined && event.label !== undefined ? { ...given, label: event.label } : given
   const before = item.pods.get(event.pod)
   if (before && event.kind === 'mountUncertain') return item
   if (before?.presence === 'present' && event.kind === 'setUp') return item

@@ -20,6 +20,7 @@ const wanted = (more: Partial<WantedEvent> = {}): DesiredEvent => ({
   attachable: true,
   deviceMountable: true,
   group: '',
+  label: { asked: '', mounted: '' },
   sizeLimitBytes: 0n,
   pod: { metadata: { name: 'p' }, spec: { containers: [] } },
   uid: 'p' as PodUid,

@@ -5,6 +5,7 @@ import type { Pod } from '../../api/types.ts'
 import type { World } from '../../loop/world.ts'
 import { createWorld } from '../../loop/world.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
+import type { WantedLabel } from './labels.ts'
 
 export interface DesiredMount {
   readonly pod: Pod
@@ -30,6 +31,8 @@ export interface DesiredVolume {
   readonly reportedInUse: boolean
   /** Group of the volume's files, from annotation C-16. */
   readonly group: string
+  /** The SELinux label its first pod brought (KD-6). */
+  readonly label: WantedLabel
   readonly sizeLimitBytes: bigint
   /** pv.spec.capacity.storage; 0 while unknown or not to be grown. */
   readonly sizeBytes: bigint
@@ -43,6 +46,7 @@ export interface WantedEvent {
   readonly attachable: boolean
   readonly deviceMountable: boolean
   readonly group: string
+  readonly label: WantedLabel
   readonly sizeLimitBytes: bigint
   readonly pod: Pod
   readonly uid: PodUid
@@ -106,13 +110,14 @@ export function indexByPod(world: DesiredWorld): (pod: PodUid) => readonly Desir
 
 /** Fields of the volume are set when it enters, and not again (KD-2). */
 function fresh(event: WantedEvent): DesiredVolume {
-  const { volume, plugin, attachable, deviceMountable, group, sizeLimitBytes } = event
+  const { volume, plugin, attachable, deviceMountable, group, label, sizeLimitBytes } = event
   return {
     volume,
     plugin,
     attachable,
     deviceMountable,
     group,
+    label,
     sizeLimitBytes,
     reportedInUse: false,
     sizeBytes: 0n,

@@ -39,6 +39,7 @@ const desired = (pods: [PodUid, DesiredMount][], more: Partial<DesiredVolume> = 
   deviceMountable: true,
   reportedInUse: true,
   group: '',
+  label: { asked: '', mounted: '' },
   sizeLimitBytes: 0n,
   sizeBytes: 0n,
   pods: new Map(pods),
@@ -55,6 +56,7 @@ const actual = (pods: [PodUid, ActualMount][], more: Partial<ActualVolume> = {})
   attachable: 'yes',
   devicePath: '',
   device: { presence: 'present', path: '/g', foundOnDisk: false },
+  label: undefined,
   devicePathUnread: false,
   sizeBytes: 0n,
   expansion: { refusedInUse: false, failedFinally: false, deferredAt: 0n },
@@ -72,8 +74,37 @@ const facts = (more: Partial<NodeFacts> = {}): NodeFacts => ({
 const absent = { presence: 'absent', path: '', foundOnDisk: false } as const
 const found = { presence: 'uncertain', path: '/g', foundOnDisk: true } as const
 
+const mismatch = `waiting for unmount of volume "${volume}", because it is already mounted to a different pod with a different SELinux label`
+
 const table: readonly [string, DesiredVolume | undefined, ActualVolume | undefined, NodeFacts, object][] = [
   ['nothing wanted, nothing there: nothing to do', undefined, undefined, facts(), {}],
+  [
+    'KD-6, KA-6, REC-4: with another SELinux label it is unmounted, the wanted pod’s mount too',
+    desired([wanted(a), wanted(b)], { label: { asked: 'new', mounted: 'new' } }),
+    actual([on(a)], { label: 'old' }),
+    facts(),
+    {
+      actions: [{ kind: 'unmount', pod: a }],
+      waiting: [
+        { reason: 'labelMismatch', pod: a, error: mismatch },
+        { reason: 'labelMismatch', pod: b, error: mismatch },
+      ],
+    },
+  ],
+  [
+    'KD-6: then its device goes, and the record of the old label with it',
+    desired([wanted(a)], { label: { asked: 'new', mounted: 'new' } }),
+    actual([], { label: '' }),
+    facts(),
+    { actions: [{ kind: 'unmountDevice' }], waiting: [{ reason: 'labelMismatch', pod: a, error: mismatch }] },
+  ],
+  [
+    'KA-6: the same label is no reason to wait',
+    desired([wanted(a)], { label: { asked: 'new', mounted: 'new' } }),
+    actual([], { label: 'new' }),
+    facts(),
+    { actions: [{ kind: 'mount', pod: a, remount: false }] },
+  ],
   [
     'REC-5: an attachable volume waits until it is reported in use',
     desired([wanted(a), wanted(b)], { reportedInUse: false }),

@@ -43,6 +43,13 @@ export function planVolume(
   actual: ActualVolume | undefined,
   facts: NodeFacts,
 ): VolumePlan {
+  if (desired && actual && hasOtherLabel(desired, actual)) {
+    // It must be off the node altogether before it can be mounted with the new label (KD-6, KA-6, REC-4).
+    const { actions, waiting } = planVolume(undefined, actual, facts)
+    const error = `waiting for unmount of volume "${desired.volume}", because it is already mounted to a different pod with a different SELinux label`
+    const pods = [...desired.pods.keys()].map((pod) => ({ reason: 'labelMismatch' as const, pod, error }))
+    return { actions, waiting: [...waiting, ...pods] }
+  }
   const actions: NodeAction[] = []
   const waiting: Waiting[] = []
   // Unmounts come first: a mount of the same volume must not overtake them (DES-2).
@@ -55,6 +62,10 @@ export function planVolume(
   if (desired) planMounts(desired, actual, facts, actions, waiting)
   else if (actual?.pods.size === 0) planDevice(actual, facts, actions, waiting)
   return { actions, waiting }
+}
+
+function hasOtherLabel(desired: DesiredVolume, actual: ActualVolume): boolean {
+  return actual.label !== undefined && actual.label !== desired.label.mounted
 }
 
 /** Sizes differ, both are known, and the driver did not refuse before (KA-7). */

@@ -19,6 +19,8 @@ import type { ActualWorld } from './actual.ts'
 import { checkMode, claimNameOf, resolveVolume, sizeLimitOf, usedVolumes } from './claims.ts'
 import type { DesiredWorld } from './desired.ts'
 import { indexByPod } from './desired.ts'
+import type { LabelRequest, WantedLabel } from './labels.ts'
+import { noLabel } from './labels.ts'
 import type { ObjectWatch, ObjectWatches } from './object-watches.ts'
 import { sourceObjects } from './object-watches.ts'
 
@@ -34,6 +36,8 @@ export interface Populator extends AsyncDisposable {
   /** Errors since the last question, sorted (KD-9). */
   popErrors(pod: PodUid): readonly string[]
   hasErrors(pod: PodUid): boolean
+  /** Something that keeps a volume of the pod waiting and that its user should hear of. */
+  note(pod: PodUid, error: string): void
   /** Pods whose volumes are not all resolved. */
   readonly unresolved: ReadonlySet<PodUid>
   onChange(listener: (pod: PodUid) => void): Disposable
@@ -47,6 +51,8 @@ export interface PopulatorDeps {
   readonly desired: DesiredWorld
   readonly actual: ActualWorld
   readonly watches: ObjectWatches
+  /** The SELinux label a pod wants for a volume; absent where SELinux is off. */
+  label?(request: LabelRequest): WantedLabel
   /** Called when contents changed: a failed set-up need not wait for its back-off. */
   retryNow(volume: UniqueVolumeName): void
   /** Hears, each time a pod was looked at, why volumes of it cannot be found; nothing means that all were. */
@@ -145,6 +151,8 @@ export function createPopulator(deps: PopulatorDeps): Populator {
       const plugin = findPlugin(registry, volume.name, spec)
       const { attachable, deviceMountable } = abilities(plugin, spec)
       const name = uniqueName(plugin, spec, uid)
+      const request = { pod, uid, outerName: volume.name, spec, plugin, known: desired.items.get(name) }
+      const label = deps.label?.(request) ?? noLabel
       // Known only now that nobody will attach it: then waiting for that would never end (KP-9). The other way round what
       // is there stays as it is.
       if (!attachable) desired.apply({ kind: 'attachability', volume: name, attachable })
@@ -155,6 +163,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
         attachable,
         deviceMountable,
         group: resolved.group,
+        label,
         sizeLimitBytes: sizeLimitOf(pod, spec),
         pod,
         uid,
@@ -266,6 +275,10 @@ export function createPopulator(deps: PopulatorDeps): Populator {
       return errors
     },
     hasErrors: (uid) => (known.get(uid)?.errors.size ?? 0) > 0,
+    note(uid, error) {
+      known.get(uid)?.errors.add(error)
+      tell(uid)
+    },
     onChange(listener) {
       listeners.add(listener)
       return { [Symbol.dispose]: () => void listeners.delete(listener) }

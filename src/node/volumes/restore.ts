@@ -124,7 +124,9 @@ async function restoreEntry({ registry, actual }: RestoreDeps, entry: Entry, sig
   const registered = registry.byName(name)
   const { plugin } = registered
   if (!plugin.restore) throw new Error(`plugin ${name} cannot restore volumes from disk`)
-  const spec = await plugin.restore({ volumeName, pod, path, mode }, signal)
+  const request = { volumeName, pod, path, mode }
+  const spec = await plugin.restore(request, signal)
+  const label = await plugin.restoredLabel?.(request, signal)
   actual.apply({
     kind: 'foundOnDisk',
     volume: uniqueName(registered, spec, pod),
@@ -132,6 +134,7 @@ async function restoreEntry({ registry, actual }: RestoreDeps, entry: Entry, sig
     spec,
     pod,
     devicePath: deviceStage(plugin, spec),
+    ...(label === undefined ? {} : { label }),
   })
 }
 

@@ -33,7 +33,7 @@ export function createDeviceMounter(deps: CsiNodeDeps): DeviceMounter {
   return {
     path: (spec) => stagingPath(deps.root, persistent(spec)),
     waitForAttach: ({ spec }, signal) => waitForAttachment(deps, spec, signal),
-    async mount({ spec, path, fsGroup }, outer) {
+    async mount({ spec, path, fsGroup, seLinuxLabel }, outer) {
       using deadline = clock.deadline(operationMs, outer)
       const { signal } = deadline
       const source = persistent(spec)
@@ -44,12 +44,12 @@ export function createDeviceMounter(deps: CsiNodeDeps): DeviceMounter {
       const context = await publishContext(deps, spec, signal)
       const secrets = await readSecret(deps.client, source.nodeStageSecretRef, 'NodeStageSecretRef', signal)
       await host.files.mkdirAll(path, 0o750, signal)
-      const data = { driverName: source.driver, volumeHandle: source.volumeHandle }
+      const data = { driverName: source.driver, volumeHandle: source.volumeHandle, ...contextData(seLinuxLabel) }
       await saveData(host.files, dirname(path), data, signal)
       const request = {
         volumeId: source.volumeHandle,
         stagingPath: path,
-        capability: capabilityOf(spec, capabilities, fsGroup),
+        capability: capabilityOf(spec, capabilities, fsGroup, seLinuxLabel),
         publishContext: context,
         volumeContext: source.volumeAttributes ?? {},
         secrets,
@@ -95,7 +95,7 @@ export function createPublisher(deps: CsiNodeDeps): Pick<NodePlugin, 'mount' | '
 
 /** CSI-33: the order of these steps is what tells which failures leave nothing behind. */
 async function publish(deps: CsiNodeDeps, request: MountRequest, signal: AbortSignal): Promise<void> {
-  const { spec, pod, target, ownership } = request
+  const { spec, pod, target, ownership, seLinuxLabel } = request
   const { files } = deps.host
   const source = sourceOf(spec)
   const driverObject = deps.csiDrivers.get(source.value.driver)
@@ -110,13 +110,14 @@ async function publish(deps: CsiNodeDeps, request: MountRequest, signal: AbortSi
   const secrets = await publishSecrets(deps, request, signal)
   const information = driverObject?.spec?.podInfoOnMount ? podInformation(pod, source.lifecycle === 'Ephemeral') : {}
   const tokens = await serviceAccountTokens(deps.client, driverObject, pod, signal)
-  await saveData(files, target, publishData(deps, spec, source.value.driver, handle), signal)
+  const data = { ...publishData(deps, spec, source.value.driver, handle), ...contextData(seLinuxLabel) }
+  await saveData(files, target, data, signal)
   const readOnly = spec.readOnly
   const call = {
     volumeId: handle,
     targetPath: mountPathOf(target),
     stagingPath: staged ? stagingPath(deps.root, persistent(spec)) : '',
-    capability: capabilityOf(spec, capabilities, ownership.fsGroup),
+    capability: capabilityOf(spec, capabilities, ownership.fsGroup, seLinuxLabel),
     readOnly,
     publishContext: context,
     volumeContext: { ...source.value.volumeAttributes, ...information, ...tokens.context },
@@ -220,6 +221,9 @@ function publishSecrets(deps: CsiNodeDeps, { spec, pod }: MountRequest, signal: 
     signal,
   )
 }
+
+/** CSI-7 */
+const contextData = (label: string | undefined) => (label ? { seLinuxMountContext: label } : {})
 
 function publishData(deps: CsiNodeDeps, spec: VolumeSpec, driver: string, handle: string) {
   return {

@@ -44,13 +44,20 @@ export function createCsiNodePlugin(deps: CsiNodeDeps): NodePlugin {
     block: (spec) => (isPersistent(spec) && spec.mode === 'Block' ? mapper : undefined),
     remountRequired: (spec) => deps.csiDrivers.get(sourceOf(spec).value.driver)?.spec?.requiresRepublish === true,
     restore: (request, signal) => restore(deps, request, signal),
+    seLinuxMount: (spec) => deps.csiDrivers.get(sourceOf(spec).value.driver)?.spec?.seLinuxMount === true,
+    async restoredLabel({ path, mode }, signal) {
+      if (mode === 'Block') return undefined
+      return (await requireData(deps.host.files, dataDirectory(path), signal)).seLinuxMountContext
+    },
   }
 }
+
+const dataDirectory = (path: string) => path.replace(/\/mount$/, '')
 
 /** CSI-10: from the metadata alone. */
 async function restore({ host, root }: CsiNodeDeps, request: RestoreRequest, signal: AbortSignal): Promise<VolumeSpec> {
   const { volumeName, path, mode } = request
-  const directory = mode === 'Block' ? blockPaths(root, volumeName).data : path.replace(/\/mount$/, '')
+  const directory = mode === 'Block' ? blockPaths(root, volumeName).data : dataDirectory(path)
   const data = await requireData(host.files, directory, signal)
   if (data.volumeLifecycleMode === 'Ephemeral') {
     const value: CSIVolumeSource = { driver: data.driverName }

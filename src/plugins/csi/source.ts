@@ -16,6 +16,7 @@ import { nodeAccessMode } from '../../csi/values.ts'
 import type { Host } from '../../host/host.ts'
 import { asVolumeError, VolumeError } from '../../volume/effect.ts'
 import { globalDevicePath, globalPluginPath } from '../../volume/paths.ts'
+import { contextOption } from '../../volume/selinux.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import { hasSource } from '../../volume/spec.ts'
 import { attachmentName } from './attach.ts'
@@ -85,6 +86,7 @@ export function capabilityOf(
   spec: VolumeSpec,
   capabilities: ReadonlySet<NodeCapabilityName>,
   fsGroup: number | undefined,
+  seLinuxLabel?: string,
 ): Capability {
   const pv = spec.persistentVolume?.spec
   const mode = nodeAccessMode(pv?.accessModes, capabilities.has('SINGLE_NODE_MULTI_WRITER'))
@@ -95,7 +97,7 @@ export function capabilityOf(
     access: {
       kind: 'mount',
       fsType: sourceOf(spec).value.fsType ?? '',
-      mountFlags: pv?.mountOptions ?? [],
+      mountFlags: [...(pv?.mountOptions ?? []), ...(seLinuxLabel ? [contextOption(seLinuxLabel)] : [])],
       ...(group !== undefined && { mountGroup: group }),
     },
   }

@@ -8,6 +8,8 @@ import type { BlockMapper, DeviceMounter, DeviceMountRequest, NodePlugin, Restor
 import type { VolumeSource } from '../../volume/spec.ts'
 import type { NodePluginDeps } from '../shared/deps.ts'
 import { refuse, translated } from '../shared/errors.ts'
+import { contextOf } from '../../host/selinux.ts'
+import { contextOption } from '../../volume/selinux.ts'
 import { mountOptionsOf } from '../shared/mount-options.ts'
 import { restoredVolume } from '../shared/restored.ts'
 import { volumeUsage } from '../shared/usage.ts'
@@ -43,6 +45,11 @@ export function createNetworkDisk(deps: NetworkDiskDeps, disk: NetworkDisk): Nod
       }),
     unmount: ({ target }, signal) => translated(() => cleanMountPoint(host, target, {}, signal)),
     usage: ({ spec, path }, signal) => translated(() => volumeUsage(deps, spec, path, signal)),
+    seLinuxMount: () => true,
+    async restoredLabel({ path, mode }, signal) {
+      if (mode === 'Block') return undefined
+      return contextOf((await host.mounts.info(path, signal)).superOptions)
+    },
     restore: (request, signal) =>
       translated(async () => {
         const found = await globalPathOf(deps, disk, request, signal)
@@ -57,11 +64,12 @@ export function createNetworkDisk(deps: NetworkDiskDeps, disk: NetworkDisk): Nod
 /** The disk that waitForAttach found, mounted at its global path with the volume's options. */
 export async function mountNetworkDisk(
   { host }: NetworkDiskDeps,
-  { spec, path, devicePath }: DeviceMountRequest,
+  { spec, path, devicePath, seLinuxLabel }: DeviceMountRequest,
   fsType: string | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const options = mountOptionsOf(spec, spec.readOnly ? ['ro'] : ['rw'])
+  const context = seLinuxLabel ? [contextOption(seLinuxLabel)] : []
+  const options = mountOptionsOf(spec, [spec.readOnly ? 'ro' : 'rw', ...context])
   await mountDisk(host, { device: devicePath, target: path, fsType: fsType ?? '', options }, signal)
 }
 

@@ -253,6 +253,26 @@ test('ISCSI-9, BLOCK-7: a disk is found again by its mount, a device by its numb
   await bench.close()
 })
 
+test('PLUG-10, MOUNT-22: a disk is mounted with the pod’s SELinux label, which is found again on the mount', async () => {
+  const bench = await createModelBench()
+  const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
+  const spec = iscsi()
+  const { plugin } = bench.registry().find(spec)
+  const device = deviceOf(bench, spec)
+  const { request } = mounting(bench, spec)
+  const path = device.path(spec)
+  await device.waitForAttach?.({ spec, devicePath: '', pod: request.pod }, signal)
+  const seLinuxLabel = 'system_u:object_r:container_file_t:s0:c1,c2'
+  assert.equal(plugin.seLinuxMount?.(spec), true)
+  const devicePath = fake.linkOf('10.0.0.1:3260')
+  await device.mount({ spec, devicePath, path, pod: request.pod, seLinuxLabel }, signal)
+  await plugin.mount({ ...request, deviceMountPath: path }, signal)
+  const { superOptions } = await bench.host.mounts.info(path, signal)
+  assert.ok(superOptions.includes(`context="${seLinuxLabel}"`), superOptions.join())
+  const found = { volumeName: 'pv', pod: podUid('uid-1'), path: request.target, mode: 'Filesystem' as const }
+  assert.equal(await plugin.restoredLabel?.(found, signal), seLinuxLabel)
+})
+
 test('WART-6: damaged metadata is an error, not a guess', () => {
   assert.throws(() => parseConfig('', '/x'), { code: 'MetadataBroken' })
   assert.throws(() => parseConfig('{"Portals":[]}', '/x'), { code: 'MetadataBroken' })

@@ -144,6 +144,13 @@ export const nodeCauses = {
     ends: 'The node reads its own Node object.',
     hints: [['hawser get nodes', 'whether the server is reachable from the node']],
   },
+  labelMismatch: {
+    title: 'The volume is still mounted with another SELinux label',
+    sentence: 'node {node} takes volume {volume} off first: another pod had it with another SELinux label',
+    meaning: 'A volume is mounted with one label for all its files; for a pod with another label it is mounted anew.',
+    ends: 'The pod that had it has ended, and its volume is unmounted.',
+    hints: [['hawser get pods -o wide', 'which pods of the node are going']],
+  },
   claimsUnresolved: {
     title: 'Something found on disk may belong to a pod whose claims are not resolved',
     sentence: 'node {node} keeps volume {volume} until it knows which volumes its running pods need',
