@@ -145,6 +145,21 @@ test('access reviews answer what the request would get', async () => {
   assert.equal(who.body.status.userInfo.username, 'rita')
 })
 
+test('the rules of a user name each review in its own group', async () => {
+  await using server = await makeServer()
+  const path = '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews'
+  const answer = await server.post(path, { spec: { namespace: 'default' } }, { user: nobody })
+  const { resourceRules } = answer.body['status'] as { resourceRules: readonly Record<string, readonly string[]>[] }
+  assert.deepEqual(
+    resourceRules.flatMap(({ apiGroups, resources }) => (resources ?? []).map((name) => `${name}.${apiGroups}`)),
+    [
+      'selfsubjectaccessreviews.authorization.k8s.io',
+      'selfsubjectrulesreviews.authorization.k8s.io',
+      'selfsubjectreviews.authentication.k8s.io',
+    ],
+  )
+})
+
 test('every mutating request leaves one line, none of them tells a secret', async () => {
   await using server = await makeServer()
   await server.post(paths.secrets, { metadata: { name: 's' }, stringData: { password: 'hunter2' } })

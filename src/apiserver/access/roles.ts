@@ -107,17 +107,20 @@ export function rulesOf(user: User): {
       '/version/',
     ],
   }
-  const own = {
-    verbs: ['create'],
-    apiGroups: ['authorization.k8s.io', 'authentication.k8s.io'],
-    resources: ['selfsubjectaccessreviews', 'selfsubjectrulesreviews', 'selfsubjectreviews'],
-  }
+  const own = [
+    {
+      verbs: ['create'],
+      apiGroups: ['authorization.k8s.io'],
+      resources: ['selfsubjectaccessreviews', 'selfsubjectrulesreviews'],
+    },
+    { verbs: ['create'], apiGroups: ['authentication.k8s.io'], resources: ['selfsubjectreviews'] },
+  ]
   const role = roleOf(user)
   const all = { apiGroups: ['*'], resources: ['*'] }
   switch (role) {
     case 'admin':
       return {
-        resourceRules: [own, { verbs: ['*'], ...all }],
+        resourceRules: [...own, { verbs: ['*'], ...all }],
         nonResourceRules: [{ verbs: ['*'], nonResourceURLs: ['*'] }],
         incomplete: false,
       }
@@ -125,10 +128,10 @@ export function rulesOf(user: User): {
     case 'read-only':
     case 'node': {
       const verbs = role === 'controller' ? ['*'] : ['get', 'list', 'watch']
-      return { resourceRules: [own, { verbs, ...all }], nonResourceRules: [documents], incomplete: true }
+      return { resourceRules: [...own, { verbs, ...all }], nonResourceRules: [documents], incomplete: true }
     }
     case 'none':
-      return { resourceRules: [own], nonResourceRules: [documents], incomplete: false }
+      return { resourceRules: own, nonResourceRules: [documents], incomplete: false }
     default:
       return role satisfies never
   }

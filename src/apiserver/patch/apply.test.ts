@@ -326,3 +326,56 @@ test('a client without a field manager is called by its user agent', () => {
   assert.equal(managerFromUserAgent('kubectl/v1.33.0 (linux/amd64)'), 'kubectl')
   assert.equal(managerFromUserAgent(undefined), 'unknown')
 })
+
+// As kubectl leaves it after a client-side apply of { a: '1', b: '2' }.
+const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
+function appliedByClient(): KubeObject {
+  const text = JSON.stringify(configMap({ a: '1', b: '2' }, { annotations: {} }))
+  const after = configMap({ a: '1', b: '2' }, { annotations: { [lastApplied]: text } })
+  const manager = 'kubectl-client-side-apply'
+  const managedFields = updateManagedFields({ kind: 'ConfigMap', before: undefined, after, manager, now })
+  return { ...after, metadata: { ...after.metadata, managedFields } }
+}
+
+test('apply --server-side takes over what kubectl applied before, and the annotation follows', () => {
+  const taken = apply(appliedByClient(), 'kubectl', configMap({ a: '<3>', b: '2' }))
+  assert.deepEqual(dataOf(taken), { a: '<3>', b: '2' })
+  assert.equal(
+    taken.metadata.annotations?.[lastApplied],
+    String.raw`{"apiVersion":"v1","data":{"a":"\u003c3\u003e","b":"2"},"kind":"ConfigMap","metadata":{"name":"m"}}` +
+      '\n',
+  )
+  assert.deepEqual(ownedBy(taken, 'kubectl'), { 'f:data': { 'f:a': {}, 'f:b': {} } })
+  assert.equal(apply(taken, 'kubectl', configMap({ a: '<3>', b: '2' }), { at: later }), taken)
+})
+
+test('coming to own what is already so is no write: the entry has no time', () => {
+  const shared = apply(apply(undefined, 'alice', configMap({ a: '1' })), 'bob', configMap({ a: '1' }), { at: later })
+  const times = shared.metadata.managedFields?.map(({ manager, time }) => [manager, time])
+  assert.deepEqual(times, [
+    ['bob', undefined],
+    ['alice', '2026-01-01T00:00:00Z'],
+  ])
+})
+
+test('another field manager inherits nothing from kubectl apply', () => {
+  const error = conflictOf(() => apply(appliedByClient(), 'other', configMap({ a: '3' })))
+  assert.match(error.message, /conflict with "kubectl-client-side-apply" using v1: \.data\.a/)
+})
+
+test('what someone changed after kubectl apply is a conflict for kubectl too, and the only one named', () => {
+  const before = appliedByClient()
+  const after = { ...before, data: { a: '1', b: '9' } } as KubeObject
+  const managedFields = updateManagedFields({ kind: 'ConfigMap', before, after, manager: 'editor', now: later })
+  const live = { ...after, metadata: { ...after.metadata, managedFields } }
+  const error = conflictOf(() => apply(live, 'kubectl', configMap({ a: '3', b: '4' })))
+  assert.equal(error.message, 'Apply failed with 1 conflict: conflict with "editor" using v1: .data.b')
+})
+
+test('an annotation that is no configuration is no heritage', () => {
+  const live = appliedByClient()
+  for (const text of ['', 'nonsense', '[]', '{"apiVersion":"v2","data":{"a":"1"}}']) {
+    const spoiled = { ...live, metadata: { ...live.metadata, annotations: { [lastApplied]: text } } }
+    assert.equal(conflictOf(() => apply(spoiled, 'kubectl', configMap({ a: '3' }))).code, 409, text)
+  }
+})

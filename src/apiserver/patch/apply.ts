@@ -18,6 +18,7 @@ import {
   union,
 } from './field-set.ts'
 import { isMap, jsonEqual, type JsonMap, type MutableMap, own } from './json.ts'
+import { heir, inherited, withLastApplied } from './last-applied.ts'
 import {
   compareObjects,
   disown,
@@ -65,14 +66,19 @@ export function applyServerSide(request: ApplyRequest): ApplyResult {
   const base = live === undefined ? undefined : withoutEntries(live)
   const merged = mergeTyped(node, base, config)
   const pruned = (without(node, merged, abandoned(info.message, last?.fields, owners)) ?? {}) as JsonMap // a map stays one
-  const object = { ...pruned, metadata: own(pruned, 'metadata') ?? {} } as unknown as KubeObject // shape checked by readConfig
-  settleOwners(request, owners, ownerKey(self), object)
+  const settled = { ...pruned, metadata: own(pruned, 'metadata') ?? {} } as unknown as KubeObject // shape checked by readConfig
+  settleOwners(request, owners, ownerKey(self), settled)
+  const object = request.manager === heir ? withLastApplied(settled, request.config as JsonMap) : settled // readConfig saw a map
 
   const sameObject = base !== undefined && jsonEqual(base, object)
   if (live !== undefined && sameObject && equalSets(last?.fields ?? emptySet, fields))
     return { object: live, changed: false }
   if (isEmptySet(fields)) owners.delete(ownerKey(self))
-  else owners.set(ownerKey(self), { ...self, time: timestamp(now), fields })
+  else {
+    // Coming to own what is already so is no write: it has no time of its own.
+    const time = base !== undefined && jsonEqual(base, settled) ? last?.time : timestamp(now)
+    owners.set(ownerKey(self), { ...self, time, fields })
+  }
   const managedFields = writeOwners(owners)
   return { object: { ...object, metadata: { ...object.metadata, managedFields } }, changed: true }
 }
@@ -123,21 +129,35 @@ function abandoned(message: string, last: FieldSet | undefined, owners: Owners):
   return { ...rest, children: new Map(rest.children).set('f:metadata', { ...metadata, owned: false }) }
 }
 
+interface Conflict {
+  readonly owner: Ownership
+  readonly fields: FieldSet
+}
+
 /** Refuses to take fields from others, or takes them when forced; fields that are gone belong to nobody. */
 function settleOwners(request: ApplyRequest, owners: Owners, self: string, object: KubeObject): void {
   const { changed, removed } = compareObjects(request.kind, request.live, object)
-  const conflicts: { readonly owner: Ownership; readonly fields: FieldSet }[] = []
+  const conflicts: Conflict[] = []
   for (const [key, owner] of owners) {
     if (key === self) continue
     const fields = intersection(owner.fields, changed)
     if (!isEmptySet(fields)) conflicts.push({ owner, fields })
   }
-  if (conflicts.length > 0 && !request.force) throw conflictError(conflicts)
+  const kept = request.force || conflicts.length === 0 ? [] : notInherited(request, conflicts)
+  if (kept.length > 0) throw conflictError(kept)
   for (const { fields } of conflicts) disown(owners, fields, self)
   disown(owners, removed, self)
 }
 
-function conflictError(conflicts: readonly { readonly owner: Ownership; readonly fields: FieldSet }[]): Error {
+function notInherited({ kind, live, manager }: ApplyRequest, conflicts: readonly Conflict[]): readonly Conflict[] {
+  if (manager !== heir) return conflicts
+  const ours = inherited(kinds[kind], live)
+  return conflicts
+    .map(({ owner, fields }) => ({ owner, fields: difference(fields, ours) }))
+    .filter(({ fields }) => !isEmptySet(fields))
+}
+
+function conflictError(conflicts: readonly Conflict[]): Error {
   const found = conflicts
     .map(({ owner, fields }) => ({ who: ownerText(owner), paths: pathTexts(fields) }))
     .toSorted((left, right) => (left.who < right.who ? -1 : 1))
