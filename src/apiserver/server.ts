@@ -12,7 +12,7 @@ import { badRequest, requestEntityTooLarge } from '../api/status-error.ts'
 import type { Tokens } from './access/tokens.ts'
 import type { User } from './call.ts'
 import { bodyLimit } from './codec.ts'
-import type { ApiHandler } from './handle.ts'
+import type { ApiHandler, ApiRequest } from './handle.ts'
 import type { Intake } from './intake.ts'
 import { createIntake } from './intake.ts'
 import type { ApiResponse } from './respond.ts'
@@ -41,6 +41,8 @@ export interface HttpServerDeps {
 
 type Incoming = IncomingMessage | Http2ServerRequest
 type Outgoing = ServerResponse | Http2ServerResponse
+/** Node joins headers that come twice; only `set-cookie`, which no client sends, stays a list. */
+type Headers = ApiRequest['headers']
 
 const gzipAbove = 128 * 1024
 /** More of them wait for the next turn of the event loop (intake.ts). */
@@ -134,13 +136,18 @@ async function serveRequest(
   outgoing: Outgoing,
 ): Promise<void> {
   const gone = new AbortController()
-  const leave = (): void => gone.abort(over)
+  let finished = false
+  const leave = (): void => {
+    if (!finished) gone.abort(over)
+  }
   outgoing.on('close', leave)
   outgoing.on('error', leave)
   live.add(leave)
   try {
     const response = await answer(deps, intake, incoming, gone.signal)
     await send(incoming, outgoing, response, gone.signal)
+    // Nobody listens any more: the usual end costs nothing.
+    finished = true
   } finally {
     live.delete(leave)
     leave()
@@ -157,7 +164,7 @@ async function answer(
   if (query === undefined) return errorResponse(badRequest('the path of the request cannot be read'))
   const body = await readBody(incoming)
   if (body === undefined) return errorResponse(requestEntityTooLarge(`limit is ${bodyLimit}`))
-  const headers = headersOf(incoming)
+  const headers = incoming.headers as Headers
   const user = await userOf(deps.tokens, incoming, headers)
   if (incoming.method === 'POST') await intake.begin()
   return deps.handle({
@@ -231,22 +238,8 @@ function readBody(incoming: Incoming): Promise<Buffer | undefined> | Buffer {
   })
 }
 
-function headersOf(incoming: Incoming): Readonly<Record<string, string | undefined>> {
-  const { headers } = incoming
-  const joined: Record<string, string | undefined> = {}
-  for (const name of Object.keys(headers)) {
-    const value = headers[name]
-    joined[name] = Array.isArray(value) ? value.join(', ') : value
-  }
-  return joined
-}
-
 /** A bearer token first: whoever brings one wants to be that user. */
-async function userOf(
-  tokens: Tokens,
-  incoming: Incoming,
-  headers: Readonly<Record<string, string | undefined>>,
-): Promise<User | undefined> {
+async function userOf(tokens: Tokens, incoming: Incoming, headers: Headers): Promise<User | undefined> {
   const authorization = headers['authorization']
   if (authorization !== undefined) {
     const token = bearerToken(authorization)
@@ -297,18 +290,16 @@ async function send(incoming: Incoming, outgoing: Outgoing, response: ApiRespons
   const zip = body.length > gzipAbove && String(accepts).includes('gzip')
   const bytes = zip ? await compress(body, { level: 1 }) : body
   if (signal.aborted) return
-  writeHead(outgoing, status, {
-    ...headers,
-    ...(zip ? { 'content-encoding': 'gzip', vary: 'Accept-Encoding' } : {}),
-    'content-length': String(bytes.length),
-  })
+  const zipped = zip ? { 'content-encoding': 'gzip', vary: 'Accept-Encoding' } : {}
+  writeHead(outgoing, status, { ...headers, ...zipped, 'content-length': String(bytes.length) })
   if (incoming.method === 'HEAD') outgoing.end()
   else outgoing.end(bytes)
 }
 
+/** At once, not header by header: Node then keeps no table of them. */
 function writeHead(outgoing: Outgoing, status: number, headers: OutgoingHttpHeaders): void {
-  outgoing.statusCode = status
-  for (const [name, value] of Object.entries(headers)) if (value !== undefined) outgoing.setHeader(name, value)
+  if (isHttp2(outgoing)) outgoing.writeHead(status, headers)
+  else outgoing.writeHead(status, headers)
 }
 
 function isHttp2(outgoing: Outgoing): outgoing is Http2ServerResponse {
