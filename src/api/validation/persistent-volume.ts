@@ -132,9 +132,14 @@ function validateVolumeSpec(spec: PersistentVolumeSpec, path: string): readonly 
 }
 
 /** API-6. Kubernetes validates the whole volume a second time here, so its causes appear twice in the answer. */
-export function validateVolumeUpdate(next: PersistentVolume, previous: PersistentVolume): readonly FieldError[] {
+/** `found` is what `validateVolume` says about the new one: Kubernetes says it twice. */
+export function validateVolumeUpdate(
+  next: PersistentVolume,
+  previous: PersistentVolume,
+  found: readonly FieldError[],
+): readonly FieldError[] {
   const [wanted, current] = [sourcesOf(next.spec), sourcesOf(previous.spec)]
-  const errors: FieldError[] = [...validateVolume(next)]
+  const errors: FieldError[] = [...found]
   if (!sameData(wanted, allowedSource(wanted, current))) {
     const text = 'spec.persistentvolumesource is immutable after creation'
     errors.push(forbidden('spec.persistentvolumesource', `${text}\n${describeChanges(wanted, current)}`))

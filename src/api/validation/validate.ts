@@ -19,8 +19,8 @@ export interface KindRules<T> {
   whole?(object: T): readonly FieldError[]
   /** Only when it is created. */
   created?(object: T): readonly FieldError[]
-  /** What may not change. */
-  change?(next: T, previous: T): readonly FieldError[]
+  /** What may not change; `found` is what the new object by itself did wrong. */
+  change?(next: T, previous: T, found: readonly FieldError[]): readonly FieldError[]
   /** A write through /status. */
   status?(next: T, previous: T): readonly FieldError[]
   /** Writes through other subresources, by name. */
@@ -73,7 +73,8 @@ export function validateUpdate<K extends KindName>(
   const { whole, change, status, through } = rulesOf(kind)
   if (subresource === 'status') return [...errors, ...(status?.(next, previous) ?? [])]
   if (subresource !== undefined) return [...errors, ...(through?.[subresource]?.(next, previous) ?? [])]
-  return [...errors, ...(whole?.(next) ?? []), ...(change?.(next, previous) ?? [])]
+  const ownErrors = whole?.(next) ?? []
+  return [...errors, ...ownErrors, ...(change?.(next, previous, ownErrors) ?? [])]
 }
 
 const looksOnce: ReadonlySet<KindName> = new Set<KindName>(['PersistentVolume', 'VolumeAttachment', 'CSINode', 'Event'])
