@@ -1,6 +1,6 @@
 // How does state survive kill -9 and a loss of power? Every version is one row of an append-only table; one batch is one
 // transaction, and nothing is acknowledged or shown before the write-ahead log is on disk.
-import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
+import { closeSync, fdatasync, fdatasyncSync, fstatSync, openSync, writeSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import type { StatementSync } from 'node:sqlite'
 import type { HistoryLimits } from './compaction.ts'
@@ -20,6 +20,8 @@ const applicationId = 0x48575352
 const fastMs = 1
 /** How many versions are read in one go when the store opens. */
 const rowsAtOnce = 500
+/** SQLite begins its log anew after 1,000 pages of 8 KB, so it hardly ever grows beyond this. */
+const logBytes = 10_000_000
 
 export interface SqliteStoreOptions {
   readonly path: string
@@ -60,10 +62,26 @@ export function openSqliteStore(options: SqliteStoreOptions): Store {
 function createJournal(database: DatabaseSync, path: string): Journal & { close(): void } {
   const statements = prepare(database)
   const log = openSync(`${path}-wal`, 'r+')
+  makeRoom(log)
   return {
     append: (changes, useless, oldest) => persist(statements, changes, useless, oldest),
     flush: createFlush(log),
     close: () => closeSync(log),
+  }
+}
+
+/**
+ * A file that grows has its new size flushed with every commit; one that is overwritten has not, and is flushed in two
+ * thirds of the time. SQLite takes the zeros behind its last frame for the end of its log.
+ */
+function makeRoom(log: number): void {
+  const { size } = fstatSync(log)
+  if (size >= logBytes) return
+  try {
+    writeSync(log, Buffer.alloc(logBytes - size), 0, logBytes - size, size)
+    fdatasyncSync(log)
+  } catch {
+    // A full disk: then the log grows as it did without us, as far as it can.
   }
 }
 
