@@ -9,6 +9,7 @@ import { createHistory } from '../client/history.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import type { HawserConfig } from './config.ts'
+import type { ControlPlane } from './control-plane.ts'
 import { startControlPlane } from './control-plane.ts'
 import { startControllers } from './controllers.ts'
 import type { Host } from '../host/host.ts'
@@ -38,7 +39,7 @@ export interface HawserDeps {
   readonly note: (text: string) => void
 }
 
-/** Claims of a rehearsal: 0.3 s, for two thirds of what a thousand would bring. */
+/** Claims of a rehearsal: one second, for most of what a thousand would bring. */
 const rehearsedClaims = 304
 /** With more changes behind it a store has a life of its own: those who wait for its start wait for nothing else. */
 const youngRevision = 1_000
@@ -104,7 +105,7 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
     }
     stack.use(giveBackWhenCalm({ store: plane.store, clock, log, giveBack }))
   }
-  if (deps.rehearse && plane.store.revision() < youngRevision) await practise(clock, host, log)
+  if (deps.rehearse && plane.store.revision() < youngRevision) await practise(clock, host, log, plane.tls)
   started = true
   const kept = stack.move()
   return {
@@ -116,11 +117,16 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
   }
 }
 
-async function practise(clock: Clock, host: Host, log: Log): Promise<void> {
+/** Whatever goes wrong here is a slower start of the first burst, and nothing else. */
+async function practise(clock: Clock, host: Host, log: Log, tls: ControlPlane['tls']): Promise<void> {
   const began = clock.now()
   const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
-  const bound = await rehearse({ clock, host, claims: rehearsedClaims, nextTurn })
-  log.debug('rehearsed', { bound, ms: clock.now() - began })
+  try {
+    const bound = await rehearse({ clock, host, tls, claims: rehearsedClaims, nextTurn })
+    log.debug('rehearsed', { bound, ms: clock.now() - began })
+  } catch (error) {
+    log.debug('rehearsal failed', { error })
+  }
   // Nobody asks for those objects again.
   forgetRecentObjects()
 }

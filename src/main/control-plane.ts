@@ -5,6 +5,7 @@ import { createClientCertificate, createAuthority, createServerCertificate } fro
 import type { KeyPair } from '../apiserver/certificates.ts'
 import { startApiServer } from '../apiserver/listen.ts'
 import type { StartedApiServer } from '../apiserver/listen.ts'
+import type { ListenOptions } from '../apiserver/server.ts'
 import type { Client } from '../client/client.ts'
 import { createInProcessClient } from '../client/in-process.ts'
 import type { Clock } from '../clock/clock.ts'
@@ -38,6 +39,7 @@ export interface ControlPlane extends AsyncDisposable {
   readonly url: string
   readonly server: StartedApiServer
   readonly store: Store
+  readonly tls: NonNullable<ListenOptions['tls']>
   /** In process, as an administrator of the system. */
   clientFor(name: string): Client
 }
@@ -83,6 +85,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
     url: server.url,
     server,
     store,
+    tls: authority.tls,
     clientFor: (name) =>
       createInProcessClient(server.api({ name, groups: ['system:masters', 'system:authenticated'] })),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
@@ -120,7 +123,7 @@ async function listen(config: HawserConfig, start: () => Promise<StartedApiServe
 
 interface Authority {
   readonly certificate: string
-  readonly tls: { readonly certificate: string; readonly key: string; readonly authority: string }
+  readonly tls: NonNullable<ListenOptions['tls']>
 }
 
 /** The authority is made once; the server's certificate anew when its names change or half of its time is over. */

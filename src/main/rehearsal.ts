@@ -1,8 +1,12 @@
 // Why is the first burst as quick as the tenth? Because the program has practised: before it says that it is ready, a
-// private cluster in memory has lived through some claims, so that the code which serves them is compiled by then.
-import type { ApiServer } from '../apiserver/start.ts'
-import { createApiServer } from '../apiserver/start.ts'
+// private cluster in memory has lived through some claims, asked for over a real connection, so that the code which
+// serves them is compiled by then.
+import { randomBytes } from 'node:crypto'
 import type { PersistentVolume, PersistentVolumeClaim } from '../api/types.ts'
+import { startApiServer } from '../apiserver/listen.ts'
+import type { ListenOptions } from '../apiserver/server.ts'
+import type { Client } from '../client/client.ts'
+import { createHttpClient } from '../client/http.ts'
 import { createInProcessClient } from '../client/in-process.ts'
 import type { Clock } from '../clock/clock.ts'
 import { createRandom } from '../clock/random.ts'
@@ -16,69 +20,71 @@ export interface RehearsalDeps {
   readonly clock: Clock
   /** Handed to the controllers; nothing in a rehearsal touches it. */
   readonly host: Pick<Host, 'files'>
+  /** As on the real server; without it plain HTTP. */
+  readonly tls?: NonNullable<ListenOptions['tls']>
   readonly claims: number
   /** The rest of the program goes first. */
   readonly nextTurn: () => Promise<void>
 }
 
 /** So many requests under way at a time, as in a real burst. */
-const together = 8
+const together = 16
 const longestMs = 3_000
 
 /** How many claims got their volumes: all of them, or fewer after a while, for practising must never be in the way. */
-export async function rehearse({ clock, host, claims, nextTurn }: RehearsalDeps): Promise<number> {
+export async function rehearse({ clock, host, tls, claims, nextTurn }: RehearsalDeps): Promise<number> {
   await using stack = new AsyncDisposableStack()
   const random = createRandom(1)
   const log = silentLog
   const metrics = createMetrics()
   const store = stack.use(createMemoryStore())
-  const server = await createApiServer({
+  // Nobody else on this machine may take part: the controllers have the host in their hands.
+  const token = randomBytes(32).toString('hex')
+  const server = await startApiServer({
     store,
     clock,
     random,
     log,
     metrics,
-    tokens: [],
-    signingKey: new Uint8Array(32),
+    tokens: [{ token, user: { name: 'rehearsal', groups: ['system:masters', 'system:authenticated'] } }],
+    signingKey: randomBytes(32),
+    listen: { host: '127.0.0.1', port: 0 },
+    ...(tls === undefined ? {} : { tls }),
   })
   stack.defer(() => server.close())
-  const client = createInProcessClient(server.api())
-  const options = { forceDetachOnTimeout: false, placement: true }
-  stack.use(await startControllers({ client, clock, random, log, metrics, host, ...options }))
+  const controllers = { clock, random, log, metrics, host, forceDetachOnTimeout: false, placement: true }
+  stack.use(await startControllers({ client: createInProcessClient(server.api()), ...controllers }))
+  const authority = tls === undefined ? {} : { ca: tls.authority }
+  const client = stack.use(createHttpClient({ url: server.url, token, ...authority }))
   using deadline = clock.deadline(longestMs, new AbortController().signal)
-  const bound = boundClaims(server, claims, deadline.signal)
-  for (let index = 0; index < claims && !deadline.signal.aborted; index += together) {
-    await Promise.all(Array.from({ length: together }, (_, at) => oneLife(server, index + at, deadline.signal)))
-    await nextTurn()
+  const { signal } = deadline
+  const bound = boundClaims(client, claims, signal)
+  try {
+    for (let index = 0; index < claims; index += together) {
+      await Promise.all(Array.from({ length: together }, (_, at) => oneLife(client, index + at, signal)))
+      await nextTurn()
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
   }
-  return bound
+  // Waited for here: the cluster is gone as soon as this function returns.
+  return await bound
 }
 
-/** What a client asks for around one claim, in the form in which it arrives over HTTP. */
-async function oneLife(server: ApiServer, index: number, signal: AbortSignal): Promise<void> {
-  const volumes = '/api/v1/persistentvolumes'
-  const request = async (method: string, path: string, body?: object, type = 'application/json'): Promise<void> => {
-    await server.handle({
-      method,
-      path,
-      query: new URLSearchParams(),
-      headers: { accept: 'application/json', 'content-type': type, 'user-agent': 'rehearsal' },
-      body: Buffer.from(body === undefined ? '' : JSON.stringify(body)),
-      user: { name: 'rehearsal', groups: ['system:masters', 'system:authenticated'] },
-      signal,
-    })
-  }
-  await request('POST', volumes, volume(index))
-  await request('GET', `${volumes}/v${index}`)
-  const labels = { metadata: { labels: { part: `p${index}` } } }
-  await request('PATCH', `${volumes}/v${index}`, labels, 'application/merge-patch+json')
-  await request('POST', '/api/v1/namespaces/default/persistentvolumeclaims', claim(index))
+/** What a client asks for around one claim. */
+async function oneLife(client: Client, index: number, signal: AbortSignal): Promise<void> {
+  const ref = { name: `v${index}` }
+  await client.create('PersistentVolume', volume(index), {}, signal)
+  await client.get('PersistentVolume', ref, signal)
+  const body = { metadata: { labels: { part: `p${index}` } } }
+  await client.patch('PersistentVolume', ref, { type: 'merge', body }, {}, signal)
+  await client.create('PersistentVolumeClaim', claim(index), {}, signal)
 }
 
-async function boundClaims(server: ApiServer, wanted: number, signal: AbortSignal): Promise<number> {
+async function boundClaims(client: Client, wanted: number, signal: AbortSignal): Promise<number> {
   const bound = new Set<string>()
   try {
-    for await (const event of server.api().watch('PersistentVolumeClaim', { resourceVersion: '0' }, signal)) {
+    for await (const event of client.watch('PersistentVolumeClaim', { resourceVersion: '0' }, signal)) {
       if (event.type === 'modified' && event.object.status?.phase === 'Bound') bound.add(event.object.metadata.name)
       if (bound.size >= wanted) break
     }
