@@ -37,7 +37,8 @@ export async function collectGarbage(deps: LifecycleDeps, signal: AbortSignal): 
       for (const change of start) await attend(deps, graph, change, retries)
       for await (const change of context.store.watch('/', revision, signal)) {
         note(graph, change)
-        await attend(deps, graph, change, retries)
+        if (concerns(graph, change)) await attend(deps, graph, change, retries)
+        else retries.succeeded(change.entry.key)
       }
     } catch (error) {
       if (signal.aborted || isStoreError(error, 'unavailable')) return
@@ -77,6 +78,11 @@ function note(graph: OwnerGraph, { type, entry }: Change): void {
   if (type === 'removed') graph.drop(entry.key)
   else if (mayHaveOwners(entry)) graph.put(entry.key, info, decodeObject(info, entry))
   else graph.drop(entry.key)
+}
+
+/** Nearly all changes concern nobody but the object itself. */
+function concerns(graph: OwnerGraph, { type, entry }: Change): boolean {
+  return type === 'removed' || graph.get(entry.key) !== undefined || mayBeDeleting(entry)
 }
 
 async function attend(deps: LifecycleDeps, graph: OwnerGraph, change: Change, retries: Retries): Promise<void> {
