@@ -28,9 +28,13 @@ function isSuite(details: { readonly type?: string; readonly error: Error & { fa
   return details.type === 'suite' || details.error.failureType === 'subtestsFailed'
 }
 
+/** The runner wraps what a test threw; what that was caused by, and so on, is told below it. */
 function describe(error: Error): string {
-  const cause = error.cause
-  return cause instanceof Error ? (cause.stack ?? cause.message) : (error.stack ?? error.message)
+  const thrown = error.cause instanceof Error ? error.cause : error
+  const lines: string[] = []
+  for (let each: unknown = thrown; each instanceof Error && lines.length < 5; each = each.cause)
+    lines.push(`${lines.length === 0 ? '' : 'caused by '}${each.stack ?? each.message}`)
+  return lines.join('\n')
 }
 
 function indent(text: string): string {
