@@ -232,10 +232,11 @@ function carriedMetadata(
     subresource === 'ephemeralcontainers' || (subresource === 'status' && statusKeepsMetadata.has(info.name))
   const source = keeps ? withOwners(current.metadata, wanted.metadata.managedFields) : wanted.metadata
   const kept = subresource === 'status' && info.name === 'Pod' ? keptOfPodStatus : keptMetadata
-  // Undefined is as good as absent (objects.ts), and a copy of the whole costs less than one member by member.
-  const base: Loose = { ...source, resourceVersion: undefined }
-  if (source.selfLink !== undefined) base['selfLink'] = undefined
-  for (const name of kept) if (base[name] !== current.metadata[name]) base[name] = current.metadata[name]
+  // A copy of the whole costs less than one member by member. The version is set anew before anybody sees it.
+  const copy: Loose = { ...source, resourceVersion: undefined }
+  for (const name of kept) if (current.metadata[name] !== undefined) copy[name] = current.metadata[name]
+  const foreign = [...kept].filter((name) => copy[name] !== undefined && current.metadata[name] === undefined)
+  const base = omit(copy, ['selfLink', ...foreign])
   const writesSpec = subresource === undefined || subresource === 'ephemeralcontainers'
   if (countsGenerations.has(info.name) && writesSpec) {
     const { spec } = current as KubeObject & Loose

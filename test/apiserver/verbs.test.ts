@@ -259,3 +259,33 @@ test('deletion and creation times are the server’s alone', async () => {
   const changed = await server.patch(path, 'merge', { metadata: { creationTimestamp: null, generation: 7 } })
   assert.deepEqual(changed.body.metadata, made.body.metadata)
 })
+
+test('what only the server sets is not carried over from a PUT, and later patches do not stumble over it', async () => {
+  await using server = await makeServer()
+  const words = { metadata: { name: 'words', namespace: 'default' }, data: { a: '1' } }
+  const path = '/api/v1/namespaces/default/configmaps'
+  await server.post(path, words)
+  const foreign = { selfLink: '/elsewhere', generation: 3 }
+  const changed = { metadata: { ...words.metadata, ...foreign }, data: { a: '2' } }
+  const put = await server.put(`${path}/words`, changed)
+  assert.equal(put.code, 200)
+  for (const kind of ['merge', 'strategic'] as const) {
+    const patched = await server.patch(`${path}/words`, kind, { metadata: { labels: { by: kind } } })
+    assert.equal(patched.code, 200, JSON.stringify(patched.body))
+    const { selfLink, generation, labels } = patched.body.metadata
+    assert.deepEqual(
+      { selfLink, generation, labels },
+      { selfLink: undefined, generation: undefined, labels: { by: kind } },
+    )
+  }
+})
+
+test('in the same process an undefined member is an absent one, as in JSON', async () => {
+  await using server = await makeServer()
+  const api = server.server.api()
+  const words = { metadata: { name: 'words', namespace: 'default', labels: undefined }, data: undefined }
+  const made = await api.create('ConfigMap', words as never)
+  assert.equal('labels' in made.metadata, false)
+  const again = await api.update('ConfigMap', { ...made, data: { a: '1' }, immutable: undefined } as never)
+  assert.deepEqual(again.data, { a: '1' })
+})

@@ -104,6 +104,8 @@ function readStruct(
   const result: Record<string, unknown> = {}
   for (const name of Object.keys(value)) {
     const inner = value[name]
+    // As JSON has it: callers in the same process may say absent that way.
+    if (inner === undefined) continue
     const field = fields.get(name)
     const isType = place.whole && typed && (name === 'apiVersion' || name === 'kind')
     if (before !== undefined && inner === before[name] && isShared(field, inner)) {
@@ -131,9 +133,9 @@ function readStruct(
   return result
 }
 
-/** Absent and null members are never shared: reading decides what becomes of them. */
+/** A null is never shared: reading decides what becomes of it. */
 function isShared(field: Known | undefined, value: unknown): field is Known {
-  return field !== undefined && value !== undefined && value !== null
+  return field !== undefined && value !== null
 }
 
 /** Sets a member as data: no name may become the prototype. */
