@@ -58,17 +58,17 @@ export async function rehearse({ clock, host, tls, claims, nextTurn }: Rehearsal
   const client = stack.use(createHttpClient({ url: server.url, token, ...authority }))
   using deadline = clock.deadline(longestMs, new AbortController().signal)
   const { signal } = deadline
-  const bound = boundClaims(client, claims, signal)
-  try {
-    for (let index = 0; index < claims; index += together) {
-      await Promise.all(Array.from({ length: together }, (_, at) => oneLife(client, index + at, signal)))
-      await nextTurn()
-    }
-  } catch (error) {
-    if (!signal.aborted) throw error
-  }
   // Waited for here: the cluster is gone as soon as this function returns.
-  return await bound
+  const [bound] = await Promise.all([
+    boundClaims(client, claims, signal),
+    unlessAborted(signal, async () => {
+      for (let index = 0; index < claims; index += together) {
+        await Promise.all(Array.from({ length: together }, (_, at) => oneLife(client, index + at, signal)))
+        await nextTurn()
+      }
+    }),
+  ])
+  return bound
 }
 
 /** What a client asks for around one claim. */
@@ -83,15 +83,22 @@ async function oneLife(client: Client, index: number, signal: AbortSignal): Prom
 
 async function boundClaims(client: Client, wanted: number, signal: AbortSignal): Promise<number> {
   const bound = new Set<string>()
-  try {
+  await unlessAborted(signal, async () => {
     for await (const event of client.watch('PersistentVolumeClaim', { resourceVersion: '0' }, signal)) {
       if (event.type === 'modified' && event.object.status?.phase === 'Bound') bound.add(event.object.metadata.name)
       if (bound.size >= wanted) break
     }
+  })
+  return bound.size
+}
+
+/** Being told to stop is no failure. */
+async function unlessAborted(signal: AbortSignal, run: () => Promise<void>): Promise<void> {
+  try {
+    await run()
   } catch (error) {
     if (!signal.aborted) throw error
   }
-  return bound.size
 }
 
 const claimSpec = { accessModes: ['ReadWriteOnce'], storageClassName: 'rehearsal' } as const
