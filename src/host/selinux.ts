@@ -2,7 +2,7 @@
 // nothing is done where it is off.
 import { join } from 'node:path/posix'
 import type { Files, Host } from './host.ts'
-import { hasCode } from './host-error.ts'
+import { readIfThere } from './read-if-there.ts'
 
 const enforceFile = '/sys/fs/selinux/enforce'
 const policies = '/etc/selinux'
@@ -11,10 +11,10 @@ const usualLabel = 'system_u:object_r:container_file_t:s0'
 
 /** Undefined where SELinux is off. */
 export async function containerFileLabel(files: Files, signal: AbortSignal): Promise<string | undefined> {
-  if ((await textOf(files, enforceFile, signal)) === undefined) return undefined
-  const config = (await textOf(files, join(policies, 'config'), signal)) ?? ''
+  if ((await readIfThere(files, enforceFile, signal)) === undefined) return undefined
+  const config = (await readIfThere(files, join(policies, 'config'), signal)) ?? ''
   const policy = /^\s*SELINUXTYPE\s*=\s*(\S+)/m.exec(config)?.[1] ?? 'targeted'
-  const contexts = (await textOf(files, join(policies, policy, 'contexts/lxc_contexts'), signal)) ?? ''
+  const contexts = (await readIfThere(files, join(policies, policy, 'contexts/lxc_contexts'), signal)) ?? ''
   return /^\s*file\s*=\s*"?([^"\s]+)"?/m.exec(contexts)?.[1] ?? usualLabel
 }
 
@@ -32,13 +32,4 @@ export async function labelForContainers(
 export function contextOf(options: readonly string[]): string | undefined {
   const found = options.find((option) => option.startsWith('context='))
   return found?.slice('context='.length).replaceAll('"', '')
-}
-
-async function textOf(files: Files, path: string, signal: AbortSignal): Promise<string | undefined> {
-  try {
-    return await files.readText(path, signal)
-  } catch (error) {
-    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined
-    throw error
-  }
 }

@@ -3,7 +3,7 @@
 import { join } from 'node:path/posix'
 import type { Records, SnapshotRecord, VolumeRecord } from '../../csi/kit/backend.ts'
 import type { Files } from '../../host/host.ts'
-import { hasCode } from '../../host/host-error.ts'
+import { readIfThere } from '../../host/read-if-there.ts'
 
 export interface DiskLayout {
   readonly volumes: string
@@ -42,9 +42,9 @@ export function createDiskRecords(files: Files, layout: DiskLayout): Records {
     return records.filter((record) => record !== undefined)
   }
   const volume = async (id: string, signal: AbortSignal) =>
-    isSafe(id) ? decodeVolume(await readText(files, join(layout.volume(id), recordName), signal)) : undefined
+    isSafe(id) ? decodeVolume(await readIfThere(files, join(layout.volume(id), recordName), signal)) : undefined
   const snapshot = async (id: string, signal: AbortSignal) =>
-    isSafe(id) ? decodeSnapshot(await readText(files, join(layout.snapshot(id), recordName), signal)) : undefined
+    isSafe(id) ? decodeSnapshot(await readIfThere(files, join(layout.snapshot(id), recordName), signal)) : undefined
   return {
     volume,
     snapshot,
@@ -64,15 +64,6 @@ const isSafe = (id: string) => /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(id)
 function safeName(id: string): string {
   if (!isSafe(id)) throw new Error(`${JSON.stringify(id)} is not an id of this driver`)
   return id
-}
-
-async function readText(files: Files, path: string, signal: AbortSignal): Promise<string | undefined> {
-  try {
-    return await files.readText(path, signal)
-  } catch (error) {
-    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined
-    throw error
-  }
 }
 
 function encode(record: object): string {

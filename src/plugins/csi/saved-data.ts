@@ -3,6 +3,7 @@
 import { dirname, join } from 'node:path/posix'
 import type { Files, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
+import { readIfThere } from '../../host/read-if-there.ts'
 import { VolumeError } from '../../volume/effect.ts'
 
 export interface SavedData {
@@ -26,14 +27,8 @@ export async function saveData(files: Files, directory: string, data: SavedData,
 /** Undefined when there is no file; a file that cannot be understood is an error. */
 export async function loadData(files: Files, directory: string, signal: AbortSignal): Promise<SavedData | undefined> {
   const path = join(directory, savedDataName)
-  let text: string
-  try {
-    text = await files.readText(path, signal)
-  } catch (error) {
-    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined
-    throw error
-  }
-  return parseData(path, text)
+  const text = await readIfThere(files, path, signal)
+  return text === undefined ? undefined : parseData(path, text)
 }
 
 /** CSI-9: without metadata nothing may be asked of a driver. */

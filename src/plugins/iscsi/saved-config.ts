@@ -3,7 +3,7 @@
 
 import { join } from 'node:path/posix'
 import type { Files } from '../../host/host.ts'
-import { hasCode } from '../../host/host-error.ts'
+import { readIfThere } from '../../host/read-if-there.ts'
 import { refuse } from '../shared/errors.ts'
 import type { IscsiTarget } from './target.ts'
 
@@ -34,14 +34,8 @@ export async function loadConfig(
   directory: string,
   signal: AbortSignal,
 ): Promise<IscsiTarget | undefined> {
-  let text: string
-  try {
-    text = await files.readText(join(directory, fileName), signal)
-  } catch (error) {
-    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined
-    throw error
-  }
-  return parseConfig(text, directory)
+  const text = await readIfThere(files, join(directory, fileName), signal)
+  return text === undefined ? undefined : parseConfig(text, directory)
 }
 
 export function parseConfig(text: string, directory: string): IscsiTarget {
