@@ -1,13 +1,13 @@
 // How is an API server offered to the network? `startApiServer` is what `main` calls: one server, one listener.
 import type { ApiServer, ApiServerOptions } from './start.ts'
 import { createApiServer } from './start.ts'
-import type { HttpServer, ListenOptions } from './server.ts'
+import type { HttpServer, ListenOptions, ServerTls } from './server.ts'
 import { listen } from './server.ts'
 
 export interface StartOptions extends ApiServerOptions {
   readonly listen: Pick<ListenOptions, 'host' | 'port'>
-  /** PEM texts; without them the server speaks plain HTTP (tests, private sockets). */
-  readonly tls?: NonNullable<ListenOptions['tls']>
+  /** Without it the server speaks plain HTTP (tests, private sockets). */
+  readonly tls?: ServerTls | undefined
 }
 
 export interface StartedApiServer extends Omit<ApiServer, 'close'> {
@@ -26,7 +26,7 @@ export async function startApiServer(options: StartOptions): Promise<StartedApiS
         tokens: server.tokens,
         onError: (error) => options.log.warn('a connection failed', { error }),
       },
-      { ...options.listen, ...(options.tls === undefined ? {} : { tls: options.tls }) },
+      { ...options.listen, tls: options.tls },
     )
   } catch (error) {
     await server.close()

@@ -22,8 +22,16 @@ export interface ListenOptions {
   readonly host: string
   /** 0 picks a free one. */
   readonly port: number
-  /** PEM texts; without them the server speaks plain HTTP. */
-  readonly tls?: { readonly certificate: string; readonly key: string; readonly authority: string }
+  /** Without it the server speaks plain HTTP. */
+  readonly tls?: ServerTls | undefined
+}
+
+/** PEM texts. */
+export interface ServerTls {
+  readonly certificate: string
+  readonly key: string
+  /** Who signs the certificates of clients. */
+  readonly authority: string
 }
 
 export interface HttpServer {
@@ -102,10 +110,7 @@ function plainServer(serve: (incoming: Incoming, outgoing: Outgoing) => void): S
   return createPlainServer({ maxHeaderSize: 32 * 1024, noDelay: true, ...http1Limits }, serve)
 }
 
-function secureServer(
-  tls: NonNullable<ListenOptions['tls']>,
-  serve: (incoming: Incoming, outgoing: Outgoing) => void,
-): Server {
+function secureServer(tls: ServerTls, serve: (incoming: Incoming, outgoing: Outgoing) => void): Server {
   const server = createSecureServer({
     allowHTTP1: true,
     ...http1Limits,
@@ -298,8 +303,8 @@ async function send(incoming: Incoming, outgoing: Outgoing, response: ApiRespons
 
 /** At once, not header by header: Node then keeps no table of them. */
 function writeHead(outgoing: Outgoing, status: number, headers: OutgoingHttpHeaders): void {
-  if (isHttp2(outgoing)) outgoing.writeHead(status, headers)
-  else outgoing.writeHead(status, headers)
+  // Declared for each of the two apart, and the same for both.
+  ;(outgoing.writeHead as (status: number, headers: OutgoingHttpHeaders) => unknown).call(outgoing, status, headers)
 }
 
 function isHttp2(outgoing: Outgoing): outgoing is Http2ServerResponse {

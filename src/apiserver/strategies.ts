@@ -234,9 +234,12 @@ function carriedMetadata(
   const kept = subresource === 'status' && info.name === 'Pod' ? keptOfPodStatus : keptMetadata
   // A copy of the whole costs less than one member by member. The version is set anew before anybody sees it.
   const copy: Loose = { ...source, resourceVersion: undefined }
-  for (const name of kept) if (current.metadata[name] !== undefined) copy[name] = current.metadata[name]
-  const foreign = [...kept].filter((name) => copy[name] !== undefined && current.metadata[name] === undefined)
-  const base = omit(copy, ['selfLink', ...foreign])
+  const foreign = ['selfLink']
+  for (const name of kept) {
+    if (current.metadata[name] !== undefined) copy[name] = current.metadata[name]
+    else if (copy[name] !== undefined) foreign.push(name)
+  }
+  const base = omit(copy, foreign)
   const writesSpec = subresource === undefined || subresource === 'ephemeralcontainers'
   if (countsGenerations.has(info.name) && writesSpec) {
     const { spec } = current as KubeObject & Loose

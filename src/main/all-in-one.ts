@@ -1,6 +1,7 @@
 // Everything in one process: `hawser up`, and the library's embedded cluster.
 import { randomBytes } from 'node:crypto'
 import { forgetRecentObjects } from '../apiserver/objects.ts'
+import type { ServerTls } from '../apiserver/server.ts'
 import type { Clock } from '../clock/clock.ts'
 import { createRandom } from '../clock/random.ts'
 import { createSystemClock } from '../clock/system-clock.ts'
@@ -9,7 +10,6 @@ import { createHistory } from '../client/history.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import type { HawserConfig } from './config.ts'
-import type { ControlPlane } from './control-plane.ts'
 import { startControlPlane } from './control-plane.ts'
 import { startControllers } from './controllers.ts'
 import type { Host } from '../host/host.ts'
@@ -118,7 +118,7 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
 }
 
 /** Whatever goes wrong here is a slower start of the first burst, and nothing else. */
-async function practise(clock: Clock, host: Host, log: Log, tls: ControlPlane['tls']): Promise<void> {
+async function practise(clock: Clock, host: Host, log: Log, tls: ServerTls): Promise<void> {
   const began = clock.now()
   const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
   try {

@@ -5,7 +5,7 @@ import { createClientCertificate, createAuthority, createServerCertificate } fro
 import type { KeyPair } from '../apiserver/certificates.ts'
 import { startApiServer } from '../apiserver/listen.ts'
 import type { StartedApiServer } from '../apiserver/listen.ts'
-import type { ListenOptions } from '../apiserver/server.ts'
+import type { ServerTls } from '../apiserver/server.ts'
 import type { Client } from '../client/client.ts'
 import { createInProcessClient } from '../client/in-process.ts'
 import type { Clock } from '../clock/clock.ts'
@@ -39,7 +39,7 @@ export interface ControlPlane extends AsyncDisposable {
   readonly url: string
   readonly server: StartedApiServer
   readonly store: Store
-  readonly tls: NonNullable<ListenOptions['tls']>
+  readonly tls: ServerTls
   /** In process, as an administrator of the system. */
   clientFor(name: string): Client
 }
@@ -123,7 +123,7 @@ async function listen(config: HawserConfig, start: () => Promise<StartedApiServe
 
 interface Authority {
   readonly certificate: string
-  readonly tls: NonNullable<ListenOptions['tls']>
+  readonly tls: ServerTls
 }
 
 /** The authority is made once; the server's certificate anew when its names change or half of its time is over. */

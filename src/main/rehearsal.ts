@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto'
 import type { PersistentVolume, PersistentVolumeClaim } from '../api/types.ts'
 import { startApiServer } from '../apiserver/listen.ts'
-import type { ListenOptions } from '../apiserver/server.ts'
+import type { ServerTls } from '../apiserver/server.ts'
 import type { Client } from '../client/client.ts'
 import { createHttpClient } from '../client/http.ts'
 import { createInProcessClient } from '../client/in-process.ts'
@@ -21,7 +21,7 @@ export interface RehearsalDeps {
   /** Handed to the controllers; nothing in a rehearsal touches it. */
   readonly host: Pick<Host, 'files'>
   /** As on the real server; without it plain HTTP. */
-  readonly tls?: NonNullable<ListenOptions['tls']>
+  readonly tls?: ServerTls
   readonly claims: number
   /** The rest of the program goes first. */
   readonly nextTurn: () => Promise<void>
@@ -49,7 +49,7 @@ export async function rehearse({ clock, host, tls, claims, nextTurn }: Rehearsal
     tokens: [{ token, user: { name: 'rehearsal', groups: ['system:masters', 'system:authenticated'] } }],
     signingKey: randomBytes(32),
     listen: { host: '127.0.0.1', port: 0 },
-    ...(tls === undefined ? {} : { tls }),
+    tls,
   })
   stack.defer(() => server.close())
   const controllers = { clock, random, log, metrics, host, forceDetachOnTimeout: false, placement: true }
