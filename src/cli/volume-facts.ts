@@ -1,4 +1,5 @@
 // What is there to say about a claim? Its volume, who uses it, where it is attached: gathered from the API once.
+import { shortModes } from '../api/access-modes.ts'
 import type { Client } from '../client/client.ts'
 import type { PersistentVolume, PersistentVolumeClaim, Pod, VolumeAttachment, VolumeSnapshot } from '../api/types.ts'
 
@@ -100,11 +101,4 @@ const usesClaim = (pod: Pod, name: string) =>
 
 const isOver = ({ status }: Pod) => status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
-const shortModes: Readonly<Record<string, string>> = {
-  ReadWriteOnce: 'RWO',
-  ReadOnlyMany: 'ROX',
-  ReadWriteMany: 'RWX',
-  ReadWriteOncePod: 'RWOP',
-}
-
-export const shortMode = (mode: string) => shortModes[mode] ?? mode
+export const shortMode = (mode: string) => (shortModes as Readonly<Record<string, string>>)[mode] ?? mode

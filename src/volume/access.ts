@@ -1,4 +1,6 @@
 // Who may use a volume at the same time? Access modes, attaching to several nodes, the single-pod writer.
+import type { AccessMode } from '../api/access-modes.ts'
+import { accessModes } from '../api/access-modes.ts'
 import type { PersistentVolume } from '../api/types.ts'
 import type { VolumeSpec } from './spec.ts'
 
@@ -16,13 +18,9 @@ export function isSinglePodWriter(persistentVolume: PersistentVolume | undefined
   return modes.length === 1 && modes[0] === 'ReadWriteOncePod'
 }
 
-/** MAT-3: the fixed order in which sets of access modes are shown and compared. */
-export const accessModeOrder = ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOncePod'] as const
-export type AccessMode = (typeof accessModeOrder)[number]
-
-/** The set of modes without duplicates, in the fixed order. */
+/** MAT-3: the set of modes without duplicates, in the fixed order. */
 export function accessModeSet(modes: readonly string[] | undefined): readonly AccessMode[] {
-  return accessModeOrder.filter((mode) => modes?.includes(mode))
+  return accessModes.filter((mode) => modes?.includes(mode))
 }
 
 /** Does the offer contain every requested mode? RWO does not satisfy RWOP nor the reverse. */

@@ -2,7 +2,7 @@
 // the spec and may decline it. All calls are idempotent and say the effect of a failure truthfully (effect.ts).
 import type { PluginName, PodUid } from '../api/names.ts'
 import type { PersistentVolume, PersistentVolumeClaim, Pod, StorageClass } from '../api/types.ts'
-import type { AccessMode } from './access.ts'
+import type { AccessMode } from '../api/access-modes.ts'
 import type { SourceKind, VolumeSpec } from './spec.ts'
 
 /** Tells the pod's user something while a call goes on (a Kubernetes Event). */

@@ -1,5 +1,6 @@
 // With which SELinux label is a volume mounted? One label per volume, from the containers that use it, where its plugin can
 // mount with a context and the volume belongs to one pod alone (VM-12, MOUNT-22). Pure.
+import { shortModes } from '../api/access-modes.ts'
 import type { PersistentVolume, Pod, SELinuxOptions } from '../api/types.ts'
 import { isSinglePodWriter } from './access.ts'
 
@@ -32,11 +33,8 @@ export const contextOption = (label: string): string => `context="${label}"`
 export function shortAccessMode(volume: PersistentVolume | undefined): string {
   if (!volume) return 'inline'
   const modes = volume.spec?.accessModes ?? []
-  const order = [
-    ['ReadWriteMany', 'RWX'],
-    ['ReadOnlyMany', 'ROX'],
-    ['ReadWriteOnce', 'RWO'],
-    ['ReadWriteOncePod', 'RWOP'],
-  ] as const
-  return order.find(([mode]) => modes.includes(mode))?.[1] ?? ''
+  const widest = (['ReadWriteMany', 'ReadOnlyMany', 'ReadWriteOnce', 'ReadWriteOncePod'] as const).find((mode) =>
+    modes.includes(mode),
+  )
+  return widest ? shortModes[widest] : ''
 }

@@ -1,5 +1,6 @@
 // What does `kubectl get` show for volumes, claims, classes, attachments and drivers?
 // Names, order, priority and cell texts are those of Kubernetes 1.35 (recorded: scenarios 370–373).
+import { shortModes } from '../../api/access-modes.ts'
 import type {
   CSIDriver,
   CSINode,
@@ -76,15 +77,10 @@ export const claimPrinter: Printer<PersistentVolumeClaim> = {
   },
 }
 
-const shortModes = [
-  ['ReadWriteOnce', 'RWO'],
-  ['ReadOnlyMany', 'ROX'],
-  ['ReadWriteMany', 'RWX'],
-  ['ReadWriteOncePod', 'RWOP'],
-] as const
-
 function accessModesCell(modes: readonly string[] | undefined): string {
-  return shortModes.flatMap(([mode, short]) => (modes?.includes(mode) === true ? [short] : [])).join(',')
+  return Object.entries(shortModes)
+    .flatMap(([mode, short]) => (modes?.includes(mode) === true ? [short] : []))
+    .join(',')
 }
 
 // The beta annotation still outranks the field, as everywhere in Kubernetes.

@@ -5,7 +5,7 @@ import type { Amount } from '../../api/quantity.ts'
 import { isDeleting, keyFor } from '../../api/meta.ts'
 import type { PersistentVolume } from '../../api/types.ts'
 import { accessModeSet } from '../../volume/access.ts'
-import type { AccessMode } from '../../volume/access.ts'
+import type { AccessMode } from '../../api/access-modes.ts'
 import { classOf } from './default-class.ts'
 
 /** What must be equal for a free volume to be considered at all (MAT-4, MAT-7). */

@@ -4,7 +4,7 @@ import type { ConnectFlags } from '../../connect.ts'
 import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
 import { timeoutFlag, waitFlag } from '../../wait.ts'
-import type { AccessMode } from './options.ts'
+import type { AccessMode } from '../../../api/access-modes.ts'
 import { createClaim, modeFrom, nodeFlag, sizeFrom } from './options.ts'
 
 interface Flags extends ConnectFlags {

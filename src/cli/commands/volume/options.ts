@@ -1,4 +1,6 @@
 // What do the volume commands share? Sizes, access modes, and how a claim that is being made is watched.
+import type { AccessMode } from '../../../api/access-modes.ts'
+import { shortModes } from '../../../api/access-modes.ts'
 import type { PersistentVolumeClaim, StorageClass } from '../../../api/types.ts'
 import { bytesOfQuantity, tryParseQuantity } from '../../../api/quantity.ts'
 import { isNotFound } from '../../../api/status-error.ts'
@@ -9,22 +11,16 @@ import { Missing } from '../../errors.ts'
 import type { Look } from '../../wait.ts'
 import { waitUntil } from '../../wait.ts'
 
-export type AccessMode = 'ReadWriteOnce' | 'ReadOnlyMany' | 'ReadWriteMany' | 'ReadWriteOncePod'
-
-const modes: Readonly<Record<string, AccessMode>> = {
-  rwo: 'ReadWriteOnce',
-  rox: 'ReadOnlyMany',
-  rwx: 'ReadWriteMany',
-  rwop: 'ReadWriteOncePod',
-  readwriteonce: 'ReadWriteOnce',
-  readonlymany: 'ReadOnlyMany',
-  readwritemany: 'ReadWriteMany',
-  readwriteoncepod: 'ReadWriteOncePod',
-}
+/** RWX and ReadWriteMany, however written. */
+const modes = new Map(
+  Object.entries(shortModes).flatMap(([mode, short]) =>
+    [mode, short].map((text) => [text.toLowerCase(), mode as AccessMode] as const),
+  ),
+)
 
 export function modeFrom(text: string): AccessMode {
-  const mode = modes[text.toLowerCase()]
-  if (!mode) throw new SyntaxError(`"${text}" is not one of RWO, ROX, RWX, RWOP`)
+  const mode = modes.get(text.toLowerCase())
+  if (!mode) throw new SyntaxError(`"${text}" is not one of ${Object.values(shortModes).join(', ')}`)
   return mode
 }
 

@@ -9,7 +9,7 @@ import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
 import type { Look } from '../../wait.ts'
 import { timeoutFlag, waitFlag, waitUntil } from '../../wait.ts'
-import type { AccessMode } from './options.ts'
+import type { AccessMode } from '../../../api/access-modes.ts'
 import { createClaim, modeFrom, nodeFlag, sizeFrom } from './options.ts'
 
 interface SnapshotFlags extends ConnectFlags {
