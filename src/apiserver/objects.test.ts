@@ -43,6 +43,10 @@ for (const [name, object] of Object.entries(cases)) {
     const info = kinds.ConfigMap
     const value = encodeObject(info, object as KubeObject)
     const entry = () => ({ key: '/core/configmaps/default/x', value, revision: 7, createRevision: 7 })
-    assert.deepEqual(leanObject(info, entry()), withoutManagedFields(decodeObject(info, entry())))
+    const whole = decodeObject(info, entry())
+    const { metadata, ...others } = object as KubeObject
+    const { kind, apiVersion } = info
+    assert.deepEqual(whole, { kind, apiVersion, metadata: { ...metadata, resourceVersion: '7' }, ...others })
+    assert.deepEqual(leanObject(info, entry()), withoutManagedFields(whole))
   })
 }

@@ -3,10 +3,12 @@
 import type { KindInfo } from '../api/kinds.ts'
 import { kinds } from '../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../api/meta.ts'
+import type { ManagedFieldsEntry } from '../api/types.ts'
 import type { Entry } from '../store/store.ts'
+import { deepFreeze } from './deep-freeze.ts'
 import { fromStoredEvent, toStoredEvent } from './event-views.ts'
 import { omit } from './members.ts'
-import { managedFieldsText } from './patch/managed-fields.ts'
+import { managedFieldsText, readManagedFields } from './patch/managed-fields.ts'
 
 /** An object as read from JSON: members are known, their types are not yet. */
 export type Loose = Record<string, unknown>
@@ -90,17 +92,17 @@ export function decodeObject(info: KindInfo, entry: Entry): KubeObject {
 }
 
 function parseEntry(info: KindInfo, entry: Entry): KubeObject {
-  const stored = JSON.parse(entry.value) as { metadata: KubeObject['metadata'] } // we wrote it
-  return deepFreeze({
-    kind: info.kind,
-    apiVersion: info.apiVersion,
-    ...stored,
-    metadata: { ...stored.metadata, resourceVersion: String(entry.revision) },
-  })
+  const { metadata, others, owners } = readStored(entry.value)
+  const managed = owners === undefined ? {} : { managedFields: owners() }
+  return assembled(info, entry, { ...metadata, ...managed }, others)
 }
 
 function parseLean(info: KindInfo, entry: Entry): KubeObject {
-  const { metadata, others } = readWithoutOwners(entry.value)
+  const { metadata, others } = readStored(entry.value)
+  return assembled(info, entry, metadata, others)
+}
+
+function assembled(info: KindInfo, entry: Entry, metadata: KubeObject['metadata'], others: Loose): KubeObject {
   return deepFreeze({
     kind: info.kind,
     apiVersion: info.apiVersion,
@@ -118,12 +120,20 @@ export function metadataText({ value }: Entry): string {
 const ownersStart = ',"managedFields":[{'
 const ownersEnd = '}]}'
 
+interface Stored {
+  /** Without the record of who owns the fields. */
+  readonly metadata: KubeObject['metadata']
+  readonly others: Loose
+  readonly owners: (() => readonly ManagedFieldsEntry[]) | undefined
+}
+
 /**
- * The record of who owns the fields, last in the metadata, is cut out of the text: parsing it is half of the work.
- * A cut at the wrong place is noticed: with one brace too few or in the middle of a string, what is left is no JSON;
- * and before the right place there is nothing but metadata.
+ * The record of who owns the fields, last in the metadata, is cut out of the text: parsing it is half of the work, many
+ * do not want it, and most of the others know it already from another object. A cut at the wrong place is noticed: with
+ * one brace too few or in the middle of a string, what is left is no JSON; and before the right place there is nothing
+ * but metadata.
  */
-function readWithoutOwners(text: string): { readonly metadata: KubeObject['metadata']; readonly others: Loose } {
+function readStored(text: string): Stored {
   const start = text.indexOf(ownersStart)
   const end = start === -1 ? -1 : text.indexOf(ownersEnd, start)
   if (end !== -1) {
@@ -131,13 +141,20 @@ function readWithoutOwners(text: string): { readonly metadata: KubeObject['metad
       const head = JSON.parse(`${text.slice(0, start)}}}`) as Pick<KubeObject, 'metadata'> // we wrote it
       const rest = text.slice(end + ownersEnd.length)
       const others = rest === '}' ? {} : (JSON.parse(`{${rest.slice(1)}`) as Loose)
-      if (Object.keys(head).length === 1) return { metadata: head.metadata, others }
+      const owners = () =>
+        readManagedFields(text.slice(start + ownersStart.indexOf('['), end + ownersEnd.indexOf('}', 1)))
+      if (Object.keys(head).length === 1) return { metadata: head.metadata, others, owners }
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
     }
   }
   const stored = JSON.parse(text) as KubeObject & Loose // we wrote it
-  return { metadata: omit(stored.metadata, ['managedFields']), others: omit(stored, ['metadata']) }
+  const { managedFields } = stored.metadata
+  return {
+    metadata: omit(stored.metadata, ['managedFields']),
+    others: omit(stored, ['metadata']),
+    owners: managedFields && (() => managedFields),
+  }
 }
 
 /** Remembers the object that was just written as this entry, so that nobody parses it again. */
@@ -185,13 +202,6 @@ export function itemText(info: KindInfo, entry: Entry): string {
     return JSON.stringify(rest)
   }
   return `{"metadata":{"resourceVersion":"${entry.revision}",${entry.value.slice(metadataStart.length)}`
-}
-
-export function deepFreeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
-  if (Array.isArray(value)) for (const member of value) deepFreeze(member)
-  else for (const name of Object.keys(value)) deepFreeze((value as Loose)[name])
-  return Object.freeze(value)
 }
 
 /** Same JSON, whatever the order of members. */

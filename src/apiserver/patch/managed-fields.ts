@@ -4,11 +4,24 @@ import { timestamp } from '../../clock/clock.ts'
 import { type KindName, kinds } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import type { ManagedFieldsEntry } from '../../api/types.ts'
+import { deepFreeze } from '../deep-freeze.ts'
 import { emptySet, equalSets, type FieldSet, fromFieldsV1, isEmptySet, union } from './field-set.ts'
 import { isList, isMap, type Json, type JsonMap, type MutableMap } from './json.ts'
-import { structNode } from './schema-walk.ts'
-import { sharedDifference, sharedFieldsV1, sharedSet, sharedSetOf, sharedTextOf, sharedUnion } from './shared-sets.ts'
-import { compare } from './typed-values.ts'
+import { childNode, type SchemaNode } from './schema-walk.ts'
+import { entriesAfter, entriesOf, noEntries, sharedEntries, textOf } from './shared-entries.ts'
+import {
+  noParts,
+  setAt,
+  sharedDifference,
+  sharedFieldsV1,
+  sharedIdOf,
+  sharedSet,
+  sharedSetOf,
+  sharedTextOf,
+  sharedUnion,
+  withField,
+} from './shared-sets.ts'
+import { compare, compareMaps, type Comparison } from './typed-values.ts'
 
 export interface Manager {
   readonly manager: string
@@ -39,28 +52,33 @@ export interface WriteRecord {
 /** The entries that `after` must be stored with. A write that changes nothing leaves them exactly as they were. */
 export function updateManagedFields(write: WriteRecord): readonly ManagedFieldsEntry[] {
   const { kind, before, after, subresource = '' } = write
-  const stored = before?.metadata.managedFields ?? []
+  const stored = before?.metadata.managedFields ?? noEntries
   const owners = ownersToStartFrom(stored, after.metadata.managedFields, subresource !== '')
-  const { changed, removed } = compareObjects(kind, before, after)
-  const edited = owners !== undefined
-  const all = owners ?? readOwners(stored)
-  if (isEmptySet(changed) && isEmptySet(removed)) return edited ? writeOwners(all) : stored
-  const self: Manager = {
-    manager: write.manager,
-    operation: 'Update',
-    apiVersion: kinds[kind].apiVersion,
-    subresource,
-  }
-  const key = ownerKey(self)
-  const written = sharedSet(changed)
-  disown(all, sharedUnion(written, sharedSet(removed)), undefined)
+  const comparison = compareObjects(kind, before, after)
+  const { changed, removed } = comparison
+  if (isEmptySet(changed) && isEmptySet(removed)) return owners === undefined ? stored : writeOwners(owners)
+  const self: Manager = { manager: write.manager, operation: 'Update', apiVersion: kinds[kind].apiVersion, subresource }
+  const time = timestamp(write.now)
+  if (owners !== undefined) return credited(owners, { ...self, time }, comparison)
+  // Thousands of objects are written in the same way within the same second: worked out for one, known for all.
+  const step = [sharedIdOf(changed), sharedIdOf(removed), time, self.apiVersion, subresource, self.manager].join(' ')
+  return entriesAfter(stored, step, () => credited(readOwners(stored), { ...self, time }, comparison))
+}
+
+/** The entries of these owners after one of them has written. */
+function credited(
+  owners: Owners,
+  self: Omit<Ownership, 'fields'>,
+  { changed, removed }: Comparison,
+): readonly ManagedFieldsEntry[] {
+  disown(owners, sharedUnion(changed, removed), undefined)
   if (!isEmptySet(changed)) {
-    const kept = all.get(key)
-    const fields = kept === undefined ? written : sharedUnion(kept.fields, written)
-    all.set(key, { ...self, time: timestamp(write.now), fields })
+    const key = ownerKey(self)
+    const kept = owners.get(key)
+    owners.set(key, { ...self, fields: kept === undefined ? changed : sharedUnion(kept.fields, changed) })
   }
-  capOwners(all)
-  return writeOwners(all)
+  capOwners(owners)
+  return writeOwners(owners)
 }
 
 /** kubectl/v1.33 (linux/amd64) … → kubectl; what Kubernetes calls a client that names no field manager. */
@@ -70,18 +88,36 @@ export function managerFromUserAgent(userAgent: string | undefined): string {
 }
 
 /** What changed, apart from fields that no one owns (names, versions, the entries themselves). */
-export function compareObjects(kind: KindName, before: KubeObject | undefined, after: KubeObject) {
-  const left = before === undefined ? {} : ownable(before)
-  const right = ownable(after)
-  const node = structNode(kinds[kind].message)
-  // metadata, spec and status always exist for Kubernetes: writing into them does not bring them into being.
-  for (const part of ['metadata', 'spec', 'status']) {
-    if (isMap(left[part]) !== isMap(right[part])) {
-      left[part] ??= {}
-      right[part] ??= {}
-    }
+export function compareObjects(kind: KindName, before: KubeObject | undefined, after: KubeObject): Comparison {
+  const { message } = kinds[kind]
+  const [left, right] = [(before ?? {}) as JsonMap, after as unknown as JsonMap] // they were read as this kind
+  const start = noParts()
+  let [changed, removed] = [start, start]
+  for (const name of namesIn(left, right)) {
+    if (left[name] === right[name]) continue
+    const part = compareMember(childNode(message, name), name, left[name] ?? undefined, right[name] ?? undefined)
+    if (!isEmptySet(part.changed)) changed = withField(changed, name, part.changed)
+    if (!isEmptySet(part.removed)) removed = withField(removed, name, part.removed)
   }
-  return compare(node, left, right)
+  return { changed: setAt(changed, false), removed: setAt(removed, false) }
+}
+
+function namesIn(left: JsonMap, right: JsonMap): readonly string[] {
+  const names = Object.keys(right)
+  for (const name of Object.keys(left)) if (!Object.hasOwn(right, name)) names.push(name)
+  return names.filter((name) => name !== 'apiVersion' && name !== 'kind')
+}
+
+const alwaysThere = new Set(['metadata', 'spec', 'status'])
+
+/** metadata, spec and status always exist for Kubernetes: writing into them does not bring them into being. */
+function compareMember(node: SchemaNode, name: string, left: Json | undefined, right: Json | undefined): Comparison {
+  const fill = alwaysThere.has(name) && isMap(left) !== isMap(right)
+  const [before, after] = fill ? [left ?? {}, right ?? {}] : [left, right]
+  if (name !== 'metadata' || node.kind !== 'struct' || !isMap(before) || !isMap(after)) {
+    return compare(node, before, after)
+  }
+  return compareMaps(node, before, after, unownedMetadata)
 }
 
 const unownedMetadata = new Set([
@@ -182,7 +218,18 @@ function readFields(fields: unknown): FieldSet | undefined {
 
 /** The JSON of the entries. Most of their text is field sets, which thousands of objects have in common. */
 export function managedFieldsText(entries: readonly ManagedFieldsEntry[]): string {
-  return `[${entries.map(entryText).join(',')}]`
+  return textOf(entries) ?? `[${entries.map(entryText).join(',')}]`
+}
+
+/** The entries that this text says, which was made here. */
+export function readManagedFields(text: string): readonly ManagedFieldsEntry[] {
+  const known = entriesOf(text)
+  if (known !== undefined) return known
+  const entries = (JSON.parse(text) as ManagedFieldsEntry[]).map((entry) => {
+    const fields = readFields(entry.fieldsV1)
+    return fields === undefined ? entry : { ...entry, fieldsV1: sharedFieldsV1(fields) }
+  })
+  return sharedEntries(deepFreeze(entries), text)
 }
 
 function entryText(entry: ManagedFieldsEntry): string {
@@ -194,7 +241,7 @@ function entryText(entry: ManagedFieldsEntry): string {
 
 /** Applies first, then by time and name, as Kubernetes sorts them. */
 export function writeOwners(owners: Owners): readonly ManagedFieldsEntry[] {
-  return [...owners.values()].toSorted(byOperationAndTime).map((owner) => ({
+  const entries = [...owners.values()].toSorted(byOperationAndTime).map((owner) => ({
     manager: owner.manager,
     operation: owner.operation,
     apiVersion: owner.apiVersion,
@@ -203,6 +250,7 @@ export function writeOwners(owners: Owners): readonly ManagedFieldsEntry[] {
     fieldsV1: sharedFieldsV1(owner.fields),
     ...(owner.subresource === '' ? {} : { subresource: owner.subresource }),
   }))
+  return sharedEntries(deepFreeze(entries), managedFieldsText(entries))
 }
 
 function byOperationAndTime(left: Ownership, right: Ownership): number {

@@ -13,6 +13,7 @@ import {
 import { copyMap, isList, isMap, type Json, jsonEqual, type JsonMap, type MutableMap, own, put } from './json.ts'
 import { interleave } from './list-order.ts'
 import { childNode, leaf, type SchemaNode } from './schema-walk.ts'
+import { noParts, type Place, setAt, withField, withItem } from './shared-sets.ts'
 
 /** A composite value opened up: its parts by path element, and what stands at each. */
 interface Part {
@@ -74,30 +75,37 @@ export function itemElement(node: SchemaNode, item: Json): string | undefined {
  * a plain write also owns the structs and lists it brings into being.
  */
 export function fieldsOf(node: SchemaNode, value: Json, by: 'applied' | 'written'): FieldSet {
-  if (isMap(value) && (node.kind === 'struct' || node.kind === 'map')) return fieldsOfMap(node, value, by)
+  const place = placeOf(node, value, by)
+  return place === undefined ? ownedLeaf : setAt(place, false)
+}
+
+/** Undefined for what is taken whole. */
+function placeOf(node: SchemaNode, value: Json, by: 'applied' | 'written'): Place | undefined {
+  if (isMap(value) && (node.kind === 'struct' || node.kind === 'map')) return placeOfMap(node, value, by)
   const parts = partsOf(node, value)
-  if (parts === undefined) return ownedLeaf
-  const children = new Map<string, FieldSet>()
+  if (parts === undefined) return undefined
+  let place = noParts()
   for (const [element, part] of parts) {
-    children.set(element, makeSet(true, fieldsOf(part.node, part.value, by).children))
+    const inner = placeOf(part.node, part.value, by)
+    place = withItem(place, element, inner === undefined ? ownedLeaf : setAt(inner, true))
   }
-  return { owned: false, children }
+  return place
 }
 
 // Every write walks whole objects: structs and maps take a path without intermediate tables.
 type MapNode = Extract<SchemaNode, { kind: 'struct' | 'map' }>
 
-function fieldsOfMap(node: MapNode, value: JsonMap, by: 'applied' | 'written'): FieldSet {
-  const children = new Map<string, FieldSet>()
+function placeOfMap(node: MapNode, value: JsonMap, by: 'applied' | 'written'): Place {
+  let place = noParts()
   for (const key of Object.keys(value)) {
     const child = value[key] as Json
     if (child === null) continue
-    const set = fieldsOf(mapChild(node, key), child, by)
+    const inner = placeOf(mapChild(node, key), child, by)
     const named = node.kind === 'map' || by === 'written' || (isMap(child) && Object.keys(child).length === 0)
-    const own = set.owned || !named ? set : makeSet(true, set.children)
-    if (!isEmptySet(own)) children.set(fieldElement(key), own)
+    const set = inner === undefined ? ownedLeaf : setAt(inner, named)
+    if (!isEmptySet(set)) place = withField(place, key, set)
   }
-  return { owned: false, children }
+  return place
 }
 
 function mapChild(node: MapNode, key: string): SchemaNode {
@@ -125,37 +133,45 @@ export function compare(node: SchemaNode, before: Json | undefined, after: Json 
   if (left === undefined || right === undefined) {
     return { changed: jsonEqual(before, after) ? emptySet : ownedLeaf, removed: emptySet }
   }
-  const changed = new Map<string, FieldSet>()
-  const removed = new Map<string, FieldSet>()
+  let [changed, removed] = [noParts(), noParts()]
   for (const element of new Set([...left.keys(), ...right.keys()])) {
     const inner = (right.get(element) ?? left.get(element))?.node ?? leaf
     const part = compare(inner, left.get(element)?.value, right.get(element)?.value)
-    if (!isEmptySet(part.changed)) changed.set(element, part.changed)
-    if (!isEmptySet(part.removed)) removed.set(element, part.removed)
+    if (!isEmptySet(part.changed)) changed = withItem(changed, element, part.changed)
+    if (!isEmptySet(part.removed)) removed = withItem(removed, element, part.removed)
   }
-  return { changed: { owned: false, children: changed }, removed: { owned: false, children: removed } }
+  return { changed: setAt(changed, false), removed: setAt(removed, false) }
 }
 
-function compareMaps(node: MapNode, before: JsonMap, after: JsonMap): Comparison {
-  const changed = new Map<string, FieldSet>()
-  const removed = new Map<string, FieldSet>()
-  const visit = (key: string, left: Json | undefined, right: Json | undefined) => {
-    const part = compare(mapChild(node, key), left, right)
-    if (!isEmptySet(part.changed)) changed.set(fieldElement(key), part.changed)
-    if (!isEmptySet(part.removed)) removed.set(fieldElement(key), part.removed)
-  }
+/** `unowned` names members that nobody owns. */
+export function compareMaps(
+  node: MapNode,
+  before: JsonMap,
+  after: JsonMap,
+  unowned: ReadonlySet<string> | undefined = undefined,
+): Comparison {
+  const start = noParts()
+  let [changed, removed] = [start, start]
   for (const key of Object.keys(after)) {
     const [left, right] = [own(before, key), after[key]]
     // Most parts of an object are the very same as before.
-    if (left !== right) visit(key, left ?? undefined, right ?? undefined)
+    if (left === right || unowned?.has(key) === true) continue
+    const part = compare(mapChild(node, key), left ?? undefined, right ?? undefined)
+    if (!isEmptySet(part.changed)) changed = withField(changed, key, part.changed)
+    if (!isEmptySet(part.removed)) removed = withField(removed, key, part.removed)
   }
-  for (const key of Object.keys(before)) if (!Object.hasOwn(after, key)) visit(key, before[key] ?? undefined, undefined)
-  if (changed.size === 0 && removed.size === 0) return same
-  return { changed: { owned: false, children: changed }, removed: { owned: false, children: removed } }
+  for (const key of Object.keys(before)) {
+    if (Object.hasOwn(after, key) || unowned?.has(key) === true) continue
+    const part = compare(mapChild(node, key), before[key] ?? undefined, undefined)
+    if (!isEmptySet(part.removed)) removed = withField(removed, key, part.removed)
+  }
+  if (changed === start && removed === start) return same
+  return { changed: setAt(changed, false), removed: setAt(removed, false) }
 }
 
 function wholeOf(node: SchemaNode, value: Json): FieldSet {
-  return makeSet(true, fieldsOf(node, value, 'written').children)
+  const place = placeOf(node, value, 'written')
+  return place === undefined ? ownedLeaf : setAt(place, true)
 }
 
 /** `applied` laid over `live`: structs, maps and keyed lists merge, everything else is replaced. */
