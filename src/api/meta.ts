@@ -155,7 +155,7 @@ export function withMetadata<T extends KubeObject>(
   changes: { readonly [K in keyof ObjectMeta]?: ObjectMeta[K] | undefined },
 ): T {
   const metadata: Record<string, unknown> = { ...object.metadata, ...changes }
-  for (const [key, value] of Object.entries(metadata)) if (value === undefined) delete metadata[key]
+  for (const key of Object.keys(changes)) if (metadata[key] === undefined) delete metadata[key]
   return { ...object, metadata: metadata as unknown as ObjectMeta } // same members as ObjectMeta, without holes
 }
 

@@ -44,12 +44,13 @@ export function createRandom(seed: string | number | Uint8Array): Random {
     pick: (items) => items[below(items.length)] as (typeof items)[number],
     chance: (probability) => next() < probability,
     uid() {
-      const raw = bytes(16)
-      raw[6] = (raw[6]! & 0x0f) | 0x40
-      raw[8] = (raw[8]! & 0x3f) | 0x80
-      let hex = ''
-      for (const byte of raw) hex += hexBytes[byte]
-      return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`
+      let text = ''
+      for (let index = 0; index < 16; index++) {
+        const byte = next32() & 0xff
+        if (index === 4 || index === 6 || index === 8 || index === 10) text += '-'
+        text += hexBytes[index === 6 ? (byte & 0x0f) | 0x40 : index === 8 ? (byte & 0x3f) | 0x80 : byte]
+      }
+      return text
     },
     suffix: () => Array.from({ length: 5 }, () => suffixAlphabet[below(suffixAlphabet.length)]).join(''),
     fork: () => createRandom(bytes(16)),

@@ -103,6 +103,9 @@ export function createAttachmentHistory({ history, desired, actual }: Attachment
 }
 
 function referenceOf(object: string): ObjectReference {
-  const [kind = '', ...rest] = object.split('/')
-  return rest.length > 1 ? { kind, namespace: rest[0]!, name: rest[1]! } : { kind, name: rest[0] ?? '' }
+  const afterKind = object.indexOf('/')
+  const kind = object.slice(0, afterKind)
+  const afterNamespace = object.indexOf('/', afterKind + 1)
+  if (afterNamespace === -1) return { kind, name: object.slice(afterKind + 1) }
+  return { kind, namespace: object.slice(afterKind + 1, afterNamespace), name: object.slice(afterNamespace + 1) }
 }

@@ -139,9 +139,11 @@ export function hasSource<K extends SourceKind>(spec: VolumeSpec, kind: K): spec
   return spec.source.kind === kind
 }
 
+const sourceNames = Object.keys(sourceKinds)
+
 function sourceIn(holder: object): VolumeSource | undefined {
   const fields = holder as Readonly<Record<string, unknown>>
-  for (const kind of Object.keys(sourceKinds)) {
+  for (const kind of sourceNames) {
     const value = fields[kind]
     // The kind is a key of VolumeSources and the API validated the value's shape.
     if (value !== undefined && value !== null) return { kind, value } as VolumeSource

@@ -14,6 +14,9 @@ export interface MetadataRules {
 const largestAnnotations = 256 * 1024
 const standardFinalizers: ReadonlySet<string> = new Set(['orphan', 'foregroundDeletion', 'kubernetes'])
 
+const fixedTexts: ReadonlySet<keyof ObjectMeta> = new Set(['name', 'namespace', 'uid', 'creationTimestamp'] as const)
+const fixedFields = [...fixedTexts, 'deletionTimestamp', 'deletionGracePeriodSeconds'] as const
+
 export function validateMetadata(meta: ObjectMeta, rules: MetadataRules, path = 'metadata'): readonly FieldError[] {
   return [
     ...validateNames(meta, rules, path),
@@ -36,11 +39,12 @@ export function validateMetadataUpdate(
   if ((next.generation ?? 0) < (previous.generation ?? 0)) {
     errors.push(invalid(`${path}.generation`, next.generation ?? 0, 'must not be decremented'))
   }
-  for (const field of ['name', 'namespace', 'uid', 'creationTimestamp'] as const) {
-    errors.push(...unchanged(next[field] ?? '', previous[field] ?? '', `${path}.${field}`))
-  }
-  for (const field of ['deletionTimestamp', 'deletionGracePeriodSeconds'] as const) {
-    errors.push(...unchanged(next[field], previous[field], `${path}.${field}`))
+  for (const field of fixedFields) {
+    // What is left out of a text stands for an empty one here.
+    const empty = fixedTexts.has(field) ? '' : undefined
+    const value = next[field] ?? empty
+    if (value !== (previous[field] ?? empty))
+      errors.push(...unchanged(value, previous[field] ?? empty, `${path}.${field}`))
   }
   // What is the very same value as before was found right when it came in.
   if (next.finalizers !== previous.finalizers)
@@ -102,8 +106,9 @@ export function sameData(left: unknown, right: unknown): boolean {
     return left.length === right.length && left.every((value, index) => sameData(value, right[index]))
   }
   if (isRecord(left) && isRecord(right)) {
-    const keys = new Set([...Object.keys(left), ...Object.keys(right)])
-    return [...keys].every((key) => sameData(left[key], right[key]))
+    for (const key of Object.keys(left)) if (!sameData(left[key], right[key])) return false
+    for (const key of Object.keys(right)) if (!Object.hasOwn(left, key) && !isNothing(right[key])) return false
+    return true
   }
   return false
 }

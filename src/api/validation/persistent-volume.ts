@@ -131,14 +131,14 @@ function validateVolumeSpec(spec: PersistentVolumeSpec, path: string): readonly 
   ]
 }
 
-/** API-6. Kubernetes validates the whole volume a second time here, so its causes appear twice in the answer. */
-/** `found` is what `validateVolume` says about the new one: Kubernetes says it twice. */
+/** API-6. `found` is what `validateVolume` says about the new one: Kubernetes says it twice. */
 export function validateVolumeUpdate(
   next: PersistentVolume,
   previous: PersistentVolume,
   found: readonly FieldError[],
 ): readonly FieldError[] {
-  const [wanted, current] = [sourcesOf(next.spec), sourcesOf(previous.spec)]
+  const wanted = sourcesOf(next.spec)
+  const current = sourcesOf(previous.spec)
   const errors: FieldError[] = [...found]
   if (!sameData(wanted, allowedSource(wanted, current))) {
     const text = 'spec.persistentvolumesource is immutable after creation'
@@ -225,7 +225,9 @@ function attributesClassChange(next: PersistentVolumeSpec, previous: PersistentV
 
 function sourcesOf(spec: PersistentVolumeSource): Readonly<Record<string, unknown>> {
   const values = spec as Readonly<Record<string, unknown>> // looked at by name
-  return Object.fromEntries(sourceNames.flatMap((name) => (Object.hasOwn(values, name) ? [[name, values[name]]] : [])))
+  const found: Record<string, unknown> = {}
+  for (const name of sourceNames) if (Object.hasOwn(values, name)) found[name] = values[name]
+  return found
 }
 
 /** The old source with the one addition that is allowed: a secret for expansion where there was none. */

@@ -161,10 +161,16 @@ function isWithin(path: string, other: string): boolean {
   return path === other || path.startsWith(`${other}/`) || other.startsWith(`${path}/`)
 }
 
+const oldSourceNames = Object.keys(oldSources)
+
 function ofSources(source: object, path: string, inPod: boolean): readonly string[] {
-  return Object.entries(oldSources).flatMap(([name, { text, in: field = name, podsOnly }]) =>
-    Object.hasOwn(source, name) && (inPod || !podsOnly) ? [`${path}.${field}: ${text}`] : [],
-  )
+  const warnings: string[] = []
+  for (const name of oldSourceNames) {
+    if (!Object.hasOwn(source, name)) continue
+    const { text, in: field = name, podsOnly } = oldSources[name]!
+    if (inPod || !podsOnly) warnings.push(`${path}.${field}: ${text}`)
+  }
+  return warnings
 }
 
 function ofTerm({ matchExpressions = [] }: NodeSelectorTerm, path: string): readonly string[] {

@@ -61,7 +61,7 @@ export function updateManagedFields(write: WriteRecord): readonly ManagedFieldsE
   const time = timestamp(write.now)
   if (owners !== undefined) return credited(owners, { ...self, time }, comparison)
   // Thousands of objects are written in the same way within the same second: worked out for one, known for all.
-  const step = [sharedIdOf(changed), sharedIdOf(removed), time, self.apiVersion, subresource, self.manager].join(' ')
+  const step = `${sharedIdOf(changed)} ${sharedIdOf(removed)} ${time} ${self.apiVersion} ${subresource} ${self.manager}`
   return entriesAfter(stored, step, () => credited(readOwners(stored), { ...self, time }, comparison))
 }
 
@@ -90,11 +90,12 @@ export function managerFromUserAgent(userAgent: string | undefined): string {
 /** What changed, apart from fields that no one owns (names, versions, the entries themselves). */
 export function compareObjects(kind: KindName, before: KubeObject | undefined, after: KubeObject): Comparison {
   const { message } = kinds[kind]
-  const [left, right] = [(before ?? {}) as JsonMap, after as unknown as JsonMap] // they were read as this kind
-  const start = noParts()
-  let [changed, removed] = [start, start]
+  const left = (before ?? {}) as JsonMap // both were read as this kind
+  const right = after as unknown as JsonMap
+  let changed = noParts()
+  let removed = changed
   for (const name of namesIn(left, right)) {
-    if (left[name] === right[name]) continue
+    if (left[name] === right[name] || name === 'apiVersion' || name === 'kind') continue
     const part = compareMember(childNode(message, name), name, left[name] ?? undefined, right[name] ?? undefined)
     if (!isEmptySet(part.changed)) changed = withField(changed, name, part.changed)
     if (!isEmptySet(part.removed)) removed = withField(removed, name, part.removed)
@@ -105,7 +106,7 @@ export function compareObjects(kind: KindName, before: KubeObject | undefined, a
 function namesIn(left: JsonMap, right: JsonMap): readonly string[] {
   const names = Object.keys(right)
   for (const name of Object.keys(left)) if (!Object.hasOwn(right, name)) names.push(name)
-  return names.filter((name) => name !== 'apiVersion' && name !== 'kind')
+  return names
 }
 
 const alwaysThere = new Set(['metadata', 'spec', 'status'])
@@ -113,7 +114,8 @@ const alwaysThere = new Set(['metadata', 'spec', 'status'])
 /** metadata, spec and status always exist for Kubernetes: writing into them does not bring them into being. */
 function compareMember(node: SchemaNode, name: string, left: Json | undefined, right: Json | undefined): Comparison {
   const fill = alwaysThere.has(name) && isMap(left) !== isMap(right)
-  const [before, after] = fill ? [left ?? {}, right ?? {}] : [left, right]
+  const before = fill ? (left ?? {}) : left
+  const after = fill ? (right ?? {}) : right
   if (name !== 'metadata' || node.kind !== 'struct' || !isMap(before) || !isMap(after)) {
     return compare(node, before, after)
   }

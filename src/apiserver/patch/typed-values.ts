@@ -151,9 +151,11 @@ export function compareMaps(
   unowned: ReadonlySet<string> | undefined = undefined,
 ): Comparison {
   const start = noParts()
-  let [changed, removed] = [start, start]
+  let changed = start
+  let removed = start
   for (const key of Object.keys(after)) {
-    const [left, right] = [own(before, key), after[key]]
+    const left = own(before, key)
+    const right = after[key]
     // Most parts of an object are the very same as before.
     if (left === right || unowned?.has(key) === true) continue
     const part = compare(mapChild(node, key), left ?? undefined, right ?? undefined)
