@@ -8,7 +8,7 @@ import type { Call, User } from './call.ts'
 import type { ListOptions, ObjectApi, WatchEvent, WatchOptions } from '../api/verbs.ts'
 import type { ServerContext } from './context.ts'
 import { readStored } from './context.ts'
-import { leanObject, withoutManagedFields } from './objects.ts'
+import { keptLean, leanObject, withoutManagedFields } from './objects.ts'
 import { readObject } from './rules.ts'
 import { postSubresource } from './subresources.ts'
 import type { Written } from './verbs/create.ts'
@@ -42,7 +42,7 @@ export function createObjectApi(deps: ObjectApiDeps, user: User): ObjectApi {
     async list<K extends KindName>(kind: K, options: ListOptions = {}) {
       const found = await listEntries(context, { info: kinds[kind], ...options })
       return {
-        items: found.entries.map((entry) => typed(kind, leanObject(kinds[kind], entry))),
+        items: found.entries.map((entry) => typed(kind, keptLean(kinds[kind], entry))),
         resourceVersion: String(found.revision),
         ...(found.continue === undefined ? {} : { continue: found.continue }),
       }
@@ -121,7 +121,8 @@ function objectEvents<K extends KindName>(
 
 function eventOf<K extends KindName>(kind: K, event: EntryEvent): WatchEvent<KindMap[K]> {
   if (event.type === 'BOOKMARK') return { type: 'bookmark', resourceVersion: String(event.revision) }
-  return { type: eventTypes[event.type], object: typed(kind, leanObject(kinds[kind], event.entry)) }
+  const object = (event.type === 'DELETED' ? leanObject : keptLean)(kinds[kind], event.entry)
+  return { type: eventTypes[event.type], object: typed(kind, object) }
 }
 
 function shown<K extends KindName>(kind: K, written: Written): KindMap[K] {

@@ -2,7 +2,15 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { kinds } from '../api/kinds.ts'
 import type { KubeObject } from '../api/meta.ts'
-import { decodeObject, encodeObject, leanObject, withoutManagedFields } from './objects.ts'
+import {
+  decodeObject,
+  encodeObject,
+  forgetRecentObjects,
+  keptLean,
+  leanObject,
+  letGo,
+  withoutManagedFields,
+} from './objects.ts'
 
 const owner = (manager: string, fieldsV1: object = { 'f:data': { '.': {}, 'f:a': {} } }) => ({
   manager,
@@ -50,3 +58,31 @@ for (const [name, object] of Object.entries(cases)) {
     assert.deepEqual(leanObject(info, entry()), withoutManagedFields(whole))
   })
 }
+
+const dataOf = (object: KubeObject) => (object as { data?: unknown }).data
+
+test('the object that one of our parts keeps is found again in its entry, down to its parts', () => {
+  const info = kinds.ConfigMap
+  for (const [name, object] of Object.entries(cases)) {
+    const value = encodeObject(info, object as KubeObject)
+    const entry = { key: '/core/configmaps/default/x', value, revision: 7, createRevision: 7 }
+    const parsed = decodeObject(info, { ...entry })
+    decodeObject(info, entry)
+    const kept = keptLean(info, entry)
+    forgetRecentObjects()
+    const whole = decodeObject(info, entry)
+    assert.deepEqual(whole, parsed, name)
+    assert.equal(leanObject(info, entry), kept)
+    if (name === 'one owner') assert.equal(dataOf(whole), dataOf(kept))
+    letGo(entry)
+    forgetRecentObjects()
+    assert.notEqual(leanObject(info, entry), kept)
+    keptLean(info, entry)
+    forgetRecentObjects()
+    assert.notEqual(
+      leanObject(info, entry),
+      leanObject(info, entry),
+      'an entry that is no longer the newest keeps nothing',
+    )
+  }
+})

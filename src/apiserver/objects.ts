@@ -9,6 +9,7 @@ import { deepFreeze } from './deep-freeze.ts'
 import { fromStoredEvent, toStoredEvent } from './event-views.ts'
 import { omit } from './members.ts'
 import { managedFieldsText, readManagedFields } from './patch/managed-fields.ts'
+import { isSharedRecord } from './patch/shared-entries.ts'
 
 /** An object as read from JSON: members are known, their types are not yet. */
 export type Loose = Record<string, unknown>
@@ -87,8 +88,26 @@ export function encodeObject(info: KindInfo, object: KubeObject): string {
 export function decodeObject(info: KindInfo, entry: Entry): KubeObject {
   if (info.name === 'EventsEvent') return deepFreeze(fromStoredEvent(decodeObject(kinds.Event, entry)))
   const known = seen(entry)
-  known.whole ??= parseEntry(info, entry)
+  known.whole ??= wholeAgain(entry) ?? parseEntry(info, entry)
   return known.whole
+}
+
+/** What is kept with an entry: its object, and the record of who owns its fields, if that is shared by many. */
+interface Kept {
+  readonly lean: KubeObject
+  readonly owners: readonly ManagedFieldsEntry[] | undefined
+}
+
+/** Set by `keptLean` and `letGo` only. */
+function keptWith(entry: Entry): Kept | undefined {
+  return (entry.made as Kept | null | undefined) ?? undefined
+}
+
+/** The same object down to its parts, so that the next write finds out by a glance what has not changed. */
+function wholeAgain(entry: Entry): KubeObject | undefined {
+  const { lean, owners } = keptWith(entry) ?? {}
+  if (lean === undefined || owners === undefined) return undefined
+  return Object.freeze({ ...lean, metadata: Object.freeze({ ...lean.metadata, managedFields: owners }) })
 }
 
 function parseEntry(info: KindInfo, entry: Entry): KubeObject {
@@ -141,8 +160,8 @@ function readStored(text: string): Stored {
       const head = JSON.parse(`${text.slice(0, start)}}}`) as Pick<KubeObject, 'metadata'> // we wrote it
       const rest = text.slice(end + ownersEnd.length)
       const others = rest === '}' ? {} : (JSON.parse(`{${rest.slice(1)}`) as Loose)
-      const owners = () =>
-        readManagedFields(text.slice(start + ownersStart.indexOf('['), end + ownersEnd.indexOf('}', 1)))
+      const record = text.slice(start + ownersStart.indexOf('['), end + ownersEnd.lastIndexOf('}'))
+      const owners = () => readManagedFields(record)
       if (Object.keys(head).length === 1) return { metadata: head.metadata, others, owners }
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
@@ -176,10 +195,28 @@ export function remember(info: KindInfo, entry: Entry, object: KubeObject): Kube
 export function leanObject(info: KindInfo, entry: Entry): KubeObject {
   if (info.name === 'EventsEvent') return withoutManagedFields(decodeObject(info, entry))
   const known = recent.get(entry) ?? older.get(entry)
-  if (known?.lean !== undefined) return known.lean
+  const made = known?.lean ?? keptWith(entry)?.lean
+  if (made !== undefined) return made
   if (known?.whole !== undefined) return (known.lean = withoutManagedFields(known.whole))
   // An old version, read by a list: it does not push out what is being worked with.
   return parseLean(info, entry)
+}
+
+/** For those who keep the object as long as the entry is the newest of its key: an informer of ours. */
+export function keptLean(info: KindInfo, entry: Entry): KubeObject {
+  const owners = (recent.get(entry) ?? older.get(entry))?.whole?.metadata.managedFields
+  const lean = leanObject(info, entry)
+  // Events come and go in great numbers, and none of our parts keeps them.
+  if (entry.made === undefined && storedKind(info).name !== 'Event') {
+    const kept: Kept = { lean, owners: owners && isSharedRecord(owners) ? owners : undefined }
+    entry.made = kept
+  }
+  return lean
+}
+
+/** The entry is no longer the newest: nothing is kept with it from now on. */
+export function letGo(entry: Entry): void {
+  entry.made = null
 }
 
 export function withoutManagedFields(object: KubeObject): KubeObject {

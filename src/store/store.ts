@@ -9,6 +9,8 @@ export interface Entry {
   readonly value: string
   readonly revision: Revision
   readonly createRevision: Revision
+  /** What a reader made of the value and wants to find again. Nobody else looks at it; it goes with the entry. */
+  made?: unknown
 }
 
 /**

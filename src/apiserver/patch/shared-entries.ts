@@ -31,6 +31,10 @@ export function textOf(entries: Entries): string | undefined {
   return byEntries.get(entries)?.text
 }
 
+export function isSharedRecord(entries: Entries): boolean {
+  return byEntries.has(entries)
+}
+
 /** An equal list, the same one for everybody. */
 export function sharedEntries(entries: Entries, text: string): Entries {
   if (text.length > longestText) return entries

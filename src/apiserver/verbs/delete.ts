@@ -11,7 +11,7 @@ import type { RemoveOptions } from '../../api/verbs.ts'
 import type { ServerContext } from '../context.ts'
 import { readStored, storeFailure } from '../context.ts'
 import type { Loose } from '../objects.ts'
-import { decodeObject, encodeObject, remember, storeKey } from '../objects.ts'
+import { decodeObject, encodeObject, letGo, remember, storeKey } from '../objects.ts'
 
 export type DeleteOutcome =
   | { readonly kind: 'gone'; readonly object: KubeObject }
@@ -34,12 +34,16 @@ export async function deleteObject(
     const next = marked(info, current, options, context.clock.now())
     try {
       if (next === undefined) {
-        if (!options.dryRun) await context.store.remove(storeKey(info, ref), entry.revision)
+        if (!options.dryRun) {
+          await context.store.remove(storeKey(info, ref), entry.revision)
+          letGo(entry)
+        }
         return { kind: 'gone', object: lastSeen(info, current, context.clock.now()) }
       }
       if (options.dryRun || next === current)
         return { kind: 'held', object: next, entry: options.dryRun ? undefined : entry }
       const written = await context.store.update(storeKey(info, ref), encodeObject(info, next), entry.revision)
+      letGo(entry)
       return { kind: 'held', object: remember(info, written, next), entry: written }
     } catch (error) {
       if (isStoreError(error, 'missing')) throw notFound(info, ref.name)

@@ -14,7 +14,7 @@ import type { Call } from '../call.ts'
 import type { ServerContext } from '../context.ts'
 import { readStored, storeFailure } from '../context.ts'
 import { omit } from '../members.ts'
-import { decodeObject, encodeObject, remember, sameJson, storeKey } from '../objects.ts'
+import { decodeObject, encodeObject, letGo, remember, sameJson, storeKey } from '../objects.ts'
 import { applyDefaults, checkUpdate, ownFields, tidyMetadata, warnAbout } from '../rules.ts'
 import { createdByUpdate, needsVersion, prepareForUpdate } from '../strategies.ts'
 import type { Written } from './create.ts'
@@ -118,10 +118,12 @@ async function swap(context: ServerContext, info: KindInfo, entry: Entry, next: 
   const held = (metadata.finalizers?.length ?? 0) > 0 || (metadata.deletionGracePeriodSeconds ?? 0) > 0
   if (metadata.deletionTimestamp !== undefined && !held && !holdsNamespace(info, next)) {
     const removed = await context.store.remove(key, entry.revision)
+    letGo(entry)
     // Shown as it was wanted: the entry still has the bytes of the version before.
     return { object: remember(info, removed, next), entry: undefined }
   }
   const written = await context.store.update(key, encodeObject(info, next), entry.revision)
+  letGo(entry)
   return { object: remember(info, written, next), entry: written }
 }
 
