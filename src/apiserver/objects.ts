@@ -7,7 +7,7 @@ import type { ManagedFieldsEntry } from '../api/types.ts'
 import type { Entry } from '../store/store.ts'
 import { deepFreeze } from './deep-freeze.ts'
 import { fromStoredEvent, toStoredEvent } from './event-views.ts'
-import { omit } from './members.ts'
+import { omit } from '../api/members.ts'
 import { managedFieldsText, readManagedFields } from './patch/managed-fields.ts'
 import { isSharedRecord } from './patch/shared-entries.ts'
 

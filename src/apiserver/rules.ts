@@ -10,7 +10,7 @@ import { ReadError, readObject as readTyped, readPartial } from '../api/schema/c
 import { badRequest } from '../api/status-error.ts'
 import { validateCreate, validateUpdate } from '../api/validation/validate.ts'
 import { warningsOf } from '../api/validation/warnings.ts'
-import { omit } from './members.ts'
+import { omit } from '../api/members.ts'
 import type { Loose } from './objects.ts'
 import type { FieldValidation } from './options.ts'
 import { snippet } from './json-problem.ts'

@@ -6,7 +6,7 @@ import type { ObjectMeta, Pod } from '../api/types.ts'
 import { withPatience } from './admission/pod-defaults.ts'
 import type { Loose } from './objects.ts'
 import { sameJson } from './objects.ts'
-import { omit } from './members.ts'
+import { omit } from '../api/members.ts'
 
 export interface Stamp {
   /** RFC 3339. */

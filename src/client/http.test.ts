@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { isConflict, isNotFound, isTooOld } from '../api/status-error.ts'
 import { claim, pod } from '../../test/claims/make.ts'
 import { createHttpClient } from './http.ts'
-import type { HttpClient } from './http.ts'
+import type { HttpClient, HttpConfig } from './http.ts'
 
 interface Heard {
   readonly line: string
@@ -18,7 +18,11 @@ interface Heard {
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void
 
-async function withServer(answer: Answer, run: (client: HttpClient, heard: Heard[]) => Promise<void>): Promise<void> {
+async function withServer(
+  answer: Answer,
+  run: (client: HttpClient, heard: Heard[]) => Promise<void>,
+  more: Partial<HttpConfig> = {},
+): Promise<void> {
   const heard: Heard[] = []
   const server = createServer((request, response) => {
     let text = ''
@@ -36,7 +40,7 @@ async function withServer(answer: Answer, run: (client: HttpClient, heard: Heard
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  using client = createHttpClient({ url: `http://127.0.0.1:${port}/base/`, token: 'secret' })
+  using client = createHttpClient({ url: `http://127.0.0.1:${port}/base/`, token: 'secret', ...more })
   try {
     await run(client, heard)
   } finally {
@@ -46,6 +50,24 @@ async function withServer(answer: Answer, run: (client: HttpClient, heard: Heard
 }
 
 const echo: Answer = (_request, response) => response.end(JSON.stringify({ kind: 'X', metadata: { name: 'x' } }))
+
+test('objects come without the record of who owns their fields, as in the same process', async () => {
+  const object = { kind: 'ConfigMap', metadata: { name: 'x', managedFields: [{ manager: 'm' }], uid: 'u' }, data: {} }
+  const answer: Answer = ({ url = '' }, response) => {
+    const list = { metadata: { resourceVersion: '1' }, items: [object] }
+    response.end(JSON.stringify(url.includes('watch') ? { type: 'ADDED', object } : url.endsWith('/x') ? object : list))
+  }
+  await withServer(answer, async (client) => {
+    const { signal } = new AbortController()
+    const seen = [await client.get('ConfigMap', { namespace: 'ns', name: 'x' })]
+    seen.push(...(await client.list('ConfigMap')).items)
+    for await (const event of client.watch('ConfigMap', {}, signal)) if (event.type === 'added') seen.push(event.object)
+    assert.deepEqual(
+      seen.map(({ metadata }) => metadata),
+      Array.from({ length: 3 }, () => ({ name: 'x', uid: 'u' })),
+    )
+  })
+})
 
 test('each verb becomes its request', async () => {
   await withServer(echo, async (client, heard) => {
@@ -186,4 +208,18 @@ test('an aborted watch ends quietly; an aborted request fails with the reason', 
       await assert.rejects(asked, /never mind/)
     },
   )
+})
+
+test('an answer that breaks off fails, and so does one that never comes', async () => {
+  const breaksOff: Answer = (_request, response) => {
+    response.writeHead(200, { 'content-length': '100' })
+    response.write('{"kind":', () => response.destroy())
+  }
+  const ref = { namespace: 'ns', name: 'c' }
+  await withServer(breaksOff, async (client) => {
+    await assert.rejects(client.get('Pod', ref), { code: 'ECONNRESET' })
+  })
+  const silent: Answer = () => {}
+  const late = /^Error: no answer to GET .*\/pods\/c within 50 ms$/
+  await withServer(silent, (client) => assert.rejects(client.get('Pod', ref), late), { timeoutMs: 50 })
 })

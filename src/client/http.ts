@@ -57,60 +57,79 @@ export function createHttpTransport(config: HttpConfig): HttpTransport {
   const timeoutMs = config.timeoutMs ?? 35_000
   const prefix = base.pathname.replace(/\/+$/, '')
 
-  const send = (request: RestRequest, agent: http.Agent, signal: AbortSignal): Promise<IncomingMessage> =>
+  const begin = (request: RestRequest, agent: http.Agent, signal?: AbortSignal): http.ClientRequest => {
+    const { body } = request
+    const options: RequestOptions = {
+      protocol: base.protocol,
+      hostname: base.hostname,
+      port: base.port,
+      path: prefix + request.path,
+      method: request.method,
+      agent,
+      ...(signal === undefined ? {} : { signal }),
+      headers: {
+        accept: request.accept ?? 'application/json',
+        'user-agent': config.userAgent ?? 'hawser',
+        ...(config.token === undefined ? {} : { authorization: `Bearer ${config.token}` }),
+        ...(body === undefined
+          ? {}
+          : {
+              'content-type': request.contentType ?? 'application/json',
+              'content-length': String(Buffer.byteLength(body)),
+            }),
+      },
+    }
+    const outgoing = library.request(options)
+    // As a text the body travels with the headers, in one piece.
+    outgoing.end(body)
+    return outgoing
+  }
+  /** An answer whose body its reader takes as it comes. */
+  const open = (request: RestRequest, signal: AbortSignal): Promise<IncomingMessage> =>
     new Promise((resolve, reject) => {
-      const body = request.body === undefined ? undefined : Buffer.from(request.body, 'utf8')
-      const options: RequestOptions = {
-        protocol: base.protocol,
-        hostname: base.hostname,
-        port: base.port,
-        path: prefix + request.path,
-        method: request.method,
-        agent,
-        signal,
-        headers: {
-          accept: request.accept ?? 'application/json',
-          'user-agent': config.userAgent ?? 'hawser',
-          ...(config.token === undefined ? {} : { authorization: `Bearer ${config.token}` }),
-          ...(body === undefined
-            ? {}
-            : {
-                'content-type': request.contentType ?? 'application/json',
-                'content-length': String(body.byteLength),
-              }),
-        },
-      }
-      const outgoing = library.request(options, resolve)
+      const outgoing = begin(request, watches, signal)
       outgoing.on('error', reject)
-      outgoing.end(body)
+      outgoing.on('response', resolve)
     })
 
   return {
-    async request(request, signal) {
-      signal.throwIfAborted()
-      const abort = new AbortController()
-      const onAbort = () => abort.abort(signal.reason)
-      signal.addEventListener('abort', onAbort, { once: true })
-      const timer = setTimeout(
-        () => abort.abort(new Error(`no answer to ${request.method} ${request.path} within ${timeoutMs} ms`)),
-        timeoutMs,
-      )
-      try {
-        const response = await send(request, requests, abort.signal)
-        const text = await readText(response)
-        const status = response.statusCode ?? 0
-        if (status >= 300) throw errorFromAnswer(status, text)
-        return text === '' ? undefined : (JSON.parse(text) as unknown)
-      } catch (error) {
-        throw abort.signal.aborted ? abort.signal.reason : error
-      } finally {
-        clearTimeout(timer)
-        signal.removeEventListener('abort', onAbort)
-      }
-    },
+    request: (request, signal) =>
+      new Promise((resolve, reject) => {
+        if (signal.aborted) return reject(signal.reason)
+        const outgoing = begin(request, requests)
+        const end = () => {
+          clearTimeout(timer)
+          signal.removeEventListener('abort', onAbort)
+        }
+        const fail = (error: unknown) => {
+          end()
+          reject(error)
+        }
+        const giveUp = (reason: unknown) => {
+          fail(reason)
+          outgoing.destroy()
+        }
+        const onAbort = () => giveUp(signal.reason)
+        const timer = setTimeout(
+          () => giveUp(new Error(`no answer to ${request.method} ${request.path} within ${timeoutMs} ms`)),
+          timeoutMs,
+        )
+        signal.addEventListener('abort', onAbort, { once: true })
+        outgoing.on('error', fail)
+        outgoing.on('response', (response) => {
+          collectText(response, fail, (text) => {
+            end()
+            try {
+              resolve(valueOf(response, text))
+            } catch (error) {
+              reject(error)
+            }
+          })
+        })
+      }),
     async *stream(request, signal) {
       signal.throwIfAborted()
-      const response = await send(request, watches, signal)
+      const response = await open(request, signal)
       const status = response.statusCode ?? 0
       if (status >= 300) throw errorFromAnswer(status, await readText(response))
       // A connection that died without a word must not silence an informer for ever; servers send bookmarks meanwhile.
@@ -123,7 +142,7 @@ export function createHttpTransport(config: HttpConfig): HttpTransport {
     },
     async *bytes(request, signal) {
       signal.throwIfAborted()
-      const response = await send(request, watches, signal)
+      const response = await open(request, signal)
       const status = response.statusCode ?? 0
       if (status >= 300) throw errorFromAnswer(status, await readText(response))
       try {
@@ -139,10 +158,22 @@ export function createHttpTransport(config: HttpConfig): HttpTransport {
   }
 }
 
-async function readText(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = []
-  for await (const chunk of response) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks).toString('utf8')
+function valueOf({ statusCode = 0 }: IncomingMessage, text: string): unknown {
+  if (statusCode >= 300) throw errorFromAnswer(statusCode, text)
+  return text === '' ? undefined : JSON.parse(text)
+}
+
+function readText(response: IncomingMessage): Promise<string> {
+  return new Promise((resolve, reject) => collectText(response, reject, resolve))
+}
+
+/** By events: iterating over a stream costs as much as the rest of a small answer. */
+function collectText(response: IncomingMessage, failed: (error: unknown) => void, done: (text: string) => void): void {
+  let text = ''
+  response.setEncoding('utf8')
+  response.on('data', (part: string) => (text += part))
+  response.on('error', failed)
+  response.on('end', () => done(text))
 }
 
 /** One JSON value per line; a line may arrive in many pieces, and a piece may hold many lines. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PersistentVolume } from '../api/types.ts'
-import { expired } from '../api/status-error.ts'
+import { expired, unknownResource } from '../api/status-error.ts'
 import { createVirtualClock } from '../clock/virtual-clock.ts'
 import { createRandom } from '../clock/random.ts'
 import { silentLog } from '../telemetry/log.ts'
@@ -180,6 +180,32 @@ test('watches that a server closes after a good while are resumed at once, howev
     opened.slice(0, 10),
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((minute) => minute * 60_000),
   )
+  const stopped = informers[Symbol.asyncDispose]()
+  await clock.settle()
+  await stopped
+})
+
+test('a kind that an older server lacks has no objects until it comes; any other kind is waited for', async () => {
+  const clock = createVirtualClock()
+  let installed = false
+  const client = {
+    list: async () => {
+      if (!installed) throw unknownResource()
+      return { items: [volume('gold', 5)], resourceVersion: '5' }
+    },
+    // oxlint-disable-next-line require-yield
+    async *watch(_kind: string, _options: object, signal: AbortSignal) {
+      await clock.sleep(600_000, signal).catch(() => {})
+    },
+  } as unknown as Client
+  const informers = createInformers({ client, clock, random: createRandom(1), log: silentLog })
+  const classes = informers.of('VolumeAttributesClass')
+  const volumes = informers.of('PersistentVolume')
+  await clock.advance(1_000)
+  assert.deepEqual([classes.isSynced, classes.items.size, volumes.isSynced], [true, 0, false])
+  installed = true
+  await clock.advance(60_000)
+  assert.deepEqual([[...classes.items.keys()], [...volumes.items.keys()]], [['gold'], ['gold']])
   const stopped = informers[Symbol.asyncDispose]()
   await clock.settle()
   await stopped

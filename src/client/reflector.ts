@@ -1,6 +1,6 @@
 // How does a cache follow one kind? List, then watch from there; resume after a cut, list again when told "too old".
 // The reflector owns no objects: it tells its target what it heard, in order.
-import { isTooOld } from '../api/status-error.ts'
+import { isNotFound, isTooOld } from '../api/status-error.ts'
 import type { KindMap, KindName } from '../api/kinds.ts'
 import { backoff } from '../clock/backoff.ts'
 import type { Clock } from '../clock/clock.ts'
@@ -34,6 +34,17 @@ const pageSize = 1_000
 const settledMs = 10_000
 const retryShape = { firstMs: 200, capMs: 30_000 }
 
+/**
+ * What a Kubernetes server may lack: kinds that came late, and those that somebody has to install. That a server does not
+ * know any other kind is a mistake, and must never look as if all its objects were gone.
+ */
+const laterKinds: ReadonlySet<KindName> = new Set<KindName>([
+  'VolumeAttributesClass',
+  'VolumeSnapshot',
+  'VolumeSnapshotClass',
+  'VolumeSnapshotContent',
+])
+
 /** Runs until the signal aborts; a lost connection, a refusal or a restart of the server only delays it. */
 export async function reflect<K extends KindName>(
   deps: ReflectorDeps,
@@ -42,6 +53,7 @@ export async function reflect<K extends KindName>(
   signal: AbortSignal,
 ): Promise<void> {
   let version: string | undefined
+  let listed = false
   let failures = 0
   const heard = (newer: string) => {
     version = newer
@@ -51,9 +63,10 @@ export async function reflect<K extends KindName>(
     let openedAt = deps.clock.now()
     try {
       if (version === undefined) {
-        const listed = await listAll(deps.client, request, signal)
-        target.replace(listed.items, listed.resourceVersion)
-        heard(listed.resourceVersion)
+        const { items, resourceVersion } = await listAll(deps.client, request, signal)
+        target.replace(items, resourceVersion)
+        heard(resourceVersion)
+        listed = true
       }
       openedAt = deps.clock.now()
       await follow(deps.client, request, target, version!, heard, signal)
@@ -61,7 +74,11 @@ export async function reflect<K extends KindName>(
     } catch (error) {
       if (signal.aborted) return
       if (isTooOld(error)) version = undefined
-      else deps.log.warn('watch interrupted', { kind: request.kind, failures: failures + 1, error: String(error) })
+      else if (!listed && isNotFound(error) && laterKinds.has(request.kind)) {
+        // Whoever waits for this kind need not wait: there are none. Now and then we ask whether that has changed.
+        if (failures === 0) deps.log.info('the server does not know this kind', { kind: request.kind })
+        target.replace([], '0')
+      } else deps.log.warn('watch interrupted', { kind: request.kind, failures: failures + 1, error: String(error) })
     }
     // A watch that lived for a while and then ended is resumed at once; one that ends again and again is not.
     failures = deps.clock.now() - openedAt >= settledMs ? 0 : failures + 1

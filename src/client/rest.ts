@@ -2,6 +2,7 @@
 // Whoever can send a request and read a stream (http.ts, a test) has a whole client.
 import { kinds } from '../api/kinds.ts'
 import type { KindMap, KindName } from '../api/kinds.ts'
+import { omit } from '../api/members.ts'
 import { refOf } from '../api/meta.ts'
 import type { KubeObject, ObjectRef } from '../api/meta.ts'
 import type { Client } from './client.ts'
@@ -150,9 +151,15 @@ function apiVersionOf(kind: KindName): string {
   return group === '' ? version : `${group}/${version}`
 }
 
-/** The wire is trusted to send what its path promises; the type is claimed here and nowhere else. */
+/**
+ * The wire is trusted to send what its path promises; the type is claimed here and nowhere else. The record of who owns
+ * the fields is left out, as it is in the same process: our parts never read it, it is often half of the object, and a
+ * write that brings none leaves the stored one as it is.
+ */
 function objectOf<K extends KindName>(_kind: K, value: unknown): KindMap[K] {
-  return value as KindMap[K]
+  const object = value as KindMap[K]
+  if (object.metadata?.managedFields === undefined) return object
+  return { ...object, metadata: omit(object.metadata, ['managedFields']) }
 }
 
 function listOf<K extends KindName>(kind: K, value: unknown): ObjectList<KindMap[K]> {
@@ -164,7 +171,7 @@ function listOf<K extends KindName>(kind: K, value: unknown): ObjectList<KindMap
   const more = list.metadata?.continue ?? ''
   return {
     // Items of a list come without kind and apiVersion; every object in our caches has them.
-    items: (list.items ?? []).map((item) => ({ ...typed, ...item })),
+    items: (list.items ?? []).map((item) => ({ ...typed, ...objectOf(kind, item) })),
     resourceVersion: list.metadata?.resourceVersion ?? '',
     ...(more === '' ? {} : { continue: more }),
   }

@@ -1,6 +1,7 @@
 // How does an object lose members? By a copy that never had them: deleting, and patterns with a rest, leave objects
 // that V8 keeps as dictionaries, which are larger and slower for everybody who reads them later.
-import type { Loose } from './objects.ts'
+
+type Loose = Record<string, unknown>
 
 /** The object itself when it has none of them. */
 export function omit<T extends object>(object: T, names: readonly string[]): T {
