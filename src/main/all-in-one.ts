@@ -43,6 +43,8 @@ export interface HawserDeps {
 const rehearsedClaims = 304
 /** With more changes behind it a store has a life of its own: those who wait for its start wait for nothing else. */
 const youngRevision = 1_000
+/** A collection takes compiled code along: what was practised is kept until the first users have had their time to come. */
+const practiceMs = 600_000
 
 export async function startHawser(config: HawserConfig, deps: HawserDeps): Promise<Hawser> {
   const { log, giveBackMemory } = deps
@@ -98,14 +100,16 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
     const { informers } = controllers
     stack.use(csi.startCsiJobs({ client, informers, clock, log, history, drivers }, config.leaveToSidecars))
   }
+  const isYoung = deps.rehearse === true && plane.store.revision() < youngRevision
   if (giveBackMemory) {
     const giveBack = () => {
       forgetRecentObjects()
       giveBackMemory()
     }
-    stack.use(giveBackWhenCalm({ store: plane.store, clock, log, giveBack }))
+    const keepMs = isYoung ? practiceMs : 0
+    stack.use(giveBackWhenCalm({ store: plane.store, clock, log, keepMs, giveBack }))
   }
-  if (deps.rehearse && plane.store.revision() < youngRevision) await practise(clock, host, log, plane.tls)
+  if (isYoung) await practise(clock, host, log, plane.tls)
   started = true
   const kept = stack.move()
   return {

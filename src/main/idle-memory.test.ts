@@ -33,3 +33,21 @@ test('memory is given back after the start and after each burst, once it is over
   await clock.advance(600_000)
   assert.equal(given, 3)
 })
+
+test('what was practised at the start stays for a while, or until the first burst is over', async () => {
+  for (const changes of [0, 3_000]) {
+    const clock = createVirtualClock()
+    await using store = createMemoryStore()
+    let given = 0
+    await using _keeper = giveBackWhenCalm({ store, clock, log: silentLog, keepMs: 600_000, giveBack: () => given++ })
+    await clock.advance(60_000)
+    assert.equal(given, 0)
+    for (let index = 0; index < changes; index++) await store.create(`/a/${index}`, 'x')
+    await clock.advance(10_000)
+    assert.equal(given, changes === 0 ? 0 : 1)
+    await clock.advance(600_000)
+    assert.equal(given, 1, 'nobody came')
+    await clock.advance(600_000)
+    assert.equal(given, 1)
+  }
+})

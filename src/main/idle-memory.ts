@@ -17,15 +17,19 @@ export interface IdleMemoryDeps {
   readonly store: Pick<Store, 'revision' | 'watch'>
   readonly clock: Clock
   readonly log: Log
+  /** What the start left behind is kept for so long, unless a burst is over before. */
+  readonly keepMs?: number
   readonly giveBack: () => void
 }
 
 /** Starting is a burst, too: what was loaded was parsed, sorted and told to every part. */
-export function giveBackWhenCalm({ store, clock, log, giveBack }: IdleMemoryDeps): AsyncDisposable {
+export function giveBackWhenCalm({ store, clock, log, keepMs = 0, giveBack }: IdleMemoryDeps): AsyncDisposable {
   const stop = new AbortController()
   const { signal } = stop
+  const dueAt = clock.now() + keepMs
   const run = async (): Promise<void> => {
-    let given: Revision | undefined
+    let given: Revision = store.revision()
+    let isFirst = true
     // A steady trickle never counts as a burst, however long it lasts: it must not be interrupted every now and then.
     let wasBusy = true
     while (!signal.aborted) {
@@ -37,12 +41,16 @@ export function giveBackWhenCalm({ store, clock, log, giveBack }: IdleMemoryDeps
         continue
       }
       const isQuiet = now - before <= quietChanges
-      if ((wasBusy || isQuiet) && (given === undefined || now - given >= burst)) {
+      const isDue = isFirst && clock.now() >= dueAt
+      if ((wasBusy || isQuiet) && (isDue || now - given >= burst)) {
         given = now
+        isFirst = false
         wasBusy = false
         giveBack()
       }
-      if (isQuiet) await nextChange(store, now, signal)
+      if (!isQuiet) continue
+      using due = isFirst ? clock.deadline(dueAt - clock.now(), signal) : undefined
+      await nextChange(store, now, due?.signal ?? signal)
     }
   }
   const done = run().catch((error: unknown) => {

@@ -48,8 +48,10 @@ export interface PoolOptions {
   readonly timeoutMs?: number
 }
 
-/** A thread at work longer than this may be hanging: another takes its place before anybody has to wait for it. */
+/** When all threads have been at work for longer than this, one more is started for those who wait. */
 const slowMs = 30
+/** A thread at work longer than this may be hanging: another takes its place before anybody has to wait for it. */
+const stuckMs = 250
 /** On a busy machine every call may be slow. Beyond this many threads only calls that take very long count. */
 const enoughThreads = 12
 const verySlowMs = 1000
@@ -96,18 +98,24 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
     }
   }
 
-  /** Keeps as many threads that do not hang as usual; one more is started at a time, for starting costs more than most calls. */
+  /**
+   * Keeps as many threads that do not hang as usual. One more is started at a time and not lightly, for a start costs as
+   * much as hundreds of calls, and calls are slow above all when the machine is busy.
+   */
   function replaceSlow(): void {
     const all = [...threads]
     if (queue.length === 0 && all.every(({ job }) => job === undefined)) {
       clearInterval(looking)
       looking = undefined
     }
-    const limitMs = all.length < enoughThreads ? slowMs : verySlowMs
     const now = performance.now()
-    const healthy = all.filter(({ job, since }) => job === undefined || now - since < limitMs).length
+    const within = (limitMs: number) =>
+      all.filter(({ job, since }) => job === undefined || now - since < limitMs).length
+    const few = all.length < enoughThreads
+    const missing = within(few ? stuckMs : verySlowMs) < usual
+    const waited = few && queue.length > 0 && within(slowMs) === 0
     const loading = all.some(({ ready }) => !ready)
-    if (!closed && !loading && healthy < usual && all.length < maximumThreads) start()
+    if (!closed && !loading && (missing || waited) && all.length < maximumThreads) start()
   }
 
   function receive(thread: Thread, answer: WorkerAnswer): void {
