@@ -35,10 +35,14 @@ export async function collectGarbage(deps: LifecycleDeps, signal: AbortSignal): 
       const start = entries.filter(mayMatter).map(asCreated)
       for (const change of start) note(graph, change)
       for (const change of start) await attend(deps, graph, change, retries)
-      for await (const change of context.store.watch('/', revision, signal)) {
-        note(graph, change)
-        if (concerns(graph, change)) await attend(deps, graph, change, retries)
-        else retries.succeeded(change.entry.key)
+      const watch = context.store.watch('/', revision, signal)
+      for await (const first of watch) {
+        // What was written together is gone through in one stretch: nearly always there is nothing to wait for.
+        for (let change: Change | undefined = first; change !== undefined; change = watch.take()) {
+          note(graph, change)
+          if (concerns(graph, change)) await attend(deps, graph, change, retries)
+          else retries.succeeded(change.entry.key)
+        }
       }
     } catch (error) {
       if (signal.aborted || isStoreError(error, 'unavailable')) return

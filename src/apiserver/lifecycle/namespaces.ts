@@ -53,9 +53,12 @@ export async function keepNamespaces(deps: LifecycleDeps, signal: AbortSignal): 
     try {
       const { entries, revision } = await context.store.list(prefixOf(kinds.Namespace, undefined), {})
       for (const entry of entries) await attend(deps, entry.key, retries)
-      for await (const change of context.store.watch('/', revision, signal)) {
-        const key = namespaceKeyOf(change)
-        if (key !== undefined) await attend(deps, key, retries)
+      const watch = context.store.watch('/', revision, signal)
+      for await (const first of watch) {
+        for (let change: Change | undefined = first; change !== undefined; change = watch.take()) {
+          const key = namespaceKeyOf(change)
+          if (key !== undefined) await attend(deps, key, retries)
+        }
       }
     } catch (error) {
       if (signal.aborted || isStoreError(error, 'unavailable')) return

@@ -40,6 +40,7 @@ export function explain(
   persistentVolume: PersistentVolume,
   registry: Registry<ClusterPlugin>,
 ): void {
+  if (actual.items.size === 0) return
   const spec = specOrNothing(persistentVolume)
   const volume = spec && volumeNameOf(registry, spec)
   const item = volume && actual.items.get(volume)
