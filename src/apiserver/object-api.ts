@@ -42,7 +42,7 @@ export function createObjectApi(deps: ObjectApiDeps, user: User): ObjectApi {
     async list<K extends KindName>(kind: K, options: ListOptions = {}) {
       const found = await listEntries(context, { info: kinds[kind], ...options })
       return {
-        items: found.entries.map((entry) => typed(kind, keptLean(kinds[kind], entry))),
+        items: found.entries.map((entry) => typed(kind, leanObject(kinds[kind], entry))),
         resourceVersion: String(found.revision),
         ...(found.continue === undefined ? {} : { continue: found.continue }),
       }

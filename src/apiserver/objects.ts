@@ -202,7 +202,7 @@ export function leanObject(info: KindInfo, entry: Entry): KubeObject {
   return parseLean(info, entry)
 }
 
-/** For those who keep the object as long as the entry is the newest of its key: an informer of ours. */
+/** For a watch of our own parts: an informer keeps the object for as long as the entry is the newest of its key. */
 export function keptLean(info: KindInfo, entry: Entry): KubeObject {
   const owners = (recent.get(entry) ?? older.get(entry))?.whole?.metadata.managedFields
   const lean = leanObject(info, entry)
