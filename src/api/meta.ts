@@ -1,5 +1,6 @@
 // What do all objects have in common? Names and keys, owners, finalizers, labels, conditions: small pure
 // helpers over ObjectMeta, so that nobody spells out `metadata.annotations?.[…]` twice.
+import { omit } from './members.ts'
 import type { ObjectMeta, OwnerReference } from './types.ts'
 
 /** Any object of the API. */
@@ -154,9 +155,10 @@ export function withMetadata<T extends KubeObject>(
   object: T,
   changes: { readonly [K in keyof ObjectMeta]?: ObjectMeta[K] | undefined },
 ): T {
-  const metadata: Record<string, unknown> = { ...object.metadata, ...changes }
-  for (const key of Object.keys(changes)) if (metadata[key] === undefined) delete metadata[key]
-  return { ...object, metadata: metadata as unknown as ObjectMeta } // same members as ObjectMeta, without holes
+  const names = Object.keys(changes) as (keyof ObjectMeta)[]
+  const removed = names.filter((name) => changes[name] === undefined)
+  const metadata = omit({ ...object.metadata, ...changes }, removed) as ObjectMeta // without holes
+  return { ...object, metadata }
 }
 
 function lookUp(map: Readonly<Record<string, string>> | undefined, key: string): string | undefined {

@@ -9,7 +9,7 @@ import { deepFreeze } from './deep-freeze.ts'
 import { fromStoredEvent, toStoredEvent } from './event-views.ts'
 import { omit } from '../api/members.ts'
 import { managedFieldsText, readManagedFields } from './patch/managed-fields.ts'
-import { isSharedRecord } from './patch/shared-entries.ts'
+import { textOf } from './patch/shared-entries.ts'
 
 /** An object as read from JSON: members are known, their types are not yet. */
 export type Loose = Record<string, unknown>
@@ -208,7 +208,7 @@ export function keptLean(info: KindInfo, entry: Entry): KubeObject {
   const lean = leanObject(info, entry)
   // Events come and go in great numbers, and none of our parts keeps them.
   if (entry.made === undefined && storedKind(info).name !== 'Event') {
-    const kept: Kept = { lean, owners: owners && isSharedRecord(owners) ? owners : undefined }
+    const kept: Kept = { lean, owners: owners && textOf(owners) !== undefined ? owners : undefined }
     entry.made = kept
   }
   return lean

@@ -84,13 +84,18 @@ export function createHttpTransport(config: HttpConfig): HttpTransport {
     outgoing.end(body)
     return outgoing
   }
-  /** An answer whose body its reader takes as it comes. */
-  const open = (request: RestRequest, signal: AbortSignal): Promise<IncomingMessage> =>
-    new Promise((resolve, reject) => {
+  /** An answer whose body its reader takes as it comes; a refusal is read here. */
+  const open = async (request: RestRequest, signal: AbortSignal): Promise<IncomingMessage> => {
+    signal.throwIfAborted()
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const outgoing = begin(request, watches, signal)
       outgoing.on('error', reject)
       outgoing.on('response', resolve)
     })
+    const { statusCode = 0 } = response
+    if (statusCode >= 300) throw errorFromAnswer(statusCode, await readText(response))
+    return response
+  }
 
   return {
     request: (request, signal) =>
@@ -128,10 +133,7 @@ export function createHttpTransport(config: HttpConfig): HttpTransport {
         })
       }),
     async *stream(request, signal) {
-      signal.throwIfAborted()
       const response = await open(request, signal)
-      const status = response.statusCode ?? 0
-      if (status >= 300) throw errorFromAnswer(status, await readText(response))
       // A connection that died without a word must not silence an informer for ever; servers send bookmarks meanwhile.
       response.setTimeout(silenceMs, () => response.destroy(new Error(`no word for ${silenceMs} ms`)))
       try {
@@ -141,10 +143,7 @@ export function createHttpTransport(config: HttpConfig): HttpTransport {
       }
     },
     async *bytes(request, signal) {
-      signal.throwIfAborted()
       const response = await open(request, signal)
-      const status = response.statusCode ?? 0
-      if (status >= 300) throw errorFromAnswer(status, await readText(response))
       try {
         for await (const chunk of response) yield chunk as Buffer
       } finally {

@@ -27,12 +27,9 @@ export function entriesOf(text: string): Entries | undefined {
   return byText.get(text)?.entries
 }
 
+/** Undefined for a list that is not shared. */
 export function textOf(entries: Entries): string | undefined {
   return byEntries.get(entries)?.text
-}
-
-export function isSharedRecord(entries: Entries): boolean {
-  return byEntries.has(entries)
 }
 
 /** An equal list, the same one for everybody. */
