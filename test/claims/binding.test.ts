@@ -45,6 +45,40 @@ test('T-1 BND-1 BND-2: a free volume and a fitting claim are bound by four write
   await run.stop()
 })
 
+test('VOL-2: of a crowd of volumes that nobody wants the first are available at once, the others a moment later', async () => {
+  const bench = createBench()
+  const run = bench.run(binding)
+  await run.settle()
+  const make = async (prefix: string, className = '') => {
+    for (let each = 0; each < 110; each++)
+      await bench.server.create('PersistentVolume', volume({ name: `${prefix}${each}`, className }))
+    await run.settle()
+  }
+  const available = (prefix: string) =>
+    bench.server
+      .all('PersistentVolume')
+      .filter(({ metadata, status }) => metadata.name.startsWith(prefix) && status?.phase === 'Available').length
+  await make('a')
+  assert.equal(available('a'), 100)
+  // A claim for another class changes nothing; one for theirs ends the wait.
+  await bench.server.create('PersistentVolumeClaim', claim({ name: 'other', className: 'elsewhere' }))
+  await run.settle()
+  assert.equal(available('a'), 100)
+  await bench.server.create('PersistentVolumeClaim', claim())
+  await run.settle()
+  assert.equal(available('a'), 109)
+  assert.equal(bench.server.peek('PersistentVolumeClaim', 'ns/c')?.status?.phase, 'Bound')
+  // In the same second: all of these wait, but not those that the other claim is waiting for.
+  await make('b')
+  await make('e', 'elsewhere')
+  assert.equal(available('b'), 0)
+  assert.equal(bench.server.peek('PersistentVolumeClaim', 'ns/other')?.status?.phase, 'Bound')
+  await bench.clock.advance(1_500)
+  await run.settle()
+  assert.deepEqual([available('b'), available('e')], [110, 109])
+  await run.stop()
+})
+
 test('W-2 CTL-8: a claim that waited is bound as soon as a volume becomes available, the oldest first', async () => {
   const bench = createBench()
   const run = bench.run(binding)

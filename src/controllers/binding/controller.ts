@@ -18,6 +18,7 @@ import { createCarryOut } from './carry-out.ts'
 import { createLooks } from './looks.ts'
 import { isDefaultClass } from './default-class.ts'
 import { createBindingMetrics } from './metrics.ts'
+import { createPatience } from './patience.ts'
 import { createReclaim } from './reclaim.ts'
 import { createTeller } from './teller.ts'
 import { createVolumeHolds } from './volume-holds.ts'
@@ -25,6 +26,7 @@ import { claimKeyOf, createVolumeIndex, isFree } from './volume-index.ts'
 import { createWaitingClaims } from './waiting-claims.ts'
 import type { Waiting } from './waiting.ts'
 import { createWaitingList } from './waiting.ts'
+import { volumeInPhase } from './writes.ts'
 
 export interface BindingOptions {
   /** CTL-10 */
@@ -56,6 +58,7 @@ export function createBindingController(deps: BindingDeps): Controller {
   const claimsByVolume = claims.index((claim) => (claim.spec.volumeName ? [claim.spec.volumeName] : []))
   const index = createVolumeIndex()
   const unbound = createWaitingClaims()
+  const patience = createPatience(clock)
   const waiting = createWaitingList((key, list) => deps.onWaiting?.('binding', key, list))
   const pending = createPending(clock)
   /** Keys that are being looked at, and what is to be said of them if their operation ended meanwhile. */
@@ -146,6 +149,9 @@ export function createBindingController(deps: BindingDeps): Controller {
   const wakeVolume = (name: string) => {
     if (ready && volumes.get(name) !== undefined) loop.wake(volumeKey(name))
   }
+  /** It was made for a claim, or some claim would take it if it were available. */
+  const isWanted = (volume: PersistentVolume) =>
+    volume.spec.claimRef !== undefined || unbound.bestFor(volumeInPhase(volume, 'Available'), () => false) !== undefined
   /** A free volume is offered to the oldest waiting claim that fits, and to nobody else until that one has looked. */
   const offer = (name: string) => {
     const volume = volumes.get(name)
@@ -167,6 +173,7 @@ export function createBindingController(deps: BindingDeps): Controller {
 
   stack.use(
     volumes.subscribe(({ key: name, object, previous }) => {
+      if (previous !== undefined) patience.forget(previous)
       if (object === undefined) {
         index.remove(name)
         metrics.volumeGone(previous!)
@@ -182,7 +189,10 @@ export function createBindingController(deps: BindingDeps): Controller {
       for (const claim of isLeaving ? [] : claimsByVolume.get(name))
         if (!volumes.isOwnWrite || keyOf(claim) !== partner) wakeClaim(keyOf(claim))
       if (!volumes.isOwnWrite) {
-        wakeVolume(name)
+        const isNew = ready && object !== undefined && previous === undefined
+        const until = isNew ? patience.until(object, () => isWanted(object)) : undefined
+        if (until === undefined) wakeVolume(name)
+        else loop.wakeAt(volumeKey(name), until)
         for (const each of [object, previous]) if (each && claimKeyOf(each) !== undefined) wakeClaim(claimKeyOf(each)!)
       }
       if (object !== undefined && isFree(object) && !(previous && isFree(previous))) offer(name)
@@ -197,7 +207,10 @@ export function createBindingController(deps: BindingDeps): Controller {
         pending.forget(`claim ${previous!.metadata.uid}`)
         waiting.set(claimKey(key), [])
         loop.forget(claimKey(key))
-      } else unbound.put(object)
+      } else {
+        unbound.put(object)
+        if (unbound.has(key)) for (const volume of patience.end(object)) wakeVolume(volume)
+      }
       if (!claims.isOwnWrite) wakeClaim(key)
       const isNewPointer = object?.spec.volumeName !== previous?.spec.volumeName
       if (object !== undefined && previous !== undefined && !isNewPointer) return
