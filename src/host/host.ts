@@ -46,6 +46,13 @@ export interface Files {
   mkdirDeep(path: string, modes: DeepModes, signal: AbortSignal): Promise<void>
   /** The directory and its missing parents, each with exactly this mode. What exists stays as it is. */
   mkdirAll(path: string, mode: number, signal: AbortSignal): Promise<void>
+  /** The same for several directories of one, in one trip to the system. */
+  mkdirEach(base: string, names: readonly string[], mode: number, signal: AbortSignal): Promise<void>
+  /**
+   * Advice: what lies in different directories of this one has nothing to do with each other. ext4 then looks for room
+   * for each of them elsewhere, and not among thousands of entries that were deleted here a moment ago.
+   */
+  spread(path: string, signal: AbortSignal): Promise<void>
   readFile(path: string, signal: AbortSignal): Promise<Uint8Array>
   readText(path: string, signal: AbortSignal): Promise<string>
   writeFile(path: string, data: Uint8Array | string, options: WriteOptions, signal: AbortSignal): Promise<void>
@@ -153,7 +160,13 @@ export interface MountRequest {
   readonly secretOptions?: readonly string[]
   /** The target is made first, as by `mkdirDeep`: EEXIST if there is anything. One trip to the system instead of two. */
   readonly makeTarget?: DeepModes
+  /** An empty file that is written once the mount is there, in the same trip. If it cannot be, the mount stays. */
+  readonly mark?: Mark
   readonly timeoutMs?: number
+}
+
+export interface Mark extends DeepModes {
+  readonly path: string
 }
 
 export interface BindRequest {

@@ -53,6 +53,31 @@ export function mountTests({ place, write, signal, host }: HostContext): void {
     assert.equal(await mounts.isMountPoint(target, signal), false)
   })
 
+  test('a mark is written once the mount is there; where it cannot be, the mount stays', async () => {
+    const { files, mounts } = host()
+    const at = await place()
+    const options = ['size=65536']
+    const mark = { path: join(at, 'marks', 'm', 'ready'), mode: 0o640, parentMode: 0o750 }
+    for (const name of ['m', 'n']) await files.mkdir(join(at, name), 0o755, signal)
+    await mounts.mount({ source: 'tmpfs', target: join(at, 'm'), type: 'tmpfs', options, mark }, signal)
+    assert.equal((await files.lstat(mark.path, signal)).mode & 0o777, 0o640)
+    assert.equal((await files.lstat(join(at, 'marks'), signal)).mode & 0o777, 0o750)
+    const inTheWay = { ...mark, path: join(mark.path, 'ready') }
+    const request = { source: 'tmpfs', target: join(at, 'n'), type: 'tmpfs', options, mark: inTheWay }
+    assert.equal(await codeOf(mounts.mount(request, signal)), 'ENOTDIR')
+    for (const name of ['m', 'n']) {
+      assert.equal(await mounts.isMountPoint(join(at, name), signal), true)
+      await mounts.unmount(join(at, name), {}, signal)
+    }
+    const bound = { path: join(at, 'marks', 'bound'), mode: 0o600, parentMode: 0o750 }
+    await mounts.mount(
+      { source: join(at, 'm'), target: join(at, 'n'), type: '', options: ['bind'], mark: bound },
+      signal,
+    )
+    assert.equal(await files.exists(bound.path, signal), true)
+    await mounts.unmount(join(at, 'n'), {}, signal)
+  })
+
   test('a full tmpfs says ENOSPC', async () => {
     const { files, mounts } = host()
     const target = join(await place(), 'm')

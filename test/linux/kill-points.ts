@@ -7,7 +7,7 @@ import type { OperationObserver } from '../../src/volume/operation.ts'
 /** What changes the machine; questions cannot leave anything behind. */
 const changes = {
   files:
-    'mkdir mkdirAll writeFile symlink rename chmod lchown rmdir unlink remove removeTree removeEmptyTree mkdirBeneath writeTree setGroup',
+    'mkdir mkdirAll mkdirEach writeFile symlink rename chmod lchown rmdir unlink remove removeTree removeEmptyTree mkdirBeneath writeTree setGroup',
   mounts: 'mount bind remount setPropagation makeShared unmount',
   devices: 'attachLoop detachLoop',
   filesystems: 'make grow',

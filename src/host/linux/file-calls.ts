@@ -9,6 +9,10 @@ import * as libc from './libc.ts'
 import { isAbsent } from './absence.ts'
 import { callFailure } from './error-text.ts'
 
+const FS_IOC_GETFLAGS = 0x80086601
+const FS_IOC_SETFLAGS = 0x40086602
+const FS_TOPDIR_FL = 0x00020000
+
 export const fileCalls = {
   mkdir(path: string, mode: number): void {
     fs.mkdirSync(path, { mode })
@@ -28,6 +32,24 @@ export const fileCalls = {
   },
 
   mkdirAll,
+
+  mkdirEach(base: string, names: readonly string[], mode: number): void {
+    for (const name of names) mkdirAll(join(base, name), mode)
+  },
+
+  spread(path: string): void {
+    const directory = libc.open(path, libc.O_RDONLY | libc.O_DIRECTORY | libc.O_NOFOLLOW)
+    try {
+      const flags = Buffer.alloc(8)
+      libc.ioctlBuffer(directory, FS_IOC_GETFLAGS, flags)
+      flags.writeUInt32LE((flags.readUInt32LE() | FS_TOPDIR_FL) >>> 0)
+      libc.ioctlBuffer(directory, FS_IOC_SETFLAGS, flags)
+    } catch {
+      // It was advice: most filesystems take none.
+    } finally {
+      libc.close(directory)
+    }
+  },
 
   readFile(path: string): Uint8Array {
     return fs.readFileSync(path)

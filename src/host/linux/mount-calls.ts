@@ -2,7 +2,7 @@
 // A bind is open_tree + mount_setattr + move_mount: it appears with all its options at once and keeps the source's flags.
 
 import * as fs from 'node:fs'
-import type { DeepModes, MountInfo, Propagation } from '../host.ts'
+import type { DeepModes, Mark, MountInfo, Propagation } from '../host.ts'
 import { HostError, hasCode } from '../host-error.ts'
 import { fileCalls } from './file-calls.ts'
 import * as libc from './libc.ts'
@@ -18,7 +18,15 @@ const propagationFlags: Readonly<Record<Propagation, number>> = {
 }
 
 export const mountCalls = {
-  mount(source: string, target: string, type: string, flags: number, data: string, makeTarget?: DeepModes): void {
+  mount(
+    source: string,
+    target: string,
+    type: string,
+    flags: number,
+    data: string,
+    makeTarget?: DeepModes,
+    mark?: Mark,
+  ): void {
     if (makeTarget !== undefined) fileCalls.mkdirDeep(target, makeTarget)
     // mount(2) would follow a link at the target; a descriptor opened without following cannot lead elsewhere.
     const place = libc.open(target, libc.O_PATH | libc.O_NOFOLLOW)
@@ -27,6 +35,7 @@ export const mountCalls = {
     } finally {
       libc.close(place)
     }
+    if (mark !== undefined) fileCalls.writeFile(mark.path, new Uint8Array(), mark)
   },
 
   remount(target: string, flags: number, data: string): void {

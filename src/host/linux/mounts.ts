@@ -51,25 +51,27 @@ export function createLinuxMounts(pool: WorkerPool, run: Host['run'], searchPath
 
     async mount(request, signal) {
       const parsed = parseMountOptions([...request.options, ...(request.secretOptions ?? [])])
-      const { source, target, type, makeTarget, timeoutMs } = request
-      const byCall = parsed.bind === 'none' && !needsHelper(type)
-      if (makeTarget !== undefined && !byCall)
-        await pool.call('mkdirDeep', [target, makeTarget], { path: target }, signal)
-      if (parsed.bind !== 'none') {
-        const { options } = request
-        return bind(pool, { source, target, recursive: parsed.bind === 'rbind', options }, signal)
+      const { source, target, type, makeTarget, mark, timeoutMs } = request
+      if (parsed.bind === 'none' && !needsHelper(type)) {
+        const limits = { path: target, timeoutMs: timeoutMs ?? mountTimeoutMs }
+        try {
+          const data = parsed.data.join(',')
+          await pool.call('mount', [source, target, type, parsed.flags, data, makeTarget, mark], limits, signal)
+        } catch (error) {
+          throw explained(error, request)
+        }
+        return
       }
-      if (!byCall) {
+      if (makeTarget !== undefined) await pool.call('mkdirDeep', [target, makeTarget], { path: target }, signal)
+      if (parsed.bind === 'none') {
         const hasHelper = () => pool.call('helperExists', [type, searchPath], { path: '' }, signal)
-        return mountByHelper(run, request, hasHelper, signal)
+        await mountByHelper(run, request, hasHelper, signal)
+      } else {
+        const { options } = request
+        await bind(pool, { source, target, recursive: parsed.bind === 'rbind', options }, signal)
       }
-      const limits = { path: target, timeoutMs: timeoutMs ?? mountTimeoutMs }
-      try {
-        const data = parsed.data.join(',')
-        await pool.call('mount', [source, target, type, parsed.flags, data, makeTarget], limits, signal)
-      } catch (error) {
-        throw explained(error, request)
-      }
+      if (mark !== undefined)
+        await pool.call('writeFile', [mark.path, new Uint8Array(), mark], { path: mark.path }, signal)
     },
 
     bind: (request, signal) => bind(pool, request, signal),

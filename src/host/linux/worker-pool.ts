@@ -1,9 +1,12 @@
 // Who makes a system call that may hang? A small pool of worker threads; a thread that hangs is left behind and replaced.
 // A path on which calls hang refuses further calls at once, so that one dead server can never use up the threads.
+// Threads are handed a few calls ahead, for most are over in less time than an answer needs to be heard; what waits behind
+// a slow call is taken back.
 
 import { Worker } from 'node:worker_threads'
 import { HostError } from '../host-error.ts'
-import type { HostCalls, WorkerAnswer, WorkerRequest } from './worker.ts'
+import { takeBackBehind } from './gate.ts'
+import type { HostCalls, ThreadMemory, WorkerAnswer, WorkerRequest } from './worker.ts'
 
 export interface CallOptions {
   /** What the call touches; calls on the same path, above or below it may hang with it. */
@@ -29,15 +32,21 @@ export interface WorkerPool extends AsyncDisposable {
 
 interface Thread {
   readonly worker: Worker
-  readonly cancelled: Int32Array
-  job: Job | undefined
-  /** When the present job was given to it. */
+  readonly shared: ThreadMemory
+  /** What it was handed and has not answered: the first it makes now, the others come next. */
+  readonly jobs: Job[]
+  /** When the first of its jobs became the first. */
   since: number
   /** Loaded and able to take calls. */
   ready: boolean
+  /** Calls were taken back from behind the one it makes: it gets nothing more before it answers. */
+  slow: boolean
 }
 interface Job {
-  readonly request: WorkerRequest
+  readonly call: string
+  readonly parameters: readonly unknown[]
+  /** A new one each time it is handed to a thread. */
+  id: number
   readonly options: CallOptions
   settle: ((answer: WorkerAnswer | HostError) => void) | undefined
 }
@@ -56,25 +65,27 @@ const stuckMs = 250
 const enoughThreads = 12
 const verySlowMs = 1000
 const lookEveryMs = 15
+/** So many calls are handed to a thread at once. */
+const handedAhead = 4
 /** How long a call that was given up may take to come back before its path counts as hanging. */
 const graceMs = 250
 
 export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
   const { threads: usual = 3, maximumThreads = 64, timeoutMs: usualTimeoutMs = 30_000 } = poolOptions
   const threads = new Set<Thread>()
-  const idle: Thread[] = []
   const queue: Job[] = []
-  /** Threads whose call nobody waits for any more, and since when. */
-  const lost = new Map<Thread, number>()
+  /** Threads inside a call that nobody waits for any more, and since when. */
+  const lost = new Map<Thread, { readonly job: Job; readonly since: number }>()
   let nextId = 1
   let closed = false
   let looking: NodeJS.Timeout | undefined
 
   function start(): void {
-    const cancelled = new Int32Array(new SharedArrayBuffer(4))
+    const word = () => new Int32Array(new SharedArrayBuffer(4))
+    const shared: ThreadMemory = { cancelled: word(), gate: word() }
     const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js'
-    const worker = new Worker(new URL(file, import.meta.url), { workerData: cancelled, execArgv: [], stdout: false })
-    const thread: Thread = { worker, cancelled, job: undefined, since: 0, ready: false }
+    const worker = new Worker(new URL(file, import.meta.url), { workerData: shared, execArgv: [], stdout: false })
+    const thread: Thread = { worker, shared, jobs: [], since: 0, ready: false, slow: false }
     // While calls wait for it, a thread that loads keeps the process alive.
     if (queue.length === 0) worker.unref()
     worker.on('message', (answer: WorkerAnswer) => receive(thread, answer))
@@ -84,18 +95,53 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
   }
 
   function dispatch(): void {
-    while (queue.length > 0) {
-      const thread = idle.pop()
+    while (queue[0] !== undefined) {
+      const thread = freeFor(queue[0])
       if (thread === undefined) return void replaceSlow()
-      const job = queue.shift()
-      if (job === undefined) return void idle.push(thread)
-      thread.job = job
+      hand(thread, queue.shift()!)
+    }
+  }
+
+  /** The thread with the least before it. Nothing waits behind a walk, and a walk waits behind nothing. */
+  function freeFor({ options: { walk } }: Job): Thread | undefined {
+    let best: Thread | undefined
+    for (const thread of threads) {
+      const { ready, slow, jobs } = thread
+      const room = walk === true || jobs[0]?.options.walk === true ? 1 : handedAhead
+      if (ready && !slow && jobs.length < room && jobs.length < (best?.jobs.length ?? room)) best = thread
+    }
+    return best
+  }
+
+  function hand(thread: Thread, job: Job): void {
+    job.id = nextId++
+    if (thread.jobs.push(job) === 1) {
       thread.since = performance.now()
       // A worker that waits must not keep the process alive; one that works must.
       thread.worker.ref()
-      thread.worker.postMessage(job.request)
-      looking ??= setInterval(replaceSlow, lookEveryMs).unref()
     }
+    const { id, call, parameters } = job
+    thread.worker.postMessage({ id, call, parameters } satisfies WorkerRequest)
+    looking ??= setInterval(look, lookEveryMs).unref()
+  }
+
+  /** What waits behind the call that this thread makes goes to others. Nothing happens if it has just gone on by itself. */
+  function takeBack(thread: Thread): void {
+    const [first, ...behind] = thread.jobs
+    if (first === undefined || behind.length === 0 || !takeBackBehind(thread.shared.gate, first.id, nextId)) return
+    thread.jobs.length = 1
+    thread.slow = true
+    queue.unshift(...behind)
+  }
+
+  function look(): void {
+    if (queue.length === 0 && [...threads].every(({ jobs }) => jobs.length === 0)) {
+      clearInterval(looking)
+      looking = undefined
+    }
+    for (const thread of threads) if (performance.now() - thread.since >= lookEveryMs) takeBack(thread)
+    dispatch()
+    replaceSlow()
   }
 
   /**
@@ -104,13 +150,9 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
    */
   function replaceSlow(): void {
     const all = [...threads]
-    if (queue.length === 0 && all.every(({ job }) => job === undefined)) {
-      clearInterval(looking)
-      looking = undefined
-    }
     const now = performance.now()
     const within = (limitMs: number) =>
-      all.filter(({ job, since }) => job === undefined || now - since < limitMs).length
+      all.filter(({ jobs, since }) => jobs.length === 0 || now - since < limitMs).length
     const few = all.length < enoughThreads
     const missing = within(few ? stuckMs : verySlowMs) < usual
     const waited = few && queue.length > 0 && within(slowMs) === 0
@@ -119,44 +161,42 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
   }
 
   function receive(thread: Thread, answer: WorkerAnswer): void {
-    const job = thread.job
     if (answer.kind === 'ready') thread.ready = true
-    else if (job === undefined || job.request.id !== answer.id) return
-    else if (answer.kind === 'progress') return job.options.onProgress?.(answer.done)
-    thread.job = undefined
-    thread.worker.unref()
-    lost.delete(thread)
-    if (answer.kind !== 'ready') job?.settle?.(answer)
-    if (answer.kind === 'done' && job !== undefined && job.settle === undefined) releaseForgotten(job, answer.value)
-    const spare = threads.size - lost.size > enoughThreads && queue.length === 0
-    if (spare || closed) void thread.worker.terminate()
     else {
-      idle.push(thread)
-      dispatch()
+      const [job] = thread.jobs
+      if (job === undefined || job.id !== answer.id) return
+      if (answer.kind === 'progress') return job.options.onProgress?.(answer.done)
+      thread.jobs.shift()
+      thread.since = performance.now()
+      thread.slow = false
+      if (lost.get(thread)?.job === job) lost.delete(thread)
+      if (answer.kind === 'done' && job.settle === undefined) releaseForgotten(job, answer.value)
+      job.settle?.(answer)
     }
+    if (thread.jobs.length === 0) thread.worker.unref()
+    const spare = threads.size - lost.size > enoughThreads && queue.length === 0
+    if ((spare || closed) && thread.jobs.length === 0) void thread.worker.terminate()
+    else dispatch()
   }
 
   /** Nobody waits for this descriptor any more. */
-  function releaseForgotten(job: Job, value: unknown): void {
-    if (job.request.call !== 'openBeneath') return
+  function releaseForgotten({ call }: Job, value: unknown): void {
+    if (call !== 'openBeneath') return
     const { descriptor } = value as { descriptor: number }
-    enqueue({ id: nextId++, call: 'closeDescriptor', parameters: [descriptor] }, { path: '' }, undefined)
+    enqueue('closeDescriptor', [descriptor], { path: '' }, undefined)
   }
 
   function fail(thread: Thread, error: unknown): void {
-    const job = thread.job
-    thread.job = undefined
     threads.delete(thread)
     lost.delete(thread)
-    const index = idle.indexOf(thread)
-    if (index >= 0) idle.splice(index, 1)
     const reason = error instanceof Error ? error.message : 'a host worker thread ended'
-    job?.settle?.(new HostError('WORKER', `${job.request.call}: ${reason}`, { path: job.options.path, certain: false }))
+    for (const { call, options, settle } of thread.jobs.splice(0))
+      settle?.(new HostError('WORKER', `${call}: ${reason}`, { path: options.path, certain: false }))
     if (!closed) dispatch()
   }
 
-  function enqueue(request: WorkerRequest, options: CallOptions, settle: Job['settle']): Job {
-    const job: Job = { request, options, settle }
+  function enqueue(call: string, parameters: Job['parameters'], options: CallOptions, settle: Job['settle']): Job {
+    const job: Job = { id: 0, call, parameters, options, settle }
     queue.push(job)
     dispatch()
     return job
@@ -165,23 +205,24 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
   function abandon(job: Job, code: 'TIMEOUT' | 'ABORTED'): HostError {
     job.settle = undefined
     const { path } = job.options
+    const thread = [...threads].find(({ jobs }) => jobs.includes(job))
+    if (thread !== undefined) takeBack(thread)
     const waiting = queue.indexOf(job)
     if (waiting >= 0) {
       queue.splice(waiting, 1)
-      return new HostError(code, `${job.request.call} ${path}: given up before it began`, { path })
+      dispatch()
+      return new HostError(code, `${job.call} ${path}: given up before it began`, { path })
     }
-    const thread = [...threads].find((candidate) => candidate.job === job)
     if (thread !== undefined) {
-      Atomics.store(thread.cancelled, 0, job.request.id)
-      lost.set(thread, performance.now())
+      Atomics.store(thread.shared.cancelled, 0, job.id)
+      lost.set(thread, { job, since: performance.now() })
       dispatch()
     }
     const text = code === 'TIMEOUT' ? 'the system did not answer in time' : 'given up while it was under way'
-    return new HostError(code, `${job.request.call} ${path}: ${text}`, { path, certain: false })
+    return new HostError(code, `${job.call} ${path}: ${text}`, { path, certain: false })
   }
 
-  const blockerOf = (path: string): Thread | undefined =>
-    [...lost.keys()].find((thread) => touches(thread.job?.options.path, path))
+  const blockerOf = (path: string) => [...lost.values()].find(({ job }) => touches(job.options.path, path))
 
   const call: WorkerPool['call'] = (name, parameters, options, signal) => {
     const { path } = options
@@ -193,9 +234,9 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
     const blocker = options.escape === true ? undefined : blockerOf(path)
     if (blocker !== undefined) {
       // A call that was given up a moment ago is most likely still on its way back: wait for it before calling it hung.
-      if (performance.now() - (lost.get(blocker) ?? 0) < graceMs)
+      if (performance.now() - blocker.since < graceMs)
         return shortly().then(() => call(name, parameters, options, signal))
-      const text = `${name} ${path}: an earlier ${blocker.job?.request.call} on ${blocker.job?.options.path} still hangs`
+      const text = `${name} ${path}: an earlier ${blocker.job.call} on ${blocker.job.options.path} still hangs`
       return Promise.reject(new HostError('HUNG', text, { path }))
     }
     // The first call starts the threads: a control plane without a node never pays for them.
@@ -208,7 +249,7 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
         else if (answer.kind === 'done') resolve(answer.value as ReturnType<HostCalls[typeof name]>)
         else if (answer.kind === 'failed') reject(toError(answer, path))
       }
-      const job = enqueue({ id: nextId++, call: name, parameters }, options, finish)
+      const job = enqueue(name, parameters, options, finish)
       const onAbort = (): void => finish(abandon(job, 'ABORTED'))
       const timer =
         options.walk === true
@@ -227,17 +268,18 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
 
   return {
     call,
-    hung: () => [...lost.keys()].flatMap((thread) => (thread.job === undefined ? [] : [thread.job.options.path])),
+    hung: () => [...lost.values()].map(({ job }) => job.options.path),
 
     async [Symbol.asyncDispose]() {
       closed = true
+      for (const thread of threads) takeBack(thread)
       for (const job of queue.splice(0))
         job.settle?.(new HostError('CLOSED', 'the host is closed', { path: job.options.path }))
       // A thread inside the kernel cannot be ended; waiting for it would hang us too, now or when the process ends.
-      const stuck = [...threads].filter((thread) => thread.job !== undefined)
+      const stuck = [...threads].filter(({ jobs }) => jobs.length > 0)
       for (const { worker } of stuck) worker.unref()
       if (stuck.length > 0) await leaveThreadsBehind(() => stuck.some((thread) => threads.has(thread)))
-      await Promise.all([...threads].filter((thread) => thread.job === undefined).map(end))
+      await Promise.all([...threads].filter(({ jobs }) => jobs.length === 0).map(end))
     },
   }
 }
@@ -253,8 +295,8 @@ function shortly(): Promise<void> {
 }
 
 /** Is one path the other, or above it? Hanging is a matter of the mount, and mounts are trees. */
-function touches(hung: string | undefined, path: string): boolean {
-  if (hung === undefined || hung === '' || path === '') return false
+function touches(hung: string, path: string): boolean {
+  if (hung === '' || path === '') return false
   return hung === path || path.startsWith(`${hung}/`)
 }
 

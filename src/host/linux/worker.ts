@@ -1,4 +1,4 @@
-// What does a host worker thread do? It takes one call at a time, makes it synchronously, and answers.
+// What does a host worker thread do? It takes one call after the other, makes it synchronously, and answers.
 // If the kernel never returns, this thread is lost; its pool has others.
 
 import * as fs from 'node:fs'
@@ -8,6 +8,7 @@ import { HostError } from '../host-error.ts'
 import { deviceCalls } from './device-calls.ts'
 import { callFailure } from './error-text.ts'
 import { fileCalls } from './file-calls.ts'
+import { threadSide } from './gate.ts'
 import { mountCalls } from './mount-calls.ts'
 import { treeCalls } from './tree-calls.ts'
 
@@ -30,8 +31,15 @@ export type WorkerAnswer =
 
 export type HostCalls = typeof calls
 
-// The pool writes the id of a call that nobody waits for any more; long walks look at it.
-const cancelled = workerData as Int32Array
+/** Two words that pool and thread share. */
+export interface ThreadMemory {
+  /** The id of a call that nobody waits for any more; long walks look at it. */
+  readonly cancelled: Int32Array
+  readonly gate: Int32Array
+}
+
+const { cancelled, gate } = workerData as ThreadMemory
+const { begin, end } = threadSide(gate)
 let current = 0
 
 const calls = {
@@ -50,8 +58,11 @@ const calls = {
 }
 
 parentPort?.on('message', (request: WorkerRequest) => {
+  if (!begin(request.id)) return
   current = request.id
-  post(answer(request))
+  const made = answer(request)
+  end()
+  post(made)
 })
 
 post({ kind: 'ready' })

@@ -68,6 +68,11 @@ export function createModelFiles({ table, now }: ModelFilesDeps): Files {
         make(path, { kind: 'directory', mode })
       }),
     mkdirAll: async (path, mode, signal) => checked(signal, path, () => mkdirAll(path, mode)),
+    mkdirEach: async (base, names, mode, signal) =>
+      checked(signal, base, () => {
+        for (const name of names) mkdirAll(join(base, name), mode)
+      }),
+    spread: async (path, signal) => checked(signal, path, () => void table.resolve(path)),
     readFile: async (path, signal) => checked(signal, path, () => readBytes(path)),
     readText: async (path, signal) => checked(signal, path, () => new TextDecoder().decode(readBytes(path))),
     writeFile: async (path, data, { mode, parentMode, exclusive }, signal) =>

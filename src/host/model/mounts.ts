@@ -12,7 +12,7 @@ import { createFilesystem, isDeleted } from './tree.ts'
 
 export interface ModelMountsDeps {
   readonly table: MountTable
-  readonly files: Pick<Files, 'mkdirDeep'>
+  readonly files: Pick<Files, 'mkdirDeep' | 'writeFile'>
   readonly devices: ModelDevices
   /** What network filesystems can be mounted: source ("server:/path") → filesystem. */
   readonly exports: ReadonlyMap<string, ModelFilesystem>
@@ -65,6 +65,7 @@ export function createModelMounts({ table, files, devices, exports }: ModelMount
         const filesystem = refusable(request, filesystemFor)
         table.attach(at, filesystem.root, withFlags(['rw', 'relatime'], request.options))
       })
+      if (request.mark !== undefined) await files.writeFile(request.mark.path, '', request.mark, signal)
     },
     bind: async (request, signal) => checked(signal, request.target, () => bind(table, request)),
     remount: async (target, options, signal) =>

@@ -8,7 +8,7 @@ import type { PodUid } from '../../api/names.ts'
 import type { Pod } from '../../api/types.ts'
 import { isMounted, unmountAll } from '../../host/clean-mount-point.ts'
 import { HostError, hasCode } from '../../host/host-error.ts'
-import type { DeepModes, MountRequest } from '../../host/host.ts'
+import type { DeepModes, Mark, MountRequest } from '../../host/host.ts'
 import { applyOwnership } from '../../host/ownership.ts'
 import { podPluginPath } from '../../volume/paths.ts'
 import type { NodePluginDeps } from './deps.ts'
@@ -40,24 +40,22 @@ export async function setUpScratch(deps: ScratchDeps, request: ScratchRequest, s
   const pageSize = medium.startsWith('HugePages') ? medium : undefined
   if (medium !== '' && medium !== 'Memory' && pageSize === undefined)
     throw refuse('UnknownMedium', `unknown storage medium "${medium}"`)
-  const marker = markerDirectory(deps.root, request)
-  if (!(await mountedAnew(deps, request, signal))) {
-    if (pageSize === undefined && (await host.files.exists(join(marker, 'ready'), signal))) {
-      const there =
-        medium === 'Memory' ? await isMounted(host, target, signal) : await host.files.exists(target, signal)
-      if (there) return false
-      await host.files.removeTree(marker, signal)
-    }
-    await makeDirectory(deps, target, signal)
-    if (medium === 'Memory') {
-      if (!(await isMounted(host, target, signal))) await host.mounts.mount(memoryMount(deps, request), signal)
-    } else if (pageSize !== undefined) await mountHugePages(deps, request, pageSize, signal)
+  if (await mountedAnew(deps, request, signal)) return true
+  const mark = markOf(deps.root, request)
+  if (pageSize === undefined && (await host.files.exists(mark.path, signal))) {
+    const there = medium === 'Memory' ? await isMounted(host, target, signal) : await host.files.exists(target, signal)
+    if (there) return false
+    await host.files.removeTree(markerDirectory(deps.root, request), signal)
   }
+  await makeDirectory(deps, target, signal)
+  if (medium === 'Memory') {
+    if (!(await isMounted(host, target, signal))) await host.mounts.mount(memoryMount(deps, request), signal)
+  } else if (pageSize !== undefined) await mountHugePages(deps, request, pageSize, signal)
   // FSG-5: a failure of this pass is ignored, and so is the change policy.
   await applyOwnership(host.files, { root: target, gid: request.fsGroup, readOnly: false }, signal).catch(
     () => undefined,
   )
-  await host.files.writeFile(join(marker, 'ready'), '', { mode: 0o644, parentMode: 0o750 }, signal)
+  await host.files.writeFile(mark.path, '', mark, signal)
   return true
 }
 
@@ -109,6 +107,11 @@ function markerDirectory(root: string, { podUid, name }: Pick<ScratchRequest, 'p
   return podPluginPath(root, podUid, emptyDirName, name)
 }
 
+/** EMPTY-11: there when the volume is as it should be. */
+function markOf(root: string, request: Pick<ScratchRequest, 'podUid' | 'name'>): Mark {
+  return { path: join(markerDirectory(root, request), 'ready'), mode: 0o644, parentMode: 0o750 }
+}
+
 /** EMPTY-5. The parent is made with the mode that everybody's umask would leave. */
 const directoryModes: DeepModes = { mode: 0o777, parentMode: 0o755 }
 
@@ -124,13 +127,15 @@ async function makeDirectory({ host }: ScratchDeps, target: string, signal: Abor
 }
 
 /**
- * Nearly every memory volume is new: then its directory and its mount are one trip to the system, and no question is
- * asked before. False for everything else; the long way finds out what it is, and fails in its own words.
+ * Nearly every memory volume is new and nobody's in particular: then its directory, its mount and its mark are one trip
+ * to the system, and no question is asked before. False for everything else; the long way finds out what it is, and fails
+ * in its own words.
  */
 async function mountedAnew(deps: ScratchDeps, request: ScratchRequest, signal: AbortSignal): Promise<boolean> {
-  if (request.medium !== 'Memory') return false
+  if (request.medium !== 'Memory' || request.fsGroup !== undefined) return false
+  const mark = markOf(deps.root, request)
   try {
-    await deps.host.mounts.mount({ ...memoryMount(deps, request), makeTarget: directoryModes }, signal)
+    await deps.host.mounts.mount({ ...memoryMount(deps, request), makeTarget: directoryModes, mark }, signal)
     return true
   } catch (error) {
     if (!(error instanceof HostError && error.certain)) throw error
