@@ -41,6 +41,8 @@ export interface HistorySubject {
 export interface HistoryEntry extends HistorySubject {
   readonly phase: 'Running' | 'Succeeded' | 'Failed'
   readonly step?: string
+  /** Asked when the record is written, if no step was told. */
+  readonly stepNow?: () => string | undefined
   readonly startedAt: number
   readonly finishedAt?: number
   readonly error?: { readonly code?: string; readonly message: string; readonly effect?: string }
@@ -322,15 +324,17 @@ function phaseOf(told: Told): OperationRecordStatus['phase'] {
 /** While it is tried again the last error stays readable: most of the time of a failing operation is trying. */
 function toldAfter(entry: HistoryEntry, before: Told | undefined): Told {
   const last = before?.kind === 'entry' && before.entry.phase !== 'Succeeded' ? before : undefined
-  const step = entry.step ?? (entry.phase === 'Failed' ? last?.step : undefined)
+  const step = entry.step ?? (entry.phase === 'Failed' && last ? stepOf(last) : undefined)
   const error = entry.error ?? (entry.phase === 'Running' ? last?.error : undefined)
   return { kind: 'entry', entry, ...present({ step, error }) }
 }
 
+const stepOf = ({ step, entry }: Extract<Told, { kind: 'entry' }>) => step ?? entry.stepNow?.()
+
 function ended(told: Told, now: number): Told {
   switch (told.kind) {
     case 'entry':
-      return { kind: 'ended', startedAt: told.entry.startedAt, finishedAt: now, ...present({ step: told.step }) }
+      return { kind: 'ended', startedAt: told.entry.startedAt, finishedAt: now, ...present({ step: stepOf(told) }) }
     case 'waiting':
       return { kind: 'ended', startedAt: Math.min(...told.waiting.map(({ since }) => since)), finishedAt: now }
     case 'ended':
@@ -347,7 +351,7 @@ function statusOf({ told, attempts }: Kept): OperationRecordStatus {
     case 'entry': {
       const { phase, startedAt, finishedAt, nextTry } = told.entry
       const times = { startedAt: at(startedAt), finishedAt: at(finishedAt), nextTry: at(nextTry) }
-      return { phase, ...present({ ...times, step: told.step, error: told.error }), attempts }
+      return { phase, ...present({ ...times, step: stepOf(told), error: told.error }), attempts }
     }
     case 'waiting': {
       const waiting = told.waiting.map(waitingOf)

@@ -77,7 +77,14 @@ test('the slow audit is no story', () => {
   const { told, history } = listen()
   const none = { items: new Map() }
   const { onOperation } = createAttachmentHistory({ history, desired: none, actual: none })
-  const base = { key: ['n'], plugin: '', subject: { name: '', details: '' }, at: 1, startedAt: 1 } as const
+  const base = {
+    key: ['n'],
+    plugin: '',
+    subject: { name: '', details: '' },
+    at: 1,
+    startedAt: 1,
+    stepNow: () => undefined,
+  } as const
   onOperation({ ...base, operation: 'verify_volumes_are_attached_per_node', phase: 'succeeded' })
   onOperation({ ...base, operation: 'volume_attach', phase: 'succeeded' })
   assert.deepEqual(

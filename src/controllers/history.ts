@@ -3,7 +3,7 @@ import type { UniqueVolumeName } from '../api/names.ts'
 import type { ObjectReference } from '../api/types.ts'
 import type { History, HistorySubject } from '../client/history.ts'
 import type { Clock } from '../clock/clock.ts'
-import { storyOf } from '../volume/operation-history.ts'
+import { isFleeting, storyOf } from '../volume/operation-history.ts'
 import type { OperationObserver } from '../volume/operation.ts'
 import type { ActualWorld } from './attachment/actual.ts'
 import type { DesiredWorld } from './attachment/desired.ts'
@@ -82,7 +82,7 @@ export function createAttachmentHistory({ history, desired, actual }: Attachment
   }
   return {
     onOperation(progress) {
-      if (progress.operation === audit) return
+      if (progress.operation === audit || isFleeting(progress)) return
       const [whole, part] = progress.key
       history.tell({
         ...storyOf(progress),

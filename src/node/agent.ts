@@ -14,7 +14,6 @@ import type { Host } from '../host/host.ts'
 import type { Network } from '../host/network.ts'
 import { containerFileLabel, labelForContainers } from '../host/selinux.ts'
 import { createPending } from '../loop/pending.ts'
-import type { Pending } from '../loop/pending.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createRunner } from '../volume/operation.ts'
@@ -22,6 +21,7 @@ import type { OperationObserver } from '../volume/operation.ts'
 import type { NodePlugin } from '../volume/plugin.ts'
 import type { Registry } from '../volume/registry.ts'
 import { createNodeHistory } from './history.ts'
+import { createLull } from './lull.ts'
 import { createPods } from './pods.ts'
 import type { Runtime } from './runtime/port.ts'
 import { runSources, sourceNames } from './sources.ts'
@@ -190,7 +190,7 @@ export function createAgent(deps: AgentDeps): Agent {
     ...(told ? { onTrouble: told.onTrouble } : {}),
     hostAddress: deps.hostAddress,
     ownNode: () => ownNode.get(node),
-    calm: (signal) => calm(clock, pending, signal),
+    lull: createLull(clock, pending, stopping.signal),
   })
   const health = createVolumeHealth({ log, root, registry, desired, actual, tell: pods.tellHealth })
   let tasks: Promise<unknown> = Promise.resolve()
@@ -294,21 +294,13 @@ export function createAgent(deps: AgentDeps): Agent {
   }
 }
 
-/** A lull between volume operations, or half a second at most. */
-async function calm(clock: Clock, pending: Pending, signal: AbortSignal): Promise<void> {
-  if (pending.size === 0) return
-  const enough = new AbortController()
-  const late = clock.sleep(500, AbortSignal.any([signal, enough.signal])).catch(() => {})
-  await Promise.race([pending.idle(), late])
-  enough.abort()
-}
-
 /** LAYOUT-8: the directories, private to us, and shared with what containers mount (MOUNT-24). */
 async function makeDirectories(host: Host, root: string, signal: AbortSignal): Promise<void> {
   await host.files.mkdirAll(root, 0o750, signal)
   for (const name of ['pods', 'plugins', 'plugins_registry', 'pod-resources']) {
     await host.files.mkdirAll(join(root, name), 0o750, signal)
   }
+  await host.files.spread(join(root, 'pods'), signal)
   await host.mounts.makeShared(root, signal)
 }
 

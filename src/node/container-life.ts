@@ -8,6 +8,7 @@ import { containerRequest } from './container-request.ts'
 import type { HandlerDeps } from './handlers.ts'
 import { callHandler } from './handlers.ts'
 import { isSidecar } from './pod-plan.ts'
+import type { Lull } from './lull.ts'
 import type { PodWork } from './pod-work.ts'
 import { graceOf, noteRecord } from './pod-work.ts'
 
@@ -25,8 +26,7 @@ export interface ContainerLifeDeps extends ContainerRequestDeps, HandlerDeps {
   readonly log: Log
   /** Aborts when the agent stops: containers run on. */
   readonly stopping: AbortSignal
-  /** Resolves when no volume is being worked on, or soon: mounting goes before starting, which costs far more. */
-  calm(signal: AbortSignal): Promise<void>
+  readonly lull: Pick<Lull, 'wait'>
   tell(work: PodWork, type: 'Normal' | 'Warning', reason: string, message: string): void
   /** Good news has time. */
   tellLater(work: PodWork, reason: string, message: string): void
@@ -48,9 +48,9 @@ export function createContainerLife(deps: ContainerLifeDeps): ContainerLife {
     const pod = work.pod!
     let stage: 'CreateContainerConfigError' | 'RunContainerError' = 'CreateContainerConfigError'
     try {
+      await deps.lull.wait(work.uid)
       const request = await containerRequest(deps, { pod, uid: work.uid, container, attempt }, signal)
       stage = 'RunContainerError'
-      await deps.calm(signal)
       noteRecord(work, await runtime.start(request, signal))
       deps.tellLater(work, 'Started', `Started container ${name}`)
     } catch (error) {

@@ -3,7 +3,7 @@ import type { NodeName, UniqueVolumeName } from '../api/names.ts'
 import type { ObjectReference, Pod } from '../api/types.ts'
 import type { History, HistorySubject } from '../client/history.ts'
 import type { Clock } from '../clock/clock.ts'
-import { storyOf, tellingError } from '../volume/operation-history.ts'
+import { isFleeting, storyOf, tellingError } from '../volume/operation-history.ts'
 import type { OperationObserver } from '../volume/operation.ts'
 import type { VolumeSpec } from '../volume/spec.ts'
 import type { PodTrouble } from './pods.ts'
@@ -54,6 +54,7 @@ export function createNodeHistory({ history, node, desired, actual, clock }: Nod
   }
   return {
     onOperation(progress) {
+      if (isFleeting(progress)) return
       const [whole, part] = progress.key
       const story = storyOf(progress)
       const about = subject(story.operation, whole as UniqueVolumeName, part) // keys are made from volumes only

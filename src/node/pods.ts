@@ -1,6 +1,5 @@
 // How far has each pod of this node got? One loop over pods: directories, volumes, containers, status; and back again:
 // containers stop, volumes go, directories go, then the object (grace 0). The decisions are in pod-plan.ts.
-import { join } from 'node:path/posix'
 import type { PodUid } from '../api/names.ts'
 import { podUid } from '../api/names.ts'
 import type { Pod } from '../api/types.ts'
@@ -12,6 +11,7 @@ import { podDirectory } from '../volume/paths.ts'
 import type { HealthCondition } from '../volume/plugin.ts'
 import { createContainerLife } from './container-life.ts'
 import type { ContainerLifeDeps } from './container-life.ts'
+import type { Lull } from './lull.ts'
 import type { ContainerView, PodPlan } from './pod-plan.ts'
 import { isSidecar, planPod } from './pod-plan.ts'
 import type { PodWork } from './pod-work.ts'
@@ -55,6 +55,7 @@ export interface Pods extends AsyncDisposable {
 }
 
 export interface PodsDeps extends Omit<ContainerLifeDeps, 'stopping' | 'tell' | 'tellLater' | 'wake'> {
+  readonly lull: Lull
   readonly client: Client
   readonly recorder: Recorder
   readonly populator: Populator
@@ -151,9 +152,7 @@ export function createPods(deps: PodsDeps): Pods {
   /** Directories first, then the volumes are wanted; whoever waits for them waits beside the loop. */
   const prepare = async (work: PodWork, pod: Pod, signal: AbortSignal) => {
     if (!work.directories) {
-      const base = podDirectory(deps.root, work.uid)
-      const parts = ['volumes', 'plugins'].map((part) => join(base, part))
-      await Promise.all(parts.map((part) => deps.host.files.mkdirAll(part, 0o750, signal)))
+      await deps.host.files.mkdirEach(podDirectory(deps.root, work.uid), ['volumes', 'plugins'], 0o750, signal)
       work.directories = true
     }
     populator.put(pod)
@@ -325,7 +324,9 @@ export function createPods(deps: PodsDeps): Pods {
       if (first && terminating && runs(work)) populator.put(work.pod)
       if (terminating) work.starts.abort(new Error('the pod is to end'))
       loop.wake(uid)
-      if (first) status.wake(uid)
+      if (!first) return
+      deps.lull.came(uid)
+      status.wake(uid)
     },
     remove(uid) {
       const work = works.get(uid)

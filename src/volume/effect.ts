@@ -34,13 +34,20 @@ export type Outcome<T = void> =
   | { readonly kind: 'failed' | 'deferred' | 'uncertain'; readonly error: VolumeError }
 
 /** The one place where exceptions become outcomes. What we do not recognise counts as unknown: a bug is no proof that nothing happened. */
-export async function outcomeOf<T>(call: () => Promise<T>): Promise<Outcome<T>> {
+export function outcomeOf<T>(call: () => Promise<T> | T): Promise<Outcome<T>> | Outcome<T> {
   try {
-    return { kind: 'done', value: await call() }
+    const answer = call()
+    return answer instanceof Promise ? answer.then(doneWith, failedWith) : doneWith(answer)
   } catch (thrown) {
-    const error = asVolumeError(thrown)
-    return { kind: kindOf(error.effect), error }
+    return failedWith(thrown)
   }
+}
+
+const doneWith = <T>(value: T): Outcome<T> => ({ kind: 'done', value })
+
+function failedWith(thrown: unknown): Outcome<never> {
+  const error = asVolumeError(thrown)
+  return { kind: kindOf(error.effect), error }
 }
 
 export function asVolumeError(thrown: unknown): VolumeError {

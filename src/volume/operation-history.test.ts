@@ -45,7 +45,9 @@ test('the words are those of the outermost error', () => {
 })
 
 test('progress becomes a story: begun, in a step, ended with its error', () => {
-  const base = { operation: 'volume_mount', key: ['v', 'p'], plugin: '', subject: { name: '', details: '' } } as const
+  const stepNow = () => 'SetUp'
+  const about = { plugin: '', subject: { name: '', details: '' }, stepNow }
+  const base = { operation: 'volume_mount', key: ['v', 'p'], ...about } as const
   const error = new VolumeError('NotReported', 'not yet', { effect: 'untried' })
   assert.deepEqual(
     [
@@ -54,7 +56,7 @@ test('progress becomes a story: begun, in a step, ended with its error', () => {
       storyOf({ ...base, phase: 'failed', error, at: 3, startedAt: 1 }),
     ],
     [
-      { operation: 'volume_mount', key: 'v p', startedAt: 1, phase: 'Running' },
+      { operation: 'volume_mount', key: 'v p', startedAt: 1, phase: 'Running', stepNow },
       { operation: 'volume_mount', key: 'v p', startedAt: 1, phase: 'Running', step: 'SetUp' },
       {
         operation: 'volume_mount',

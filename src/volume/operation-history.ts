@@ -7,6 +7,8 @@ export interface OperationStory {
   readonly key: string
   readonly phase: 'Running' | 'Succeeded' | 'Failed'
   readonly step?: string
+  /** Where it is by now; for a story that is written down later than told. */
+  readonly stepNow?: () => string | undefined
   readonly startedAt: number
   readonly finishedAt?: number
   readonly error?: TellingError
@@ -18,12 +20,17 @@ export interface TellingError {
   readonly effect: string
 }
 
+/** Most operations are over before anybody could read of their steps; one that is not is asked for its step. */
+export const isFleeting = ({ phase, at, startedAt }: OperationProgress) =>
+  phase === 'step' && at - startedAt < fleetingMs
+const fleetingMs = 1_000
+
 export function storyOf(progress: OperationProgress): OperationStory {
   const { operation, key, startedAt, step, error, at } = progress
   const base = { operation, key: key.join(' '), startedAt }
   switch (progress.phase) {
     case 'started':
-      return { ...base, phase: 'Running' }
+      return { ...base, phase: 'Running', stepNow: progress.stepNow }
     case 'step':
       return { ...base, phase: 'Running', ...(step === undefined ? {} : { step }) }
     case 'succeeded':

@@ -49,6 +49,8 @@ export interface OperationProgress {
   readonly subject: Subject
   readonly phase: 'started' | 'step' | 'succeeded' | 'failed'
   readonly step?: string
+  /** The step at the time of asking, for those who put a quick operation into words only later. */
+  readonly stepNow: () => string | undefined
   readonly at: number
   readonly startedAt: number
   readonly error?: VolumeError
@@ -106,19 +108,15 @@ export function createRunner({ clock, pending, log, metrics, observer }: RunnerD
       const subject = operation.subject(request)
       const plugin = operation.plugin(request)
       const startedAt = clock.now()
-      const seen = (phase: OperationProgress['phase'], more: { step?: string; error?: VolumeError } = {}) =>
-        observer?.onOperation({
-          operation: operation.name,
-          key,
-          plugin,
-          subject,
-          phase,
-          at: clock.now(),
-          startedAt,
-          ...more,
-        })
+      let current: string | undefined
+      const about = { operation: operation.name, key, plugin, subject, startedAt, stepNow: () => current }
+      const seen = (phase: OperationProgress['phase'], more?: { step?: string; error?: VolumeError }) =>
+        observer?.onOperation({ ...about, phase, at: clock.now(), ...more })
 
-      const step = stepOf(operation.label, context.apply, (name) => seen('step', { step: name }))
+      const step = stepOf(operation.label, context.apply, (name) => {
+        current = name
+        seen('step', { step: name })
+      })
       const finish = (failure: StepFailure | undefined) => {
         const status = failure ? 'fail-unknown' : 'success'
         const seconds = (clock.now() - startedAt) / 1000
@@ -154,7 +152,9 @@ export function createRunner({ clock, pending, log, metrics, observer }: RunnerD
 function stepOf<Event>(label: string, apply: (event: Event) => void, onStep: (name: string) => void): Step<Event> {
   return async (name, call, then = {}) => {
     onStep(name)
-    const outcome = await outcomeOf(async () => call())
+    const answer = outcomeOf(call)
+    // A check that answers at once lets its operation go on at once.
+    const outcome = answer instanceof Promise ? await answer : answer
     const event = eventOf(outcome, then)
     if (event !== undefined) apply(event)
     if (outcome.kind === 'done') return outcome.value

@@ -36,7 +36,7 @@ test('a restart unmounts nothing under a running pod and starts nothing twice (W
   await world.clock.advance(60_000)
 
   // A slow disk: the pod is known long before its volumes are wanted, and meanwhile nothing may be undone.
-  world.host.faults.plant({ call: 'files.mkdirAll', below: `${root}/pods/${uid}`, kind: 'slow', delayMs: 1_000 })
+  world.host.faults.plant({ call: 'files.mkdirEach', below: `${root}/pods/${uid}`, kind: 'slow', delayMs: 1_000 })
   const second = await world.start()
   await world.clock.advance(5_000)
   assert.equal(await world.host.quiet.files.readText(file, world.signal), 'precious')

@@ -36,7 +36,7 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     await step('NodeAffinity', () => checkNodeAffinity(spec, deps.ownNode()), {
       prefix: 'MountVolume.NodeAffinity check failed',
     })
-    await step('NewMounter', async () => plugin.prepare?.(spec, signal), {
+    await step('NewMounter', () => plugin.prepare?.(spec, signal), {
       prefix: 'MountVolume.NewMounter initialization failed',
     })
     await step('MountOptionSupport', () => checkMountOptions(spec, traits.mountOptions), {

@@ -43,7 +43,7 @@ export interface ReconcilerDeps {
   readonly actual: ActualWorld
   readonly operations: OperationDeps
   facts(volume: UniqueVolumeName): NodeFacts
-  /** Hears what a volume waits for, each time it was looked at. */
+  /** Hears what a volume waits for, each time it was looked at, and once that it waits no more. */
   onWaiting?(volume: UniqueVolumeName, waiting: readonly Waiting[]): void
 }
 
@@ -73,9 +73,9 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       const answer = perform(volume, before, action)
       if (answer && answer.kind !== 'started') waits.push(asWaiting(answer, action))
     }
+    const waited = waiting.delete(volume)
     if (waits.length > 0) waiting.set(volume, waits)
-    else waiting.delete(volume)
-    deps.onWaiting?.(volume, waits)
+    if (waited || waits.length > 0) deps.onWaiting?.(volume, waits)
     if (!desired.items.has(volume) && !actual.items.has(volume)) {
       pending.forget(volume)
       loop.forget(volume)
