@@ -39,8 +39,9 @@ export interface HawserDeps {
   readonly note: (text: string) => void
 }
 
-/** Claims of a rehearsal: one second, for most of what a thousand would bring. */
+/** A rehearsal of so many claims takes one second, for most of what a thousand would bring; that of so many pods, too. */
 const rehearsedClaims = 304
+const rehearsedPods = 192
 /** With more changes behind it a store has a life of its own: those who wait for its start wait for nothing else. */
 const youngRevision = 1_000
 /** A collection takes compiled code along: what was practised is kept until the first users have had their time to come. */
@@ -109,7 +110,7 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
     const keepMs = isYoung ? practiceMs : 0
     stack.use(giveBackWhenCalm({ store: plane.store, clock, log, keepMs, giveBack }))
   }
-  if (isYoung) await practise(clock, host, log, plane.tls)
+  if (isYoung) await practise(clock, host, log, plane.tls, config.nodes.length > 0)
   started = true
   const kept = stack.move()
   return {
@@ -122,11 +123,12 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
 }
 
 /** Whatever goes wrong here is a slower start of the first burst, and nothing else. */
-async function practise(clock: Clock, host: Host, log: Log, tls: ServerTls): Promise<void> {
+async function practise(clock: Clock, host: Host, log: Log, tls: ServerTls, withPods: boolean): Promise<void> {
   const began = clock.now()
   const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
   try {
-    const bound = await rehearse({ clock, host, tls, claims: rehearsedClaims, nextTurn })
+    const pods = withPods ? rehearsedPods : 0
+    const bound = await rehearse({ clock, host, tls, claims: rehearsedClaims, pods, nextTurn })
     log.debug('rehearsed', { bound, ms: clock.now() - began })
   } catch (error) {
     log.debug('rehearsal failed', { error })

@@ -14,7 +14,7 @@ test('every claim of a rehearsal gets its volume, over TLS as on the real server
   const authority = await createAuthority(clock.now())
   const { certificate, key } = await createServerCertificate(authority, { names: ['127.0.0.1'] }, clock.now())
   const tls = { certificate, key, authority: authority.certificate }
-  assert.equal(await rehearse({ clock, host, tls, claims: 32, nextTurn }), 32)
+  assert.equal(await rehearse({ clock, host, tls, claims: 32, pods: 0, nextTurn }), 32)
 })
 
 test('a rehearsal that gets nowhere is given up after three seconds', async () => {
@@ -22,5 +22,5 @@ test('a rehearsal that gets nowhere is given up after three seconds', async () =
   const host = createModelHost({ clock })
   // The time is over when the first sixteen have been made: the others never come.
   const nextTurn = () => clock.advance(3_000)
-  assert.ok((await rehearse({ clock, host, claims: 32, nextTurn })) <= 16)
+  assert.ok((await rehearse({ clock, host, claims: 32, pods: 0, nextTurn })) <= 16)
 })

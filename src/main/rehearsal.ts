@@ -1,5 +1,5 @@
-// Why is the first burst as quick as the tenth? Because the program has practised: before it says that it is ready, a
-// private cluster in memory has lived through some claims, asked for over a real connection, so that the code which
+// Why is the first burst as quick as the tenth? Because the program has practised: before it says that it is ready, private
+// clusters in memory have lived through some claims and pods, asked for over a real connection, so that the code which
 // serves them is compiled by then.
 import { randomBytes } from 'node:crypto'
 import type { PersistentVolume, PersistentVolumeClaim } from '../api/types.ts'
@@ -23,6 +23,8 @@ export interface RehearsalDeps {
   /** As on the real server; without it plain HTTP. */
   readonly tls?: ServerTls
   readonly claims: number
+  /** None where there is no node. */
+  readonly pods: number
   /** The rest of the program goes first. */
   readonly nextTurn: () => Promise<void>
 }
@@ -32,7 +34,42 @@ const together = 16
 const longestMs = 3_000
 
 /** How many claims got their volumes: all of them, or fewer after a while, for practising must never be in the way. */
-export async function rehearse({ clock, host, tls, claims, nextTurn }: RehearsalDeps): Promise<number> {
+export async function rehearse(deps: RehearsalDeps): Promise<number> {
+  const { clock, claims, pods, nextTurn } = deps
+  await using stack = new AsyncDisposableStack()
+  using deadline = clock.deadline(longestMs, new AbortController().signal)
+  const { signal } = deadline
+  // Two stages, by turns: code that has only ever met the functions of one is compiled for those alone, and thrown away
+  // when the real server's come along.
+  const stages = [stack.use(await startStage(deps)), stack.use(await startStage(deps))]
+  const stageFor = (index: number) => stages[index % stages.length]!
+  // Waited for here: the clusters are gone as soon as this function returns.
+  const bound = await Promise.all([
+    ...stages.map(({ users }) => boundClaims(users, claims / stages.length, signal)),
+    unlessAborted(signal, async () => {
+      for (let index = 0; index < claims; index += together) {
+        await Promise.all(Array.from({ length: together }, (_, at) => oneLife(stageFor(at).users, index + at, signal)))
+        await nextTurn()
+      }
+    }),
+  ])
+  if (pods > 0) {
+    const { rehearsePods } = await import('./pod-rehearsal.ts')
+    const parts = { stages, clock, random: createRandom(2), pods, together, nextTurn }
+    await unlessAborted(signal, () => rehearsePods(parts, signal))
+  }
+  return bound.reduce<number>((sum, each) => sum + (each ?? 0), 0)
+}
+
+/** A private cluster in memory. */
+export interface Stage extends AsyncDisposable {
+  /** For its parts. */
+  readonly inProcess: Client
+  /** Theirs who ask it for something. */
+  readonly users: Client
+}
+
+async function startStage({ clock, host, tls }: RehearsalDeps): Promise<Stage> {
   await using stack = new AsyncDisposableStack()
   const random = createRandom(1)
   const log = silentLog
@@ -53,22 +90,12 @@ export async function rehearse({ clock, host, tls, claims, nextTurn }: Rehearsal
   })
   stack.defer(() => server.close())
   const controllers = { clock, random, log, metrics, host, forceDetachOnTimeout: false, placement: true }
-  stack.use(await startControllers({ client: createInProcessClient(server.api()), ...controllers }))
+  const inProcess = createInProcessClient(server.api())
+  stack.use(await startControllers({ client: inProcess, ...controllers }))
   const authority = tls === undefined ? {} : { ca: tls.authority }
-  const client = stack.use(createHttpClient({ url: server.url, token, ...authority }))
-  using deadline = clock.deadline(longestMs, new AbortController().signal)
-  const { signal } = deadline
-  // Waited for here: the cluster is gone as soon as this function returns.
-  const [bound] = await Promise.all([
-    boundClaims(client, claims, signal),
-    unlessAborted(signal, async () => {
-      for (let index = 0; index < claims; index += together) {
-        await Promise.all(Array.from({ length: together }, (_, at) => oneLife(client, index + at, signal)))
-        await nextTurn()
-      }
-    }),
-  ])
-  return bound
+  const users = stack.use(createHttpClient({ url: server.url, token, ...authority }))
+  const kept = stack.move()
+  return { inProcess, users, [Symbol.asyncDispose]: () => kept.disposeAsync() }
 }
 
 /** What a client asks for around one claim. */
