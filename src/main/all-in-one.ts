@@ -128,8 +128,8 @@ async function practise(clock: Clock, host: Host, log: Log, tls: ServerTls, with
   const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
   try {
     const pods = withPods ? rehearsedPods : 0
-    const bound = await rehearse({ clock, host, tls, claims: rehearsedClaims, pods, nextTurn })
-    log.debug('rehearsed', { bound, ms: clock.now() - began })
+    const rehearsed = await rehearse({ clock, host, tls, claims: rehearsedClaims, pods, nextTurn })
+    log.debug('rehearsed', { ...rehearsed, ms: clock.now() - began })
   } catch (error) {
     log.debug('rehearsal failed', { error })
   }

@@ -17,37 +17,37 @@ import { silentLog } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { createRegistry } from '../volume/registry.ts'
 import { describeMachine } from './machine.ts'
-import type { Stage } from './rehearsal.ts'
+import type { InTurns, Stage } from './rehearsal.ts'
 
 export interface PodRehearsalDeps {
   readonly stages: readonly Stage[]
   readonly clock: Clock
   readonly random: Random
   readonly pods: number
-  readonly together: number
-  readonly nextTurn: () => Promise<void>
+  readonly inTurns: InTurns
 }
 
 const name = 'rehearsal'
 const root = '/var/rehearsal'
 const namespace = 'default'
 
-/** Resolves when all pods have come, run and gone. */
-export async function rehearsePods(deps: PodRehearsalDeps, signal: AbortSignal): Promise<void> {
+/** How many pods have come, run and gone: all of them. */
+export async function rehearsePods(deps: PodRehearsalDeps, signal: AbortSignal): Promise<number> {
   await using stack = new AsyncDisposableStack()
-  const { stages, pods } = deps
+  const { stages, pods, inTurns } = deps
   for (const stage of stages) stack.use(await startModelNode(deps, stage, signal))
   const usersFor = (index: number) => stages[index % stages.length]!.users
   const running = stages.map(() => Promise.withResolvers<void>())
   const comeAndGo = async () => {
-    await eachOf(deps, (index) => usersFor(index).create('Pod', pod(index), {}, signal))
+    await inTurns(pods, (index) => usersFor(index).create('Pod', pod(index), {}, signal))
     await Promise.all(running.map(({ promise }) => promise))
-    await eachOf(deps, (index) => usersFor(index).remove('Pod', { namespace, name: podName(index) }, {}, signal))
+    await inTurns(pods, (index) => usersFor(index).remove('Pod', { namespace, name: podName(index) }, {}, signal))
   }
-  await Promise.all([
-    ...stages.map(({ users }, index) => followPods(users, pods / stages.length, running[index]!, signal)),
+  const [gone] = await Promise.all([
+    Promise.all(stages.map(({ users }, index) => followPods(users, pods / stages.length, running[index]!, signal))),
     comeAndGo(),
   ])
+  return gone.reduce((sum, each) => sum + each, 0)
 }
 
 async function startModelNode(
@@ -79,23 +79,13 @@ async function startModelNode(
   return stack.move()
 }
 
-async function eachOf(
-  { pods, together, nextTurn }: PodRehearsalDeps,
-  act: (index: number) => Promise<unknown>,
-): Promise<void> {
-  for (let index = 0; index < pods; index += together) {
-    await Promise.all(Array.from({ length: together }, (_, at) => act(index + at)))
-    await nextTurn()
-  }
-}
-
-/** Resolves when all are gone; says before when all of them run. */
+/** How many are gone, once all are; says before when all of them run. */
 async function followPods(
   users: Client,
   pods: number,
   running: PromiseWithResolvers<void>,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<number> {
   const started = new Set<string>()
   let gone = 0
   try {
@@ -103,12 +93,13 @@ async function followPods(
       if (event.type === 'deleted') gone++
       else if (event.type !== 'bookmark' && event.object.status?.phase === 'Running')
         started.add(event.object.metadata.name)
-      if (started.size === pods) running.resolve()
-      if (gone === pods) return
+      if (started.size >= pods) running.resolve()
+      if (gone >= pods) break
     }
   } finally {
     running.resolve()
   }
+  return gone
 }
 
 const podName = (index: number) => `p${index}`

@@ -8,13 +8,14 @@ import { rehearse } from './rehearsal.ts'
 
 const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
-test('every claim of a rehearsal gets its volume, over TLS as on the real server', async () => {
+test('every claim of a rehearsal gets its volume and every pod runs and goes, over TLS as on the real server', async () => {
   const clock = createSystemClock()
   const host = createModelHost({ clock })
   const authority = await createAuthority(clock.now())
   const { certificate, key } = await createServerCertificate(authority, { names: ['127.0.0.1'] }, clock.now())
   const tls = { certificate, key, authority: authority.certificate }
-  assert.equal(await rehearse({ clock, host, tls, claims: 32, pods: 0, nextTurn }), 32)
+  const rehearsed = await rehearse({ clock, host, tls, claims: 32, pods: 32, nextTurn })
+  assert.deepEqual(rehearsed, { claims: 32, pods: 32 })
 })
 
 test('a rehearsal that gets nowhere is given up after three seconds', async () => {
@@ -22,5 +23,7 @@ test('a rehearsal that gets nowhere is given up after three seconds', async () =
   const host = createModelHost({ clock })
   // The time is over when the first sixteen have been made: the others never come.
   const nextTurn = () => clock.advance(3_000)
-  assert.ok((await rehearse({ clock, host, claims: 32, pods: 0, nextTurn })) <= 16)
+  const rehearsed = await rehearse({ clock, host, claims: 32, pods: 32, nextTurn })
+  assert.ok(rehearsed.claims <= 16)
+  assert.equal(rehearsed.pods, 0)
 })

@@ -33,32 +33,45 @@ export interface RehearsalDeps {
 const together = 16
 const longestMs = 3_000
 
-/** How many claims got their volumes: all of them, or fewer after a while, for practising must never be in the way. */
-export async function rehearse(deps: RehearsalDeps): Promise<number> {
-  const { clock, claims, pods, nextTurn } = deps
+/** What came of it: everything, or less after a while, for practising must never be in the way. */
+export interface Rehearsed {
+  /** Claims that got their volumes. */
+  readonly claims: number
+  /** Pods that came, ran and went. */
+  readonly pods: number
+}
+
+/** Does so many things, some at a time. */
+export type InTurns = (count: number, act: (index: number) => Promise<unknown>) => Promise<void>
+
+export async function rehearse(deps: RehearsalDeps): Promise<Rehearsed> {
+  const { clock, nextTurn } = deps
   await using stack = new AsyncDisposableStack()
   using deadline = clock.deadline(longestMs, new AbortController().signal)
   const { signal } = deadline
   // Two stages, by turns: code that has only ever met the functions of one is compiled for those alone, and thrown away
   // when the real server's come along.
   const stages = [stack.use(await startStage(deps)), stack.use(await startStage(deps))]
-  const stageFor = (index: number) => stages[index % stages.length]!
-  // Waited for here: the clusters are gone as soon as this function returns.
-  const bound = await Promise.all([
-    ...stages.map(({ users }) => boundClaims(users, claims / stages.length, signal)),
-    unlessAborted(signal, async () => {
-      for (let index = 0; index < claims; index += together) {
-        await Promise.all(Array.from({ length: together }, (_, at) => oneLife(stageFor(at).users, index + at, signal)))
-        await nextTurn()
-      }
-    }),
-  ])
-  if (pods > 0) {
-    const { rehearsePods } = await import('./pod-rehearsal.ts')
-    const parts = { stages, clock, random: createRandom(2), pods, together, nextTurn }
-    await unlessAborted(signal, () => rehearsePods(parts, signal))
+  const inTurns: InTurns = async (count, act) => {
+    for (let index = 0; index < count; index += together) {
+      await Promise.all(Array.from({ length: Math.min(together, count - index) }, (_, at) => act(index + at)))
+      await nextTurn()
+    }
   }
-  return bound.reduce<number>((sum, each) => sum + (each ?? 0), 0)
+  // Waited for here: the clusters are gone as soon as this function returns.
+  const [bound] = await Promise.all([
+    Promise.all(stages.map(({ users }) => boundClaims(users, deps.claims / stages.length, signal))),
+    unlessAborted(signal, () =>
+      inTurns(deps.claims, (index) => oneLife(stages[index % stages.length]!.users, index, signal)),
+    ),
+  ])
+  let pods = 0
+  if (deps.pods > 0) {
+    const { rehearsePods } = await import('./pod-rehearsal.ts')
+    const parts = { stages, clock, random: createRandom(2), pods: deps.pods, inTurns }
+    await unlessAborted(signal, async () => void (pods = await rehearsePods(parts, signal)))
+  }
+  return { claims: bound.reduce((sum, each) => sum + each, 0), pods }
 }
 
 /** A private cluster in memory. */

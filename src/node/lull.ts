@@ -1,5 +1,5 @@
 // When may a container start? Mounting goes before starting, which costs many times as much: when pods come in a crowd, all
-// of them get their volumes before the first of them starts. A pod that comes alone never waits.
+// of them get their volumes before the first of them starts. A pod that comes alone to a quiet node never waits.
 import type { PodUid } from '../api/names.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Pending } from '../loop/pending.ts'

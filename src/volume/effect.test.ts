@@ -39,3 +39,12 @@ test('ERR-6: a dangling attachment names the other node', () => {
   const error = new VolumeError('Dangling', 'on b', { effect: 'none', attachedTo: { node: 'b', devicePath: '/dev/x' } })
   assert.deepEqual(error.attachedTo, { node: 'b', devicePath: '/dev/x' })
 })
+
+test('what answers later is waited for, whoever made it; what answers at once is an outcome at once', async () => {
+  const later: PromiseLike<number> = { then: (done, failed) => Promise.resolve(7).then(done, failed) }
+  assert.deepEqual(await outcomeOf(() => later as Promise<number>), { kind: 'done', value: 7 })
+  assert.deepEqual(
+    outcomeOf(() => 7),
+    { kind: 'done', value: 7 },
+  )
+})

@@ -37,10 +37,15 @@ export type Outcome<T = void> =
 export function outcomeOf<T>(call: () => Promise<T> | T): Promise<Outcome<T>> | Outcome<T> {
   try {
     const answer = call()
-    return answer instanceof Promise ? answer.then(doneWith, failedWith) : doneWith(answer)
+    return isThenable(answer) ? Promise.resolve(answer).then(doneWith, failedWith) : doneWith(answer)
   } catch (thrown) {
     return failedWith(thrown)
   }
+}
+
+/** Whatever will answer later: to take a plugin's own kind of promise for an answer would be to call undone work done. */
+function isThenable<T>(answer: PromiseLike<T> | T): answer is PromiseLike<T> {
+  return typeof answer === 'object' && answer !== null && 'then' in answer && typeof answer.then === 'function'
 }
 
 const doneWith = <T>(value: T): Outcome<T> => ({ kind: 'done', value })
