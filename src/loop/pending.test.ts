@@ -47,9 +47,13 @@ test('NPO-1, NPO-5: start answers at once, the operation runs on', async () => {
 })
 
 test('NPO-6a, NPO-9, T-1, T-2: a running overlap refuses as busy and counts as pending', () => {
-  const { pending } = make()
+  const { pending, clock } = make()
   hang(pending, ['v', 'p'], 'volume_mount')
-  assert.deepEqual(pending.refusal(['v'], 'unmount_device'), { kind: 'busy', operation: 'volume_mount' })
+  assert.deepEqual(pending.refusal(['v'], 'unmount_device'), {
+    kind: 'busy',
+    operation: 'volume_mount',
+    since: clock.now(),
+  })
   assert.equal(pending.isPending(['v']), true)
   assert.equal(pending.isPending(['v', 'q']), false)
 })

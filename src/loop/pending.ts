@@ -12,7 +12,7 @@ import type { Clock } from '../clock/clock.ts'
 export type PendingKey = readonly [whole: string, part?: string]
 
 export type Refusal =
-  | { readonly kind: 'busy'; readonly operation: string }
+  | { readonly kind: 'busy'; readonly operation: string; readonly since: number }
   | { readonly kind: 'backingOff'; readonly until: number; readonly failures: number; readonly error: string }
 
 export interface Pending {
@@ -37,8 +37,13 @@ export interface Started {
   readonly finished: Promise<void>
 }
 
+interface Running {
+  readonly operation: string
+  readonly since: number
+}
+
 interface Slot {
-  readonly running: Map<string | undefined, string> // part → operation name
+  readonly running: Map<string | undefined, Running> // by part
   /** Failures per part; `undefined` is the whole. */
   readonly failures: Map<string | undefined, { readonly operation: string; readonly record: BackoffRecord }>
 }
@@ -49,7 +54,7 @@ export function createPending(clock: Clock): Pending {
   const idleWaiters: (() => void)[] = []
   let running = 0
 
-  const busyWith = ([whole, part]: PendingKey): string | undefined => {
+  const busyWith = ([whole, part]: PendingKey): Running | undefined => {
     const slot = slots.get(whole)
     if (!slot || slot.running.size === 0) return undefined
     if (part === undefined) return slot.running.values().next().value
@@ -57,7 +62,7 @@ export function createPending(clock: Clock): Pending {
   }
   const refusal = (key: PendingKey, operation: string): Refusal | undefined => {
     const busy = busyWith(key)
-    if (busy !== undefined) return { kind: 'busy', operation: busy }
+    if (busy) return { kind: 'busy', ...busy }
     const failure = failureOf(slots.get(key[0]), key[1])
     if (!failure || failure.operation !== operation || mayRetry(failure.record, clock.now())) return undefined
     const { failures, error } = failure.record
@@ -87,7 +92,7 @@ export function createPending(clock: Clock): Pending {
     if (refused) return refused
     const slot = slots.get(key[0]) ?? { running: new Map(), failures: new Map() }
     slots.set(key[0], slot)
-    slot.running.set(key[1], operation)
+    slot.running.set(key[1], { operation, since: clock.now() })
     running++
     // Promise.try: a synchronous throw inside `run` is a failure like any other and releases the key.
     const finished = Promise.try(run).then(

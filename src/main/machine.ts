@@ -57,3 +57,9 @@ function text(path: string): string {
     return ''
   }
 }
+
+/** Begins to measure; asked later, says for how much of the time since then the event loop was at work (0 … 1). */
+export function measureWork(): () => number {
+  const begun = performance.eventLoopUtilization()
+  return () => performance.eventLoopUtilization(begun).utilization
+}

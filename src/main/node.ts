@@ -26,7 +26,7 @@ import type { OperationObserver } from '../volume/operation.ts'
 import { registrationDirectory } from '../volume/paths.ts'
 import { createRegistry } from '../volume/registry.ts'
 import type { HawserConfig, NodeConfig } from './config.ts'
-import { describeMachine, hostAddress } from './machine.ts'
+import { describeMachine, hostAddress, measureWork } from './machine.ts'
 import { registerDrivers } from './driver-registration.ts'
 import { createOwnBinds } from './own-binds.ts'
 
@@ -105,6 +105,7 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
       history,
       description,
       hostAddress: hostAddress(),
+      measureWork,
       ...(deps.observer === undefined ? {} : { observer: deps.observer }),
       ...(config.manifests === undefined ? {} : { manifestDirectory: config.manifests }),
       ...(config.manifestUrl === undefined ? {} : { manifestUrl: { url: config.manifestUrl, get: fetchText } }),

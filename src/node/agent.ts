@@ -22,6 +22,7 @@ import type { NodePlugin } from '../volume/plugin.ts'
 import type { Registry } from '../volume/registry.ts'
 import { createNodeHistory } from './history.ts'
 import { createLull } from './lull.ts'
+import type { LullDeps } from './lull.ts'
 import { createPods } from './pods.ts'
 import type { Runtime } from './runtime/port.ts'
 import { runSources, sourceNames } from './sources.ts'
@@ -67,6 +68,7 @@ export interface AgentDeps {
   readonly observer?: OperationObserver
   /** Where the node's story is kept, for `hawser why`. */
   readonly history?: History
+  readonly measureWork?: LullDeps['measureWork']
 }
 
 export interface Agent extends AsyncDisposable {
@@ -190,7 +192,7 @@ export function createAgent(deps: AgentDeps): Agent {
     ...(told ? { onTrouble: told.onTrouble } : {}),
     hostAddress: deps.hostAddress,
     ownNode: () => ownNode.get(node),
-    lull: createLull(clock, pending, stopping.signal),
+    lull: createLull({ ...deps, pending }, stopping.signal),
   })
   const health = createVolumeHealth({ log, root, registry, desired, actual, tell: pods.tellHealth })
   let tasks: Promise<unknown> = Promise.resolve()

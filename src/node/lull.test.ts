@@ -9,7 +9,8 @@ function bench() {
   const clock = createVirtualClock()
   const pending = createPending(clock)
   const stopping = new AbortController()
-  const lull = createLull(clock, pending, stopping.signal)
+  let workload = 0
+  const lull = createLull({ clock, pending, measureWork: () => () => workload }, stopping.signal)
   const passed: string[] = []
   const wait = async (pod: string) => {
     await lull.wait(podUid(pod))
@@ -18,18 +19,45 @@ function bench() {
   /** A volume is worked on for so long. */
   const work = (name: string, ms: number) =>
     pending.start([name], 'volume_mount', () => clock.sleep(ms, stopping.signal).catch(() => {}))
-  return { clock, lull, stopping, passed, wait, work }
+  const setWorkload = (share: number) => void (workload = share)
+  return { clock, lull, stopping, passed, wait, work, setWorkload }
 }
 
-test('a pod that comes alone does not wait, not even a turn of the clock', async () => {
+test('a pod that comes alone to a quiet node waits for three milliseconds', async () => {
   const { lull, clock, passed, wait } = bench()
   lull.came(podUid('a'))
   void wait('a')
-  await clock.settle()
+  await clock.advance(3)
   assert.deepEqual(passed, ['a'])
 })
 
-test('pods of a crowd start when all of them have their volumes; the first of all knows of no others', async () => {
+test('while the process has much to do, others are on their way: the first of a crowd waits for them', async () => {
+  const { lull, clock, passed, wait, setWorkload } = bench()
+  setWorkload(1)
+  lull.came(podUid('a'))
+  void wait('a')
+  await clock.advance(40)
+  lull.came(podUid('b'))
+  void wait('b')
+  setWorkload(0.2)
+  await clock.advance(29)
+  assert.deepEqual(passed, [])
+  await clock.advance(4)
+  assert.deepEqual(passed, ['a', 'b'])
+})
+
+test('a process that is never at rest starts containers after half a second all the same', async () => {
+  const { lull, clock, passed, wait, setWorkload } = bench()
+  setWorkload(1)
+  lull.came(podUid('a'))
+  void wait('a')
+  await clock.advance(490)
+  assert.deepEqual(passed, [])
+  await clock.advance(20)
+  assert.deepEqual(passed, ['a'])
+})
+
+test('pods of a crowd start when all of them have their volumes', async () => {
   const { lull, clock, passed, wait, work } = bench()
   for (const pod of ['a', 'b', 'c']) {
     lull.came(podUid(pod))
@@ -38,7 +66,7 @@ test('pods of a crowd start when all of them have their volumes; the first of al
     void wait(pod)
   }
   await clock.advance(15)
-  assert.deepEqual(passed, ['a'])
+  assert.deepEqual(passed, [])
   await clock.advance(10)
   assert.deepEqual(passed, ['a', 'b', 'c'])
 })

@@ -34,6 +34,7 @@ export const fileCalls = {
   mkdirAll,
 
   mkdirEach(base: string, names: readonly string[], mode: number): void {
+    mkdirAll(base, mode)
     for (const name of names) mkdirAll(join(base, name), mode)
   },
 

@@ -35,6 +35,8 @@ interface Thread {
   readonly shared: ThreadMemory
   /** What it was handed and has not answered: the first it makes now, the others come next. */
   readonly jobs: Job[]
+  /** Calls that were handed to it and go out together. */
+  readonly letter: WorkerRequest[]
   /** When the first of its jobs became the first. */
   since: number
   /** Loaded and able to take calls. */
@@ -66,7 +68,7 @@ const enoughThreads = 12
 const verySlowMs = 1000
 const lookEveryMs = 15
 /** So many calls are handed to a thread at once. */
-const handedAhead = 4
+const handedAhead = 16
 /** How long a call that was given up may take to come back before its path counts as hanging. */
 const graceMs = 250
 
@@ -85,7 +87,7 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
     const shared: ThreadMemory = { cancelled: word(), gate: word() }
     const file = import.meta.url.endsWith('.ts') ? './worker.ts' : './worker.js'
     const worker = new Worker(new URL(file, import.meta.url), { workerData: shared, execArgv: [], stdout: false })
-    const thread: Thread = { worker, shared, jobs: [], since: 0, ready: false, slow: false }
+    const thread: Thread = { worker, shared, jobs: [], letter: [], since: 0, ready: false, slow: false }
     // While calls wait for it, a thread that loads keeps the process alive.
     if (queue.length === 0) worker.unref()
     worker.on('message', (answer: WorkerAnswer) => receive(thread, answer))
@@ -120,9 +122,24 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
       // A worker that waits must not keep the process alive; one that works must.
       thread.worker.ref()
     }
-    const { id, call, parameters } = job
-    thread.worker.postMessage({ id, call, parameters } satisfies WorkerRequest)
+    if (thread.letter.push({ id: job.id, call: job.call, parameters: job.parameters }) === 1)
+      process.nextTick(send, thread)
     looking ??= setInterval(look, lookEveryMs).unref()
+  }
+
+  /** What is handed to a thread in one go is one message: being woken costs both sides more than most calls do. */
+  function send({ worker, letter }: Thread): void {
+    if (letter.length > 0) worker.postMessage(letter.splice(0))
+  }
+
+  /** A call that has not gone out yet goes back to those who wait. */
+  function keepBack({ letter, jobs, worker }: Thread, job: Job): boolean {
+    const place = letter.findIndex(({ id }) => id === job.id)
+    if (place < 0) return false
+    letter.splice(place, 1)
+    jobs.splice(jobs.indexOf(job), 1)
+    if (jobs.length === 0) worker.unref()
+    return queue.unshift(job) > 0
   }
 
   /** What waits behind the call that this thread makes goes to others. Nothing happens if it has just gone on by itself. */
@@ -206,7 +223,7 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
     job.settle = undefined
     const { path } = job.options
     const thread = [...threads].find(({ jobs }) => jobs.includes(job))
-    if (thread !== undefined) takeBack(thread)
+    if (thread !== undefined && !keepBack(thread, job)) takeBack(thread)
     const waiting = queue.indexOf(job)
     if (waiting >= 0) {
       queue.splice(waiting, 1)

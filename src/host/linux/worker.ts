@@ -57,12 +57,14 @@ const calls = {
   usage,
 }
 
-parentPort?.on('message', (request: WorkerRequest) => {
-  if (!begin(request.id)) return
-  current = request.id
-  const made = answer(request)
-  end()
-  post(made)
+parentPort?.on('message', (requests: readonly WorkerRequest[]) => {
+  for (const request of requests) {
+    if (!begin(request.id)) continue
+    current = request.id
+    const made = answer(request)
+    end()
+    post(made)
+  }
 })
 
 post({ kind: 'ready' })

@@ -67,14 +67,26 @@ export function claimNameOf(pod: Pod, volume: Volume): string | undefined {
   return volume.ephemeral ? `${pod.metadata.name}-${volume.name}` : undefined
 }
 
-/** KP-4: only volumes that some container mounts or maps. */
-export function usedVolumes(pod: Pod): { readonly mounts: ReadonlySet<string>; readonly devices: ReadonlySet<string> } {
-  const { containers = [], initContainers = [], ephemeralContainers = [] } = pod.spec ?? {}
+export interface UsedVolumes {
+  readonly mounts: ReadonlySet<string>
+  readonly devices: ReadonlySet<string>
+  /** Those of the pod's volumes that are one or the other. */
+  readonly volumes: readonly Volume[]
+}
+
+const known = new WeakMap<Pod, UsedVolumes>()
+
+/** KP-4: only volumes that some container mounts or maps. Asked at every event, so the answer is kept. */
+export function usedVolumes(pod: Pod): UsedVolumes {
+  const before = known.get(pod)
+  if (before) return before
+  const { containers = [], initContainers = [], ephemeralContainers = [], volumes = [] } = pod.spec ?? {}
   const all = [...initContainers, ...containers, ...ephemeralContainers]
-  return {
-    mounts: new Set(all.flatMap((each) => (each.volumeMounts ?? []).map(({ name }) => name))),
-    devices: new Set(all.flatMap((each) => (each.volumeDevices ?? []).map(({ name }) => name))),
-  }
+  const mounts = new Set(all.flatMap((each) => (each.volumeMounts ?? []).map(({ name }) => name)))
+  const devices = new Set(all.flatMap((each) => (each.volumeDevices ?? []).map(({ name }) => name)))
+  const used = { mounts, devices, volumes: volumes.filter(({ name }) => mounts.has(name) || devices.has(name)) }
+  known.set(pod, used)
+  return used
 }
 
 /** KP-7 */

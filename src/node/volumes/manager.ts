@@ -87,10 +87,7 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
 
   const standing = (pod: Pod): Standing => {
     const uid = podUid(pod.metadata.uid ?? '')
-    const { mounts, devices } = usedVolumes(pod)
-    const expected = (pod.spec?.volumes ?? [])
-      .map(({ name }) => name)
-      .filter((name) => mounts.has(name) || devices.has(name))
+    const expected = usedVolumes(pod).volumes.map(({ name }) => name)
     const byName = new Map<string, DesiredVolume>()
     for (const item of ofPod(uid)) for (const name of item.pods.get(uid)!.outerNames) byName.set(name, item)
     const unmounted = expected.filter((name) => {
@@ -103,6 +100,13 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
       return item?.attachable === true && !actual.items.has(item.volume)
     })
     return { uid, unmounted, unattached, unprocessed }
+  }
+  /** Is nothing unmounted? Asked at every change of the pod's volumes. */
+  const isComplete = (pod: Pod, uid: PodUid): boolean => {
+    const present = new Map<string, boolean>()
+    for (const { volume, pods } of ofPod(uid))
+      for (const name of pods.get(uid)!.outerNames) present.set(name, isPresent(actual.items.get(volume), uid))
+    return usedVolumes(pod).volumes.every(({ name }) => present.get(name) === true)
   }
   /** VM-5: no wait helps a pod whose volume the storage refuses to attach here for want of room. */
   const notReady = async (pod: Pod, cause: string, why: 'error' | 'time', signal: AbortSignal) => {
@@ -148,16 +152,16 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
 
   return {
     async mounted(pod, signal) {
-      const first = standing(pod)
-      if (first.unmounted.length === 0 && !populator.hasErrors(first.uid)) return
+      const uid = podUid(pod.metadata.uid ?? '')
+      if (isComplete(pod, uid) && !populator.hasErrors(uid)) return
       using deadline = clock.deadline(waitMs, signal)
       const check = () => {
-        if (standing(pod).unmounted.length === 0) return { cause: undefined }
-        return populator.hasErrors(first.uid) ? { cause: populator.popErrors(first.uid).join('; ') } : undefined
+        if (isComplete(pod, uid)) return { cause: undefined }
+        return populator.hasErrors(uid) ? { cause: populator.popErrors(uid).join('; ') } : undefined
       }
       let end: { readonly cause: string | undefined; readonly why: 'error' | 'time' }
       try {
-        end = { ...(await until(first.uid, check, deadline.signal)), why: 'error' }
+        end = { ...(await until(uid, check, deadline.signal)), why: 'error' }
       } catch (error) {
         if (!(error instanceof DeadlineExceeded) || signal.aborted) throw error
         end = { cause: 'context deadline exceeded', why: 'time' }

@@ -107,8 +107,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     // A change after the first picture is heard; one before it must be seen by the first set-up. So we wait for the
     // picture, but not for a server that keeps us waiting.
     if (!record.seen && record.watches.length > 0) await firstPictures(record, signal)
-    const used = usedVolumes(pod)
-    const volumes = (pod.spec?.volumes ?? []).filter(({ name }) => used.mounts.has(name) || used.devices.has(name))
+    const { volumes } = usedVolumes(pod)
     const errors = (await Promise.all(volumes.map((volume) => want(uid, pod, volume, signal)))).filter(
       (e) => e !== undefined,
     )
@@ -211,8 +210,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     for (const { volume } of ofPod(uid)) desired.apply({ kind: 'released', volume, pod: uid })
   }
   const watchSources = (uid: PodUid, pod: Pod): ObjectWatch[] => {
-    const used = usedVolumes(pod)
-    const volumes = (pod.spec?.volumes ?? []).filter(({ name }) => used.mounts.has(name) || used.devices.has(name))
+    const { volumes } = usedVolumes(pod)
     const claims = volumes.map((volume) => claimNameOf(pod, volume)).filter((name) => name !== undefined)
     const namespace = pod.metadata.namespace ?? ''
     const wake = () => {

@@ -47,6 +47,9 @@ export interface ReconcilerDeps {
   onWaiting?(volume: UniqueVolumeName, waiting: readonly Waiting[]): void
 }
 
+/** Most operations are over in a moment: that others wait for one counts only when it lasts. */
+const briefMs = 250
+
 export function createReconciler(deps: ReconcilerDeps): Reconciler {
   const { clock, desired, actual, pending, runner } = deps
   const waiting = new Map<UniqueVolumeName, readonly Waiting[]>()
@@ -69,9 +72,12 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     const before = actual.items.get(volume)
     const plan = planVolume(desired.items.get(volume), before, deps.facts(volume))
     const waits = [...plan.waiting]
+    const times: number[] = []
     for (const action of plan.actions) {
       const answer = perform(volume, before, action)
-      if (answer && answer.kind !== 'started') waits.push(asWaiting(answer, action))
+      if (!answer || answer.kind === 'started') continue
+      if (answer.kind === 'busy' && clock.now() < answer.since + briefMs) times.push(answer.since + briefMs)
+      else waits.push(asWaiting(answer, action))
     }
     const waited = waiting.delete(volume)
     if (waits.length > 0) waiting.set(volume, waits)
@@ -81,14 +87,14 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       loop.forget(volume)
       return
     }
-    const times = waits.map(({ until }) => until).filter((until) => until !== undefined)
+    for (const { until } of waits) if (until !== undefined) times.push(until)
     return times.length > 0 ? { again: Math.min(...times) } : undefined
   }
   const perform = (volume: UniqueVolumeName, before: ActualVolume | undefined, action: NodeAction) => {
     switch (action.kind) {
       case 'forget':
         // A mount under way would lose its record, and what it mounts would be nobody's (REC-6).
-        if (pending.isPending([volume])) return { kind: 'busy', operation: 'forget' } as const
+        if (pending.isPending([volume])) return pending.refusal([volume], 'forget')
         actual.apply({ kind: 'forgotten', volume })
         return undefined
       case 'unmountDevice': {
