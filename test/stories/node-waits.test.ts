@@ -70,6 +70,24 @@ test('VM-9, INV-8: in use is what is wanted or still there, sorted, and nothing 
   await agent.stop()
 })
 
+test('NPO-6a: that a volume waits for an operation on it is told when that lasts, and no longer than it lasts', async () => {
+  const world = await createDiskWorld({ attachable: false })
+  const { agent } = await world.start()
+  world.plugin.meanwhile.set('mount', () => world.clock.sleep(1_000, world.signal))
+  await world.create(pod('p', world.volumes))
+  await world.create(pod('q', world.volumes))
+  const reasons = () => (agent.waiting.get(disk) ?? []).map(({ reason }) => reason)
+  await world.clock.advance(200)
+  assert.deepEqual(reasons(), [])
+  await world.clock.advance(100)
+  assert.deepEqual(reasons(), ['busy', 'busy'])
+  await world.clock.advance(800)
+  assert.deepEqual(reasons(), [], 'its own turn has come')
+  await world.clock.advance(1_000)
+  assert.deepEqual(await Promise.all(['p', 'q'].map(world.phase)), ['Running', 'Running'])
+  await agent.stop()
+})
+
 test('NSP-2, INV-8: a slow report of the whole status does not take back what was said of volumes meanwhile', async () => {
   const slow = { ms: 0 }
   let sleep: (ms: number) => Promise<void> = () => Promise.resolve()
