@@ -1,14 +1,17 @@
-// How fast is it? `npm run bench -- NAME` runs one measurement and prints one JSON line. Names: loop.
+// How fast is it? `npm run bench -- NAME [ROUNDS]` runs one measurement and prints JSON lines.
+import { loads, runLoad } from './bench/load.ts'
+import { run } from './bench/loop.ts'
 import { requirePinnedNode } from './runtime.ts'
 
 requirePinnedNode()
-const benches: Readonly<Record<string, () => Promise<{ run(): Promise<void> }>>> = {
-  loop: () => import('./bench/loop.ts'),
-}
-const [name = ''] = process.argv.slice(2)
-const bench = benches[name]
-if (!bench) {
-  process.stderr.write(`usage: npm run bench -- ${Object.keys(benches).join('|')}\n`)
+const [name = '', rounds = '5'] = process.argv.slice(2)
+if (name === 'loop') await run()
+else if (isLoad(name) && /^[1-9]\d*$/.test(rounds)) await runLoad(name, Number(rounds))
+else {
+  process.stderr.write(`usage: npm run bench -- loop|${Object.keys(loads).join('|')} [rounds]\n`)
   process.exit(2)
 }
-await (await bench()).run()
+
+function isLoad(word: string): word is keyof typeof loads {
+  return Object.hasOwn(loads, word)
+}

@@ -15,7 +15,7 @@ interface Request {
   readonly volume: string
 }
 
-function bench(body: (step: Step<string>) => Promise<void>) {
+function bench(body: (step: Step<string>) => Promise<void>, signal = new AbortController().signal) {
   const clock = createVirtualClock()
   const pending = createPending(clock)
   const metrics = createMetrics()
@@ -40,7 +40,7 @@ function bench(body: (step: Step<string>) => Promise<void>) {
     runner.start(operation, { volume: 'v' }, undefined, {
       apply: (event) => void seen.push(event),
       tell: (type, reason, message) => void seen.push(`${type} ${reason}: ${message}`),
-      signal: new AbortController().signal,
+      signal,
     })
   return { start, seen, lines, metrics, pending, progress, clock }
 }
@@ -103,6 +103,18 @@ test('OP-3 (wart W-30 dropped), NPO-12: a crash between steps is told as a failu
     await metrics.text(),
     /duration_seconds_count\{volume_plugin="kubernetes.io\/nfs",operation_name="volume_mount",status="fail-unknown",migrated="false"\} 1/,
   )
+})
+
+test('what is given up because its process ends is no news for users, and no warning', async () => {
+  const ending = new AbortController()
+  const { start, seen, lines, pending } = bench(async (step) => {
+    ending.abort()
+    await step('SetUp', failing('unknown'), marks)
+  }, ending.signal)
+  start()
+  await pending.idle()
+  assert.deepEqual(seen, ['marked uncertain', 'released'])
+  assert.match(lines.join(), /^debug operation given up MountVolume.SetUp failed .* boom$/)
 })
 
 test('OP-5: nothing is measured or told when the operation may not start', async () => {

@@ -127,9 +127,13 @@ export function createRunner({ clock, pending, log, metrics, observer }: RunnerD
           seen('succeeded')
           return
         }
-        log.warn('operation failed', { ...fields, error: detailedText(failure.prefix, subject, failure.error) })
+        const error = detailedText(failure.prefix, subject, failure.error)
+        // A process that ends gives up what it does; whoever comes after it goes on. That is nobody's trouble.
+        if (context.signal.aborted) log.debug('operation given up', { ...fields, error })
+        else log.warn('operation failed', { ...fields, error })
         const reason = failure.reason ?? operation.failureReason
-        if (reason) context.tell?.('Warning', reason, eventText(failure.prefix, subject, failure.error))
+        if (reason && !context.signal.aborted)
+          context.tell?.('Warning', reason, eventText(failure.prefix, subject, failure.error))
         seen('failed', { error: failure.error })
       }
       return pending.start(key, operation.name, async () => {
