@@ -37,3 +37,10 @@ test('calls handed to a thread behind one that hangs are made by another, each o
   assert.equal(await hanging, 'at last')
   assert.equal(await host.files.exists(join(directory, 'unwanted'), signal), false)
 })
+
+test('a call that cannot be handed to a thread fails alone, and the next one is made', async () => {
+  await using host = createLinuxHost({ threads: 1 })
+  const path = (() => '/') as unknown as string
+  await assert.rejects(host.files.exists(path, signal), { code: 'BUG' })
+  assert.equal(await host.files.exists('/', signal), true)
+})

@@ -128,8 +128,18 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
   }
 
   /** What is handed to a thread in one go is one message: being woken costs both sides more than most calls do. */
-  function send({ worker, letter }: Thread): void {
-    if (letter.length > 0) worker.postMessage(letter.splice(0))
+  function send({ worker, letter, jobs }: Thread): void {
+    const calls = letter.splice(0)
+    try {
+      if (calls.length > 0) worker.postMessage(calls)
+    } catch (error) {
+      // Something that cannot go to another thread: none of them went.
+      const ids = new Set(calls.map(({ id }) => id))
+      const failed = jobs.filter(({ id }) => ids.has(id))
+      jobs.splice(0, jobs.length, ...jobs.filter(({ id }) => !ids.has(id)))
+      for (const { call, options, settle } of failed)
+        settle?.(new HostError('BUG', `${call}: ${String(error)}`, { path: options.path }))
+    }
   }
 
   /** A call that has not gone out yet goes back to those who wait. */
@@ -139,7 +149,8 @@ export function createWorkerPool(poolOptions: PoolOptions = {}): WorkerPool {
     letter.splice(place, 1)
     jobs.splice(jobs.indexOf(job), 1)
     if (jobs.length === 0) worker.unref()
-    return queue.unshift(job) > 0
+    queue.unshift(job)
+    return true
   }
 
   /** What waits behind the call that this thread makes goes to others. Nothing happens if it has just gone on by itself. */
