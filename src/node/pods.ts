@@ -121,8 +121,7 @@ export function createPods(deps: PodsDeps): Pods {
     // What has ended wants nothing again, even before the API has heard of its end.
     if (!terminating && work.pod && !work.ended) await prepare(work, work.pod, signal)
     probes.watch(work, terminating)
-    work.taken = true
-    for (const resolve of takers.splice(0)) resolve()
+    take(work)
     const plan = planPod(viewOf(work, terminating))
     if (plan.ended && !work.ended) {
       work.ended = plan.ended
@@ -149,11 +148,23 @@ export function createPods(deps: PodsDeps): Pods {
     return plan.again === undefined ? end : Math.min(plan.again, end)
   }
 
+  const take = (work: PodWork) => {
+    work.taken = true
+    for (const resolve of takers.splice(0)) resolve()
+  }
   /** Directories first, then the volumes are wanted; whoever waits for them waits beside the loop. */
   const prepare = async (work: PodWork, pod: Pod, signal: AbortSignal) => {
-    if (!work.directories) {
-      await deps.host.files.mkdirEach(podDirectory(deps.root, work.uid), ['volumes', 'plugins'], 0o750, signal)
+    try {
+      if (!work.directories)
+        await deps.host.files.mkdirEach(podDirectory(deps.root, work.uid), ['volumes', 'plugins'], 0o750, signal)
       work.directories = true
+    } catch (error) {
+      // A full disk must not keep others from making room: this pod's volumes are safe once they are wanted.
+      populator.put(pod)
+      take(work)
+      const text = error instanceof Error ? error.message : String(error)
+      if (!signal.aborted) tell(work, 'Warning', 'Failed', `error making pod data directories: ${text}`)
+      throw error
     }
     populator.put(pod)
     if (work.volumesReady || work.volumeWait) return

@@ -12,6 +12,8 @@ export interface ContainerScript {
   readonly stopsAfterMs?: number
   /** The start fails with this text. */
   readonly startError?: string
+  /** A stop fails with this text, and it runs on. */
+  readonly stopError?: string | undefined
   /** What a command inside it ends with; 0 unless told. */
   exec?(argv: readonly string[]): number
 }
@@ -72,7 +74,8 @@ export function createModelRuntime({ clock, machine, script = () => ({}) }: Mode
       const key = keyFor(pod, name)
       const [record, request] = [machine.containers.get(key), machine.requests.get(key)]
       if (!record || record.exit || !request) return
-      const { stopsAfterMs = 0 } = script(request)
+      const { stopsAfterMs = 0, stopError } = script(request)
+      if (stopError !== undefined) throw new Error(stopError)
       const killed = stopsAfterMs > graceMs
       const waitMs = Math.min(stopsAfterMs, graceMs)
       if (waitMs > 0) await clock.sleep(waitMs, signal)

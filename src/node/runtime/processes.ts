@@ -160,7 +160,10 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       if (!entry || entry.record.exit) return
       if (!entry.process) {
         const exit: ContainerExit = { code: 0, at: clock.now(), reason: 'Completed' }
-        await files.writeFile(join(entry.directory, 'exit'), `0 ${exit.at}\n`, { mode: 0o600 }, signal)
+        // On a full disk it ends all the same; a later life of the agent would end it once more.
+        await files
+          .writeFile(join(entry.directory, 'exit'), `0 ${exit.at}\n`, { mode: 0o600 }, signal)
+          .catch((error: unknown) => log.warn('an end was not written down', { container: entry.record.id, error }))
         return entry.end(exit)
       }
       if (graceMs > 0) {
