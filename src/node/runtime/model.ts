@@ -61,9 +61,10 @@ export function createModelRuntime({ clock, machine, script = () => ({}) }: Mode
     start(request) {
       const { startError } = script(request)
       if (startError !== undefined) return Promise.reject(new Error(startError))
-      const { pod, name, attempt } = request
+      const { pod, name, attempt, namespace, podName, graceMs } = request
       const key = keyFor(pod, name)
-      const record = { pod, name, attempt, id: `model://${key}/${attempt}`, startedAt: clock.now() }
+      const id = `model://${key}/${attempt}`
+      const record = { pod, name, attempt, id, startedAt: clock.now(), owner: `${namespace}/${podName}`, graceMs }
       machine.containers.set(key, record)
       machine.requests.set(key, request)
       for (const listener of [...listeners]) listener(record)
