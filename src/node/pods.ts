@@ -28,6 +28,7 @@ import {
 } from './pod-work.ts'
 import { probeOf } from './probe-plan.ts'
 import { createProbes } from './probes.ts'
+import { leftBehind, rivalOf } from './rivals.ts'
 import type { ContainerRecord } from './runtime/port.ts'
 import type { SourceName } from './sources.ts'
 import { createStatusWriter } from './status-writer.ts'
@@ -112,7 +113,11 @@ export function createPods(deps: PodsDeps): Pods {
     else remember(record)
     loop.wake(record.pod)
     status.wake(record.pod)
+    if (record.exit) wakeRivals()
   })
+  const wakeRivals = () => {
+    for (const { uid, source } of works.values()) if (source !== 'api') loop.wake(uid)
+  }
 
   const look = async (uid: PodUid, signal: AbortSignal) => {
     const work = works.get(uid)
@@ -127,7 +132,7 @@ export function createPods(deps: PodsDeps): Pods {
       work.ended = plan.ended
       status.wake(uid)
     }
-    if (plan.start.length > 0) startAll(work, plan.start)
+    if (plan.start.length > 0 && !rivalOf(works, work)) startAll(work, plan.start)
     if (plan.stop.length > 0) life.stop(work, plan.stop)
     if (plan.released && !work.starting) await release(work, signal)
     if (troubled.delete(uid) && work.pod) deps.onTrouble?.(work.pod, undefined)
@@ -238,12 +243,17 @@ export function createPods(deps: PodsDeps): Pods {
     await removeDirectories(deps, work.uid, signal)
     await runtime.removePod(work.uid, signal)
     if (work.gone || work.source !== 'api') {
-      works.delete(work.uid)
-      records.delete(work.uid)
-      loop.forget(work.uid)
+      forget(work)
       return
     }
     await status.removeObject(work, signal)
+  }
+  const forget = ({ uid, source, returned }: PodWork) => {
+    works.delete(uid)
+    records.delete(uid)
+    loop.forget(uid)
+    wakeRivals()
+    if (returned) put(returned, source)
   }
   const untilUnmounted = async (work: PodWork) => {
     try {
@@ -309,46 +319,53 @@ export function createPods(deps: PodsDeps): Pods {
       failure: undefined,
       ended: undefined,
       volumeHealth: [],
+      returned: undefined,
     }
     works.set(uid, work)
     return work
+  }
+  const put: Pods['put'] = (object, source) => {
+    const uid = podUid(object.metadata.uid ?? '')
+    const work = works.get(uid) ?? admit(uid, source)
+    // Its source changed its mind: it ends as it was told, and begins again.
+    if (work.gone) return void (work.returned = object)
+    const before = work.pod
+    const first = before === undefined
+    work.pod = source === 'api' ? withSource(object, work) : object
+    if (first) work.volumeHealth = object.status?.volumeHealth ?? []
+    if (before && work.volumesReady && usesMore(work.pod, before)) {
+      // An ephemeral container may mount what nobody mounted so far; it waits for its volumes as the first ones did.
+      work.volumesReady = false
+      work.volumeWait = undefined
+    }
+    // Volumes of a pod whose containers may still run are protected, even if the pod is on its way out (KP-2).
+    const terminating = isTerminating(work, clock.now())
+    if (first && terminating && runs(work)) populator.put(work.pod)
+    if (terminating) work.starts.abort(new Error('the pod is to end'))
+    loop.wake(uid)
+    if (!first) return
+    for (const other of leftBehind(records, works, work)) clean(other)
+    deps.lull.came(uid)
+    status.wake(uid)
+  }
+  const clean = (uid: PodUid) => {
+    if (works.has(uid)) return
+    admit(uid, 'api').gone = true
+    loop.wake(uid)
   }
 
   return {
     get known() {
       return new Set(works.keys())
     },
-    put(object, source) {
-      const uid = podUid(object.metadata.uid ?? '')
-      const work = works.get(uid) ?? admit(uid, source)
-      const before = work.pod
-      const first = before === undefined
-      work.pod = source === 'api' ? withSource(object, work) : object
-      if (first) work.volumeHealth = object.status?.volumeHealth ?? []
-      if (before && work.volumesReady && usesMore(work.pod, before)) {
-        // An ephemeral container may mount what nobody mounted so far; it waits for its volumes as the first ones did.
-        work.volumesReady = false
-        work.volumeWait = undefined
-      }
-      // Volumes of a pod whose containers may still run are protected, even if the pod is on its way out (KP-2).
-      const terminating = isTerminating(work, clock.now())
-      if (first && terminating && runs(work)) populator.put(work.pod)
-      if (terminating) work.starts.abort(new Error('the pod is to end'))
-      loop.wake(uid)
-      if (!first) return
-      deps.lull.came(uid)
-      status.wake(uid)
-    },
+    put,
+    clean,
     remove(uid) {
       const work = works.get(uid)
       if (!work) return
+      work.returned = undefined
       work.gone = true
       work.starts.abort(new Error('the pod is gone'))
-      loop.wake(uid)
-    },
-    clean(uid) {
-      if (works.has(uid)) return
-      admit(uid, 'api').gone = true
       loop.wake(uid)
     },
     tellHealth(uid, volume, conditions) {
