@@ -1,6 +1,7 @@
 // Stories of a node in trouble: a full disk, what cannot be stopped, damaged files of an earlier life.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createDiskWorld } from './disk-world.ts'
 import { createNodeWorld, memory, pod, root } from './node-world.ts'
 
 const full = { kind: 'fails', code: 'ENOSPC' } as const
@@ -99,5 +100,70 @@ test('foreign things among the pods keep the node neither down nor busy, and are
   const found = (await world.podDirectories()).filter((name) => name !== uid).sort()
   assert.deepEqual(found, ['broken', 'lost+found', 'notes.txt'])
   assert.equal(await files.readText(`${root}/pods/broken/volumes`, world.signal), 'mine')
+  await agent.stop()
+})
+
+test('WART-6: a volume whose plugin lost its notes is known from the device record, and undone by its plugin', async () => {
+  const world = await createDiskWorld({ attachable: false })
+  const { files } = world.host.quiet
+  world.plugin.traces = {
+    make: (target) => files.mkdirAll(target, 0o750, world.signal),
+    remove: (target) => files.remove(target, world.signal),
+  }
+  const first = await world.start()
+  await world.create(pod('p', world.volumes))
+  await world.clock.advance(1_000)
+  assert.deepEqual([world.plugin.mounts.size, world.plugin.devices.size], [1, 1])
+  first.crash()
+  await world.remove('p')
+  world.plugin.forgets = true
+  const second = await world.start()
+  await world.clock.advance(10_000)
+  assert.deepEqual([world.plugin.mounts.size, world.plugin.devices.size, second.agent.actual.size], [0, 0, 0])
+  assert.deepEqual(await world.podDirectories(), [])
+  await second.agent.stop()
+})
+
+test('a device that could not be written down was not tried: nothing is in doubt, and it comes when there is room', async () => {
+  const world = await createDiskWorld({ attachable: false })
+  const { agent } = await world.start()
+  await world.clock.advance(100)
+  const fault = world.host.faults.plant({ call: 'files.writeFile', below: `${root}/hawser-devices`, ...full })
+  await world.create(pod('p', world.volumes))
+  await world.clock.advance(5_000)
+  assert.deepEqual(
+    [...agent.actual.values()].map(({ device }) => device.presence),
+    ['absent'],
+  )
+  assert.deepEqual([world.plugin.count('mountDevice'), await world.phase('p')], [0, 'Pending'])
+  const told = (await world.events()).filter((text) =>
+    text.startsWith('Warning FailedMount: MountVolume.MountDevice failed'),
+  )
+  assert.ok(told.some((text) => text.includes('ENOSPC')))
+  fault[Symbol.dispose]()
+  await world.clock.advance(60_000)
+  assert.equal(await world.phase('p'), 'Running')
+  await agent.stop()
+})
+
+test('an orphan that somebody else has cleaned is no trouble any more', async () => {
+  const world = await createNodeWorld()
+  const first = await world.start()
+  await world.clock.advance(100)
+  first.crash()
+  const { files } = world.host.quiet
+  const devices = `${root}/pods/gone/volumeDevices/example.com~unknown`
+  await files.mkdirAll(devices, 0o750, world.signal)
+  await files.symlink('/dev/null', `${devices}/y`, world.signal)
+  const fault = world.host.faults.plant({ call: 'files.unlink', below: devices, kind: 'fails', code: 'EIO' })
+  const { agent, metrics } = await world.start()
+  await world.clock.advance(10_000)
+  fault[Symbol.dispose]()
+  await files.unlink(`${devices}/y`, world.signal)
+  await world.clock.advance(300_000)
+  const errors = async () => /force_cleaned_failed_volume_operation_errors_total (\d+)/.exec(await metrics.text())?.[1]
+  const before = await errors()
+  await world.clock.advance(600_000)
+  assert.deepEqual([await errors(), await world.podDirectories()], [before, []])
   await agent.stop()
 })

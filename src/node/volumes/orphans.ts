@@ -4,7 +4,7 @@ import { join } from 'node:path/posix'
 import type { PodUid } from '../../api/names.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Host } from '../../host/host.ts'
-import { cleanMountPoint } from '../../host/clean-mount-point.ts'
+import { cleanMountPoint, isThere } from '../../host/clean-mount-point.ts'
 import { cleanSubPaths } from '../../host/subpaths.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -92,11 +92,12 @@ function isWanted(desired: DesiredWorld, { pod, volumeName }: Orphan): boolean {
 /** The plugin if there is one, else the bare minimum: unmount what is mounted there and remove the empty directory. */
 async function clean({ host, registry, root }: OrphanDeps, orphan: Orphan, signal: AbortSignal): Promise<void> {
   const { pod, plugin, volumeName, mode, path } = orphan
+  if (mode === 'Filesystem') await cleanSubPaths(host, podDirectory(root, pod), volumeName, signal)
+  if (!(await isThere(host, path, signal))) return
   if (mode === 'Block') {
     if ((await host.files.lstat(path, signal)).kind === 'symlink') await host.files.unlink(path, signal)
     return
   }
-  await cleanSubPaths(host, podDirectory(root, pod), volumeName, signal)
   const known = registry.all().find(({ name }) => name === plugin)
   if (known) await known.plugin.unmount({ volumeName, pod, target: path }, signal)
   else {

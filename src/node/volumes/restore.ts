@@ -12,7 +12,7 @@ import type { NodePlugin } from '../../volume/plugin.ts'
 import type { Registry } from '../../volume/registry.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { ActualWorld } from './actual.ts'
-import type { DeviceRecords } from './device-records.ts'
+import type { DeviceRecord, DeviceRecords } from './device-records.ts'
 import { uniqueName } from './populate.ts'
 
 /** Something of a pod's volume that no plugin could explain. */
@@ -57,6 +57,7 @@ export async function restoreVolumes(deps: RestoreDeps, signal: AbortSignal): Pr
   const pods = new Set<PodUid>()
   const orphans: Orphan[] = []
   let volumes = 0
+  const records = await deps.devices.list(signal)
   for (const name of await namesIn(host, podsDirectory(root), signal)) {
     const pod = podUid(name)
     if (!(await isPods(deps, pod, signal))) continue
@@ -70,25 +71,39 @@ export async function restoreVolumes(deps: RestoreDeps, signal: AbortSignal): Pr
         if (signal.aborted) throw error
         const text = error instanceof Error ? error.message : String(error)
         failed.inc()
-        orphans.push({ ...entry, error: text })
-        log.warn('volume on disk cannot be explained', { pod, path: entry.path, error: text })
+        const record = records.find((each) => isOf(each, entry))
+        if (record) deps.actual.apply({ ...foundAs(record), pod })
+        else orphans.push({ ...entry, error: text })
+        const explainedBy = record ? 'its device record' : 'nothing'
+        log.warn('volume on disk cannot be explained by its plugin', {
+          pod,
+          path: entry.path,
+          explainedBy,
+          error: text,
+        })
       }
     }
   }
-  for (const { volume, plugin, spec, path } of await deps.devices.list(signal)) {
+  for (const record of records) {
     // A volume whose pods' directories were found knows of its device already; this adds what only the record knows.
-    const found = { kind: 'foundOnDisk', volume, plugin, spec, devicePath: path } as const
+    const found = foundAs(record)
     deps.actual.apply({ ...found, pod: undefined })
     volumes++
-    if (spec.mode !== 'Block') continue
+    if (record.spec.mode !== 'Block') continue
     // A pod's device node may be all there is: made before its link, or left when the link was gone (BLOCK-2, BLOCK-4).
-    for (const name of await readableNamesIn(deps, path, signal)) {
+    for (const name of await readableNamesIn(deps, record.path, signal)) {
       pods.add(podUid(name))
       deps.actual.apply({ ...found, pod: podUid(name) })
     }
   }
   return { pods, volumes, orphans }
 }
+
+/** A plugin's notes may be damaged; the record of the device tells the same of the volume (WART-6). */
+const isOf = ({ plugin, spec }: DeviceRecord, entry: Entry) =>
+  plugin === entry.plugin && spec.name === entry.volumeName && spec.mode === entry.mode
+const foundAs = ({ volume, plugin, spec, path }: DeviceRecord) =>
+  ({ kind: 'foundOnDisk', volume, plugin, spec, devicePath: path }) as const
 
 /** What does not look like one of our directories is somebody else's: it is never cleaned. */
 async function isPods(deps: RestoreDeps, pod: PodUid, signal: AbortSignal): Promise<boolean> {
