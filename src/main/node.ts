@@ -128,7 +128,10 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
   )
   if (isKnown) await register()
   await agent.start(stopping.signal)
-  if (!isKnown) await register()
+  if (!isKnown) {
+    await agent.registered
+    await register()
+  }
   const kept = stack.move()
   return {
     agent,

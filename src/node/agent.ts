@@ -76,6 +76,8 @@ export interface Agent extends AsyncDisposable {
   start(signal: AbortSignal): Promise<void>
   /** Stops the agent, not its pods: containers run on and volumes stay. */
   stop(): Promise<void>
+  /** Resolves once the API has this node's Node; that may take a while after the start. */
+  readonly registered: Promise<void>
   /** Resolves once the first pictures of all pod sources are worked in. */
   readonly ready: Promise<void>
   readonly volumes: VolumeManager
@@ -102,6 +104,7 @@ export function createAgent(deps: AgentDeps): Agent {
   const runner = createRunner({ clock, pending, log, metrics, ...(observer ? { observer } : {}) })
   const ownNode = informers.of('Node', { fieldSelector: `metadata.name=${node}` })
   const { promise: ready, resolve: becomeReady } = Promise.withResolvers<void>()
+  const { promise: registered, resolve: becomeRegistered } = Promise.withResolvers<void>()
   let podListComplete = false
   const devices = createDeviceRecords({ host, root, log })
   const labelOf = createLabels(metrics)
@@ -221,7 +224,7 @@ export function createAgent(deps: AgentDeps): Agent {
   ]
 
   /** Pods first, then the fact that lets unmounts go ahead; then whatever nobody named is cleaned. */
-  const completeList = async (registered: Promise<void>, leftOver: ReadonlySet<PodUid>, signal: AbortSignal) => {
+  const completeList = async (leftOver: ReadonlySet<PodUid>, signal: AbortSignal) => {
     await Promise.all([pods.taken(), registered])
     await populator.processed()
     await retrying(clock, log, 'node status could not be read', () => status.readAttached(signal), signal)
@@ -248,6 +251,7 @@ export function createAgent(deps: AgentDeps): Agent {
     await tasks
   }
   return {
+    registered,
     ready,
     volumes: manager,
     stats,
@@ -264,13 +268,9 @@ export function createAgent(deps: AgentDeps): Agent {
       const restored = await restoreVolumes({ host, registry, actual, root, log, metrics, devices }, signal)
       orphans.add(restored.orphans)
       // Beside the sources: pods of manifests must come up while the API server is away.
-      const registered = retrying(
-        clock,
-        log,
-        'node could not be registered',
-        () => status.register(signal),
-        stopping.signal,
-      )
+      const register = () => status.register(signal)
+      const registering = retrying(clock, log, 'node could not be registered', register, stopping.signal)
+      becomeRegistered(registering)
       const leftOver = new Set([...restored.pods, ...records.map(({ pod }) => pod)])
       const sourceDeps = { node, clock, log, host, informers, ...manifestsOf(deps) }
       const open = new Set<SourceName>(sourceNames(sourceDeps))
@@ -279,13 +279,13 @@ export function createAgent(deps: AgentDeps): Agent {
         remove: (uid: string) => pods.remove(uid as PodUid), // it came in as a pod's uid
         ready(source: SourceName) {
           if (!open.delete(source) || open.size > 0) return
-          void completeList(registered, leftOver, stopping.signal).catch((error: unknown) => {
+          void completeList(leftOver, stopping.signal).catch((error: unknown) => {
             if (!stopping.signal.aborted) log.error('first pod list could not be worked in', { error })
           })
         },
       }
       tasks = Promise.all([
-        registered,
+        registering,
         runSources(sourceDeps, sink, stopping.signal),
         every(clock, claimStatsMs, () => stats.refreshClaims(stopping.signal), stopping.signal),
         every(clock, claimStatsMs, () => health.probe(stopping.signal), stopping.signal),

@@ -1,6 +1,7 @@
 // Stories of one node: pods come, run, go; agents die and come back. See blueprint 3.5.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { Client } from '../../src/client/client.ts'
 import { createNodeWorld, memory, nodeName, pod, root } from './node-world.ts'
 import { assertWhy } from '../support/assert-why.ts'
 
@@ -238,6 +239,24 @@ test('the node registers itself, keeps its lease, and mends a deleted Node', asy
     (await world.client.get('Node', { name: nodeName })).status?.conditions?.some(({ type }) => type === 'Ready'),
     true,
   )
+  await agent.stop()
+})
+
+test('a node counts as registered when the API has its Node, however often that had to be tried', async () => {
+  let refusals = 3
+  const through = (client: Client): Client => ({
+    ...client,
+    create: (kind, ...rest) =>
+      kind === 'Node' && refusals-- > 0 ? Promise.reject(new Error('not now')) : client.create(kind, ...rest),
+  })
+  const world = await createNodeWorld({ through })
+  const { agent } = await world.start()
+  const told: boolean[] = []
+  void agent.registered.then(async () => told.push((await world.client.list('Node', {})).items.length === 1))
+  await world.clock.advance(100)
+  assert.deepEqual(told, [])
+  await world.clock.advance(5_000)
+  assert.deepEqual(told, [true])
   await agent.stop()
 })
 
