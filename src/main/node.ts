@@ -87,7 +87,9 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
   const logDirectory = join(config.dataDirectory, 'logs', node.name, 'pods')
   const runtime = createRuntime(deps, logDirectory, log)
   if (Symbol.asyncDispose in runtime) stack.use(runtime as Runtime & AsyncDisposable)
-  await csiDrivers.synced
+  // What drivers say of themselves is better known before the first pod; but a server that is away must not keep this
+  // machine's own pods down.
+  await Promise.race([csiDrivers.synced, clock.sleep(longestAnswerMs, stopping.signal)])
   const history = stack.use(createHistory({ client, clock, log, owns: (actor) => actor === `node ${node.name}` }))
   const agent = stack.use(
     createAgent({
@@ -122,7 +124,8 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
   }
   // After a restart drivers come first, so that no pod's volume is tried without its driver; on the very first start the
   // Node must be there before a driver can be told of it.
-  const isKnown = await client.get('Node', { name: node.name }).then(
+  using patience = clock.deadline(longestAnswerMs, stopping.signal)
+  const isKnown = await client.get('Node', { name: node.name }, patience.signal).then(
     () => true,
     () => false,
   )
@@ -156,6 +159,7 @@ function createRuntime({ config, node, clock, host }: NodeDeps, logDirectory: st
 }
 
 const longestRegistrationMs = 3_000
+const longestAnswerMs = 3_000
 
 const containersDirectory = (config: NodeDeps['config'], node: NodeConfig) =>
   join(config.dataDirectory, 'containers', node.name)

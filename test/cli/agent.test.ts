@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, globSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -77,20 +77,31 @@ test('an agent without rights says what helps', { skip: !isRoot && 'needs root t
   assert.ok(!existsSync('/tmp/hawser-never'))
 })
 
-test('an agent whose server does not answer says so, and can be stopped: exit code 5', needs, async () => {
-  await using stack = new AsyncDisposableStack()
-  const config = fileIn(place, 'gone.kubeconfig', noServer)
-  const data = mkdtempSync(join(place, 'data-'))
-  stack.defer(async () => void (await removeEverything(data)))
-  const agent = speaking(['agent', '--kubeconfig', config, '--data-dir', data, '--node-name', 'w'])
-  stack.defer(() => void agent.child.kill('SIGKILL'))
-  await agent.says(
-    /the server at https:\/\/127\.0\.0\.1:1 has not answered yet; .*\n {2}try: hawser get nodes --kubeconfig/,
-  )
-  agent.child.kill('SIGINT')
-  await once(agent.child, 'exit')
-  assert.equal(agent.child.exitCode, 5, agent.text())
-})
+test(
+  'an agent whose server does not answer says so, runs its own pods, and can be stopped: exit code 5',
+  needs,
+  async () => {
+    await using stack = new AsyncDisposableStack()
+    const config = fileIn(place, 'gone.kubeconfig', noServer)
+    const data = mkdtempSync(join(place, 'data-'))
+    stack.defer(async () => void (await removeEverything(data)))
+    const manifests = mkdtempSync(join(place, 'manifests-'))
+    fileIn(manifests, 'pod.json', pod)
+    const args = ['--kubeconfig', config, '--data-dir', data, '--node-name', 'w', '--manifests', manifests]
+    const agent = speaking(['agent', ...args])
+    stack.defer(() => void agent.child.kill('SIGKILL'))
+    await agent.says(
+      /the server at https:\/\/127\.0\.0\.1:1 has not answered yet; .*\n {2}try: hawser get nodes --kubeconfig/,
+    )
+    const written = () => globSync(join(data, 'node/pods/*/volumes/kubernetes.io~empty-dir/d/file'))
+    for (let tries = 0; tries < 200 && written().length === 0; tries++)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    assert.equal(written().length, 1, agent.text())
+    agent.child.kill('SIGINT')
+    await once(agent.child, 'exit')
+    assert.equal(agent.child.exitCode, 5, agent.text())
+  },
+)
 
 interface Speaking {
   readonly child: ChildProcess
