@@ -86,7 +86,7 @@ test(
     const data = mkdtempSync(join(place, 'data-'))
     stack.defer(async () => void (await removeEverything(data)))
     const manifests = mkdtempSync(join(place, 'manifests-'))
-    fileIn(manifests, 'pod.json', pod)
+    fileIn(manifests, 'pod.json', pod.replace('sleep 600', 'sleep 20'))
     const args = ['--kubeconfig', config, '--data-dir', data, '--node-name', 'w', '--manifests', manifests]
     const agent = speaking(['agent', ...args])
     stack.defer(() => void agent.child.kill('SIGKILL'))
