@@ -49,6 +49,8 @@ export interface Pods extends AsyncDisposable {
    * would look like nobody's while its pod runs.
    */
   taken(): Promise<void>
+  /** Do containers of this pod run or begin? Its volumes are in use then, whoever names it or not. */
+  runs(uid: PodUid): boolean
   /** CSI-71: what the storage says of a volume of this pod. */
   tellHealth(uid: PodUid, volume: string, conditions: readonly HealthCondition[]): void
   readonly known: ReadonlySet<PodUid>
@@ -60,6 +62,8 @@ export interface PodsDeps extends Omit<ContainerLifeDeps, 'stopping' | 'tell' | 
   readonly client: Client
   readonly recorder: Recorder
   readonly populator: Populator
+  /** No container of this pod runs any more, nor will. */
+  onStopped(pod: PodUid): void
   /** Hears what keeps the node from making room for a pod or from cleaning up after it; nothing means that it is over. */
   onTrouble?(pod: Pod, trouble: PodTrouble | undefined): void
 }
@@ -235,6 +239,7 @@ export function createPods(deps: PodsDeps): Pods {
     if (work.released === 'no') {
       work.released = 'unmounting'
       populator.drop(work.uid)
+      deps.onStopped(work.uid)
       status.wake(work.uid)
       void untilUnmounted(work)
     }
@@ -360,6 +365,10 @@ export function createPods(deps: PodsDeps): Pods {
     },
     put,
     clean,
+    runs(uid) {
+      const work = works.get(uid)
+      return work !== undefined && (runs(work) || work.starting !== undefined)
+    },
     remove(uid) {
       const work = works.get(uid)
       if (!work) return

@@ -167,3 +167,27 @@ test('an orphan that somebody else has cleaned is no trouble any more', async ()
   assert.deepEqual([await errors(), await world.podDirectories()], [before, []])
   await agent.stop()
 })
+
+test('KP-9: of a pod that went while the agent was away the containers end first, and only then its volumes', async () => {
+  const world = await createDiskWorld({ attachable: false, script: () => ({ stopsAfterMs: 20_000 }) })
+  const { files } = world.host.quiet
+  world.plugin.traces = {
+    make: (target) => files.mkdirAll(target, 0o750, world.signal),
+    remove: (target) => files.remove(target, world.signal),
+  }
+  const first = await world.start()
+  const uid = await world.create(pod('p', [memory('m'), ...world.volumes], { terminationGracePeriodSeconds: 30 }))
+  await world.clock.advance(1_000)
+  const orphan = `${root}/pods/${uid}/volumes/example.com~unknown/x`
+  await files.mkdirAll(orphan, 0o750, world.signal)
+  first.crash()
+  await world.remove('p')
+  const second = await world.start()
+  await world.clock.advance(15_000)
+  const isThere = () => files.exists(orphan, world.signal)
+  assert.deepEqual([(await world.mounts()).length, world.plugin.mounts.size, await isThere()], [1, 1, true])
+  await world.clock.advance(20_000)
+  assert.deepEqual([await world.mounts(), world.plugin.mounts.size, world.plugin.devices.size], [[], 0, 0])
+  assert.deepEqual([await world.podDirectories(), world.machine.containers.size], [[], 0])
+  await second.agent.stop()
+})

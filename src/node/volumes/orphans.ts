@@ -19,7 +19,7 @@ export interface OrphanCleaner extends AsyncDisposable {
   add(orphans: readonly Orphan[]): void
   /** Unmounts may go ahead from now on. */
   begin(): void
-  /** The pod's volumes are resolved, or it is gone. */
+  /** The pod's volumes are resolved, its containers have ended, or it is gone. */
   wake(pod: PodUid): void
   readonly left: ReadonlyMap<string, Orphan>
 }
@@ -32,8 +32,8 @@ export interface OrphanDeps {
   readonly log: Log
   readonly metrics: Metrics
   readonly desired: DesiredWorld
-  /** Is it known which volumes this pod wants? Before that an orphan may be one of them (W-8, DES-9). */
-  isResolved(pod: PodUid): boolean
+  /** Is it known which volumes this pod wants, and does nothing of it run? Before that an orphan may be in use (W-8, DES-9). */
+  isFree(pod: PodUid): boolean
 }
 
 export function createOrphanCleaner(deps: OrphanDeps): OrphanCleaner {
@@ -58,7 +58,7 @@ export function createOrphanCleaner(deps: OrphanDeps): OrphanCleaner {
   })
   const look = async (path: string, signal: AbortSignal) => {
     const orphan = left.get(path)
-    if (!orphan || !deps.isResolved(orphan.pod)) return
+    if (!orphan || !deps.isFree(orphan.pod)) return
     if (!isWanted(desired, orphan)) {
       tried.inc()
       await clean(deps, orphan, signal)
