@@ -54,6 +54,9 @@ export function createContainerLife(deps: ContainerLifeDeps): ContainerLife {
       const request = await containerRequest(deps, { pod, uid: work.uid, container, attempt }, signal)
       stage = 'RunContainerError'
       noteRecord(work, await runtime.start(request, signal))
+      const { env, workingDirectory, user, group, groups } = request
+      const ids = { ...(user === undefined ? {} : { user }), ...(group === undefined ? {} : { group }) }
+      work.settings.set(name, { env, workingDirectory, groups, ...ids })
       deps.tellLater(work, 'Started', `Started container ${name}`)
     } catch (error) {
       if (signal.aborted) return
@@ -82,7 +85,7 @@ export function createContainerLife(deps: ContainerLifeDeps): ContainerLife {
     timeoutMs: number,
     signal: AbortSignal,
   ): Promise<string | undefined> => {
-    const target = { pod: work.pod!, uid: work.uid, container }
+    const target = { pod: work.pod!, uid: work.uid, container, settings: work.settings.get(container.name) }
     try {
       const { ok, output } = await callHandler(deps, target, hook, timeoutMs, signal)
       return ok ? undefined : output

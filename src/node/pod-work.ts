@@ -8,7 +8,7 @@ import type { Host } from '../host/host.ts'
 import { podDirectory } from '../volume/paths.ts'
 import type { ContainerView } from './pod-plan.ts'
 import type { StatusFacts } from './pod-status.ts'
-import type { ContainerRecord } from './runtime/port.ts'
+import type { ContainerRecord, ProcessSettings } from './runtime/port.ts'
 import type { SourceName } from './sources.ts'
 
 export interface PodWork {
@@ -31,6 +31,8 @@ export interface PodWork {
   starting: Promise<void> | undefined
   readonly containers: Map<string, ContainerView>
   readonly earlier: Map<string, ContainerRecord>
+  /** With what each container was started in this life of the agent: who asks it something needs the same. */
+  readonly settings: Map<string, ProcessSettings>
   stopping: { graceMs: number } | undefined
   /** Containers (by id) whose preStop hook has been called. */
   readonly hooked: Set<string>

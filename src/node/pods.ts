@@ -318,6 +318,7 @@ export function createPods(deps: PodsDeps): Pods {
       starting: undefined,
       containers,
       earlier: new Map(),
+      settings: new Map(),
       stopping: undefined,
       hooked: new Set(),
       released: 'no',

@@ -72,36 +72,33 @@ async function play(seed: number) {
   let life: Life | undefined = await world.start()
   await world.clock.advance(500)
 
-  const running = (): ContainerRequest[] =>
-    [...world.machine.containers.entries()].flatMap(([key, { exit }]) =>
-      exit ? [] : [world.machine.requests.get(key)!],
+  const running = (): (ContainerRequest & { readonly life: string })[] =>
+    [...world.machine.containers.entries()].flatMap(([key, { exit, startedAt }]) =>
+      exit ? [] : [{ ...world.machine.requests.get(key)!, life: `${key} ${startedAt}` }],
     )
   const kept = new Set<string>()
   const check = async () => {
     const seen = new Set<string>()
-    // A manifest put back is the same pod again, and begins anew.
-    const alive = new Set<string>(running().map((each) => each.pod))
-    for (const key of kept) if (!alive.has(key.split(' ')[0]!)) kept.delete(key)
-    for (const { podName, mounts, pod: uid } of running()) {
+    for (const { podName, mounts, life: own } of running()) {
       // The API's own pods may be called the same once their objects are gone by force.
       if (seen.has(podName) && podName.endsWith('-n1')) wrong.push(`two pods ${podName} run`)
       seen.add(podName)
       for (const { source } of mounts) {
         if (source.includes('example.com~device')) {
           if (!plugin.mounts.has(source)) wrong.push(`${podName} runs without its device's volume`)
-        } else if (!source.includes('kubernetes.io~configmap')) await keep(podName, uid, source)
+        } else if (!source.includes('kubernetes.io~configmap')) await keep(podName, own, source)
       }
     }
   }
   /** A file written when a container was first seen is there as long as it runs. */
-  const keep = async (podName: string, uid: string, source: string) => {
+  const keep = async (podName: string, own: string, source: string) => {
     const file = `${source}/precious`
     const there = await files.exists(file, world.signal)
-    if (kept.has(`${uid} ${source}`)) {
+    if (kept.has(`${own} ${source}`)) {
       if (!there) wrong.push(`${podName} lost what it wrote to ${source}`)
       return
     }
-    kept.add(`${uid} ${source}`)
+    kept.add(`${own} ${source}`)
     await files.writeFile(file, 'x', { mode: 0o644 }, world.signal).catch(() => wrong.push(`${source} is not there`))
   }
   const strike = () => {

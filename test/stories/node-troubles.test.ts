@@ -191,3 +191,43 @@ test('KP-9: of a pod that went while the agent was away the containers end first
   assert.deepEqual([await world.podDirectories(), world.machine.containers.size], [[], 0])
   await second.agent.stop()
 })
+
+test('a container is asked with the variables it was started with, although the API server is away', async () => {
+  const link = { away: false }
+  const asked: string[] = []
+  const world = await createNodeWorld({
+    script: () => ({ exec: (argv) => (asked.push(argv.join(' ')), 0) }),
+    through: (client) => ({
+      ...client,
+      get: ((...parameters: Parameters<typeof client.get>) =>
+        link.away && parameters[0] === 'Secret'
+          ? Promise.reject(new Error('the API server is away'))
+          : client.get(...parameters)) as typeof client.get,
+    }),
+  })
+  const metadata = { name: 's', namespace: 'default' }
+  await world.client.create('Secret', { metadata, data: { k: Buffer.from('v').toString('base64') } })
+  const { agent } = await world.start()
+  const container = {
+    name: 'c',
+    image: 'i',
+    command: ['run'],
+    env: [{ name: 'K', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }],
+    livenessProbe: { exec: { command: ['alive'] }, periodSeconds: 5 },
+    lifecycle: { preStop: { exec: { command: ['flush'] } } },
+  }
+  await world.create(pod('db', [], { containers: [container], terminationGracePeriodSeconds: 10 }))
+  await world.clock.advance(1_000)
+  link.away = true
+  asked.length = 0
+  await world.clock.advance(10_000)
+  assert.deepEqual(asked, ['alive', 'alive'])
+  await world.client.remove('Pod', { namespace: 'default', name: 'db' })
+  await world.clock.advance(5_000)
+  assert.equal(asked.at(-1), 'flush')
+  assert.deepEqual(
+    (await world.events()).filter((text) => text.startsWith('Warning')),
+    [],
+  )
+  await agent.stop()
+})
