@@ -257,6 +257,7 @@ export function createPods(deps: PodsDeps): Pods {
     works.delete(uid)
     records.delete(uid)
     loop.forget(uid)
+    status.forget(uid)
     wakeRivals()
     if (returned) put(returned, source)
   }
