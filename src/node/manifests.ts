@@ -26,9 +26,11 @@ export interface Manifests {
 export function parseManifests(text: string, origin: ManifestOrigin): Manifests {
   const pods: Pod[] = []
   const problems: Error[] = []
-  for (const document of parseAllDocuments(text, { version: '1.1' })) {
+  // Pretty errors quote the text, which may hold a password.
+  for (const document of parseAllDocuments(text, { version: '1.1', prettyErrors: false })) {
     try {
-      if (document.errors[0]) throw document.errors[0]
+      const [wrong] = document.errors
+      if (wrong) throw new Error(`line ${text.slice(0, wrong.pos[0]).split('\n').length}: ${wrong.message}`)
       const value = document.toJS() as { kind?: string; items?: unknown[] } | null // checked field by field below
       const items = value?.kind === 'PodList' || value?.kind === 'List' ? (value.items ?? []) : value ? [value] : []
       for (const item of items) pods.push(staticPod(item, origin))
