@@ -2,12 +2,13 @@
 import { setTimeout as setTimer, clearTimeout } from 'node:timers'
 import type { Clock } from './clock.ts'
 import { waitsOver } from './clock.ts'
+import { createSteadyTime } from './steady-time.ts'
 
 /** The longest time a timer of the platform can hold; longer waits are taken in pieces. */
 const longestTimerMs = 2 ** 31 - 1
 
 export function createSystemClock(): Clock {
-  const now = () => Date.now()
+  const now = createSteadyTime(Date.now, () => performance.now())
   const at: Clock['at'] = (time, wake) => {
     let timer: NodeJS.Timeout
     const arm = () => {

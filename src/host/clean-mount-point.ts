@@ -37,6 +37,17 @@ export async function isMounted(host: CleanHost, path: string, signal: AbortSign
   }
 }
 
+/** What is mounted at the path: a device, an export; '' if nothing is. A mount that has died is looked up in the table. */
+export async function mountSource(host: CleanHost, path: string, signal: AbortSignal): Promise<string> {
+  if (!(await isMounted(host, path, signal))) return ''
+  try {
+    return (await host.mounts.info(path, signal)).source
+  } catch (error) {
+    if (!isDeadMount(error)) throw error
+    return (await host.mounts.list(signal)).findLast(({ mountPoint }) => mountPoint === path)?.source ?? ''
+  }
+}
+
 /** Unmounts everything stacked at the path: escalating from plain to force to lazy where a server does not answer. */
 export async function unmountAll(
   host: CleanHost,
@@ -63,7 +74,8 @@ async function unmountOne(host: CleanHost, path: string, timeoutMs: number, sign
   }
 }
 
-async function isThere(host: CleanHost, path: string, signal: AbortSignal): Promise<boolean> {
+/** A path on a mount that has died exists. */
+export async function isThere(host: CleanHost, path: string, signal: AbortSignal): Promise<boolean> {
   try {
     await host.files.lstat(path, signal)
     return true

@@ -77,7 +77,7 @@ export interface Files {
   remove(path: string, signal: AbortSignal): Promise<void>
   /** Deletes a tree by descriptor. A mount point inside stops it with EBUSY: no mount is ever crossed or removed. */
   removeTree(path: string, signal: AbortSignal): Promise<void>
-  /** Deletes the empty directories of a tree (the root too), crossing no mount; a file in it stops it with ENOTEMPTY. */
+  /** Deletes the empty directories of a tree, crossing no mount; a file stops it with ENOTEMPTY, also in the root's place. */
   removeEmptyTree(path: string, signal: AbortSignal): Promise<void>
   /** Calls the listener with changed paths below the directory until disposed. Changes may be merged. */
   watch(path: string, listener: (path: string) => void, signal: AbortSignal): Promise<Disposable>

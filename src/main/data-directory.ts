@@ -113,8 +113,9 @@ function lock(path: string): () => void {
   return () => rmSync(file, { force: true })
 }
 
-/** Clock ticks between boot and the start of a process; empty when there is no such process. */
+/** Clock ticks between boot and the start of a process; empty when there is none, or only what its parent has not yet taken. */
 function startTime(pid: string): string {
   const stat = /^\d+$/.test(pid) ? readIfThere(`/proc/${pid}/stat`) : undefined
-  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
+  const [state = '', ...fields] = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? []
+  return state === 'Z' || state === 'X' ? '' : (fields[18] ?? '')
 }

@@ -15,6 +15,12 @@ export function createOwnBinds(host: Pick<Host, 'mounts'>, dataDirectory: string
   const folder = join(dataDirectory, 'own-binds')
   const marker = (directory: string) => join(folder, encodeURIComponent(directory))
   const directories: string[] = []
+  const unmount = async (directory: string, signal: AbortSignal) => {
+    if (!(await host.mounts.isMountPoint(directory, signal))) return
+    const below = (await host.mounts.list(signal)).some(({ mountPoint }) => mountPoint.startsWith(`${directory}/`))
+    // Without a mount below, a socket of a driver that ends after us is all that could keep it busy.
+    await host.mounts.unmount(directory, { lazy: !below }, signal)
+  }
   return {
     async watch(directory, signal) {
       mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -27,7 +33,7 @@ export function createOwnBinds(host: Pick<Host, 'mounts'>, dataDirectory: string
       for (const directory of directories.splice(0).toReversed()) {
         if (!existsSync(marker(directory))) continue
         try {
-          if (await host.mounts.isMountPoint(directory, signal)) await host.mounts.unmount(directory, {}, signal)
+          await unmount(directory, signal)
           rmSync(marker(directory))
         } catch {
           // A mount below keeps it busy: pods go on running, and the next start finds them through this very mount.

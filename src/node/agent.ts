@@ -151,6 +151,7 @@ export function createAgent(deps: AgentDeps): Agent {
     facts: (volume) => ({
       podListComplete,
       unresolvedPods: populator.unresolved,
+      runningPods: { has: pods.runs },
       unexplained: [...orphans.left.values()].some(({ pod }) => populator.unresolved.has(pod)),
       expandable: isExpandable(registry, desired.items.get(volume)),
       listedAttached: isListedAttached(ownNode.get(node), volume),
@@ -180,7 +181,7 @@ export function createAgent(deps: AgentDeps): Agent {
     log,
     desired,
     metrics,
-    isResolved: (pod) => !populator.unresolved.has(pod),
+    isFree: (pod) => !populator.unresolved.has(pod) && !pods.runs(pod),
   })
   const pods = createPods({
     client,
@@ -194,12 +195,19 @@ export function createAgent(deps: AgentDeps): Agent {
     manager,
     populator,
     ...(told ? { onTrouble: told.onTrouble } : {}),
+    onStopped: (pod) => free(pod, 'containersRunning'),
     hostAddress: deps.hostAddress,
     ownNode: () => ownNode.get(node),
     lull: createLull({ ...deps, pending }, stopping.signal),
   })
   const health = createVolumeHealth({ log, root, registry, desired, actual, tell: pods.tellHealth })
   let tasks: Promise<unknown> = Promise.resolve()
+  /** What kept volumes of this pod from being undone may be over. */
+  const free = (pod: PodUid, waitedFor: Waiting['reason']) => {
+    orphans.wake(pod)
+    for (const [volume, waits] of reconciler.waiting)
+      if (waits.some(({ reason }) => reason === waitedFor)) reconciler.wake(volume)
+  }
   /** A plugin's answers may have changed: volumes that wait to be attached are looked at again (KP-9). */
   const askAgain = () => {
     for (const { attachable, volume, pods: users } of desired.items.values()) {
@@ -216,12 +224,7 @@ export function createAgent(deps: AgentDeps): Agent {
         if (waits.some(({ reason }) => reason === 'notAttached')) reconciler.wake(volume)
       }
     }),
-    populator.onChange((pod) => {
-      orphans.wake(pod)
-      for (const [volume, waits] of reconciler.waiting) {
-        if (waits.some(({ reason }) => reason === 'claimsUnresolved')) reconciler.wake(volume)
-      }
-    }),
+    populator.onChange((pod) => free(pod, 'claimsUnresolved')),
   ]
 
   /** Pods first, then the fact that lets unmounts go ahead; then whatever nobody named is cleaned. */

@@ -37,6 +37,8 @@ export interface ContainerLifeDeps extends ContainerRequestDeps, HandlerDeps {
 const startRetry = { firstMs: 1_000, capMs: 30_000 }
 /** A container gets this much after its hook, even if the hook used up the grace. */
 const leastGraceMs = 2_000
+/** Containers that could not be stopped are tried again after this long. */
+const stopAgainMs = 5_000
 /** A postStart hook has no limit of its own; the container waits for it. */
 const longestHookMs = 3_600_000
 
@@ -52,6 +54,9 @@ export function createContainerLife(deps: ContainerLifeDeps): ContainerLife {
       const request = await containerRequest(deps, { pod, uid: work.uid, container, attempt }, signal)
       stage = 'RunContainerError'
       noteRecord(work, await runtime.start(request, signal))
+      const { env, workingDirectory, user, group, groups } = request
+      const ids = { ...(user === undefined ? {} : { user }), ...(group === undefined ? {} : { group }) }
+      work.settings.set(name, { env, workingDirectory, groups, ...ids })
       deps.tellLater(work, 'Started', `Started container ${name}`)
     } catch (error) {
       if (signal.aborted) return
@@ -80,7 +85,7 @@ export function createContainerLife(deps: ContainerLifeDeps): ContainerLife {
     timeoutMs: number,
     signal: AbortSignal,
   ): Promise<string | undefined> => {
-    const target = { pod: work.pod!, uid: work.uid, container }
+    const target = { pod: work.pod!, uid: work.uid, container, settings: work.settings.get(container.name) }
     try {
       const { ok, output } = await callHandler(deps, target, hook, timeoutMs, signal)
       return ok ? undefined : output
@@ -126,7 +131,11 @@ export function createContainerLife(deps: ContainerLifeDeps): ContainerLife {
     const task = { graceMs }
     work.stopping = task
     work.volumeWait?.abort()
-    void beside(work, endAll(work, names, graceMs)).then(() => {
+    void beside(work, endAll(work, names, graceMs)).then(async (problem) => {
+      if (problem !== undefined) {
+        tell(work, 'Warning', 'FailedKillPod', `error killing pod: ${problem}`)
+        await clock.sleep(stopAgainMs, stopping).catch(() => {})
+      }
       if (work.stopping === task) work.stopping = undefined
       deps.wake(work)
     })
@@ -135,10 +144,16 @@ export function createContainerLife(deps: ContainerLifeDeps): ContainerLife {
     tell(work, 'Normal', 'Killing', message)
     void beside(work, end(work, container.name, graceMs)).then(() => deps.wake(work))
   }
-  const beside = (work: PodWork, task: Promise<void>): Promise<void> =>
-    task.catch((error: unknown) => {
-      if (!stopping.aborted) log.warn('containers could not be stopped', { pod: work.uid, error })
-    })
+  /** What went wrong, if anything did and it was not our own end. */
+  const beside = async (work: PodWork, task: Promise<void>): Promise<string | undefined> => {
+    try {
+      return void (await task)
+    } catch (error) {
+      if (stopping.aborted) return undefined
+      log.warn('containers could not be stopped', { pod: work.uid, error })
+      return error instanceof Error ? error.message : String(error)
+    }
+  }
   return { start, stop, kill }
 }
 

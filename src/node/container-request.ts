@@ -42,6 +42,7 @@ export async function containerRequest(
     namespace: pod.metadata.namespace ?? 'default',
     name: container.name,
     attempt,
+    graceMs: (pod.spec?.terminationGracePeriodSeconds ?? 30) * 1000,
     argv: [...expand(container.command), ...expand(container.args)],
     readOnlyRoot: container.securityContext?.readOnlyRootFilesystem === true,
     mounts,

@@ -6,7 +6,7 @@ import type { Clock } from '../clock/clock.ts'
 import type { Network } from '../host/network.ts'
 import type { ContainerRequestDeps } from './container-request.ts'
 import { processSettings } from './container-request.ts'
-import type { Runtime } from './runtime/port.ts'
+import type { ProcessSettings, Runtime } from './runtime/port.ts'
 
 export interface HandlerDeps extends Pick<ContainerRequestDeps, 'client' | 'ownNode' | 'hostAddress' | 'manager'> {
   readonly clock: Clock
@@ -19,6 +19,8 @@ export interface HandlerTarget {
   readonly pod: Pod
   readonly uid: PodUid
   readonly container: Container
+  /** As it was started; read again where that is not known any more. */
+  readonly settings?: ProcessSettings | undefined
 }
 
 export interface HandlerAnswer {
@@ -59,12 +61,12 @@ export async function callHandler(
 
 async function runCommand(
   deps: HandlerDeps,
-  { pod, uid, container }: HandlerTarget,
+  { pod, uid, container, settings: known }: HandlerTarget,
   { command = [] }: ExecAction,
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<HandlerAnswer> {
-  const { settings } = await processSettings(deps, pod, container, signal)
+  const settings = known ?? (await processSettings(deps, pod, container, signal)).settings
   const request = { ...settings, pod: uid, name: container.name, argv: command, timeoutMs }
   try {
     const { exitCode, output } = await deps.runtime.exec(request, signal)

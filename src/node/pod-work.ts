@@ -8,7 +8,7 @@ import type { Host } from '../host/host.ts'
 import { podDirectory } from '../volume/paths.ts'
 import type { ContainerView } from './pod-plan.ts'
 import type { StatusFacts } from './pod-status.ts'
-import type { ContainerRecord } from './runtime/port.ts'
+import type { ContainerRecord, ProcessSettings } from './runtime/port.ts'
 import type { SourceName } from './sources.ts'
 
 export interface PodWork {
@@ -18,6 +18,8 @@ export interface PodWork {
   pod: Pod | undefined
   /** The source no longer names it. */
   gone: boolean
+  /** The source names it again, before it has ended. */
+  returned: Pod | undefined
   directories: boolean
   /** Aborted when the pod is to end: a start that waits for its turn is given up. */
   readonly starts: AbortController
@@ -29,6 +31,8 @@ export interface PodWork {
   starting: Promise<void> | undefined
   readonly containers: Map<string, ContainerView>
   readonly earlier: Map<string, ContainerRecord>
+  /** With what each container was started in this life of the agent: who asks it something needs the same. */
+  readonly settings: Map<string, ProcessSettings>
   stopping: { graceMs: number } | undefined
   /** Containers (by id) whose preStop hook has been called. */
   readonly hooked: Set<string>
@@ -58,11 +62,11 @@ export function isTerminating(work: PodWork, now: number): boolean {
   return true
 }
 
-/** A pod whose object is gone gets a second; one without a word gets what its spec says. */
-export function graceOf({ pod, gone }: PodWork): number {
-  const told = pod?.metadata.deletionGracePeriodSeconds
-  if (gone) return Math.min(told ?? 1, 1) * 1000
-  return (told ?? pod?.spec?.terminationGracePeriodSeconds ?? 30) * 1000
+/** What was told, else what its spec says; a pod of which only containers are left has what they remember. */
+export function graceOf({ pod, gone, containers }: PodWork): number {
+  if (!pod) return Math.max(1_000, ...Array.from(containers.values(), ({ record }) => record?.graceMs ?? 0))
+  const seconds = pod.metadata.deletionGracePeriodSeconds ?? pod.spec?.terminationGracePeriodSeconds ?? 30
+  return Math.max(seconds, gone ? 1 : 0) * 1000
 }
 
 /** The latest start counts; what came before it is the container's last state. */

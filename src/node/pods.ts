@@ -28,6 +28,7 @@ import {
 } from './pod-work.ts'
 import { probeOf } from './probe-plan.ts'
 import { createProbes } from './probes.ts'
+import { leftBehind, rivalOf } from './rivals.ts'
 import type { ContainerRecord } from './runtime/port.ts'
 import type { SourceName } from './sources.ts'
 import { createStatusWriter } from './status-writer.ts'
@@ -48,6 +49,8 @@ export interface Pods extends AsyncDisposable {
    * would look like nobody's while its pod runs.
    */
   taken(): Promise<void>
+  /** Do containers of this pod run or begin? Its volumes are in use then, whoever names it or not. */
+  runs(uid: PodUid): boolean
   /** CSI-71: what the storage says of a volume of this pod. */
   tellHealth(uid: PodUid, volume: string, conditions: readonly HealthCondition[]): void
   readonly known: ReadonlySet<PodUid>
@@ -59,6 +62,8 @@ export interface PodsDeps extends Omit<ContainerLifeDeps, 'stopping' | 'tell' | 
   readonly client: Client
   readonly recorder: Recorder
   readonly populator: Populator
+  /** No container of this pod runs any more, nor will. */
+  onStopped(pod: PodUid): void
   /** Hears what keeps the node from making room for a pod or from cleaning up after it; nothing means that it is over. */
   onTrouble?(pod: Pod, trouble: PodTrouble | undefined): void
 }
@@ -112,7 +117,11 @@ export function createPods(deps: PodsDeps): Pods {
     else remember(record)
     loop.wake(record.pod)
     status.wake(record.pod)
+    if (record.exit) wakeRivals()
   })
+  const wakeRivals = () => {
+    for (const { uid, source } of works.values()) if (source !== 'api') loop.wake(uid)
+  }
 
   const look = async (uid: PodUid, signal: AbortSignal) => {
     const work = works.get(uid)
@@ -121,14 +130,13 @@ export function createPods(deps: PodsDeps): Pods {
     // What has ended wants nothing again, even before the API has heard of its end.
     if (!terminating && work.pod && !work.ended) await prepare(work, work.pod, signal)
     probes.watch(work, terminating)
-    work.taken = true
-    for (const resolve of takers.splice(0)) resolve()
+    take(work)
     const plan = planPod(viewOf(work, terminating))
     if (plan.ended && !work.ended) {
       work.ended = plan.ended
       status.wake(uid)
     }
-    if (plan.start.length > 0) startAll(work, plan.start)
+    if (plan.start.length > 0 && !rivalOf(works, work)) startAll(work, plan.start)
     if (plan.stop.length > 0) life.stop(work, plan.stop)
     if (plan.released && !work.starting) await release(work, signal)
     if (troubled.delete(uid) && work.pod) deps.onTrouble?.(work.pod, undefined)
@@ -149,11 +157,23 @@ export function createPods(deps: PodsDeps): Pods {
     return plan.again === undefined ? end : Math.min(plan.again, end)
   }
 
+  const take = (work: PodWork) => {
+    work.taken = true
+    for (const resolve of takers.splice(0)) resolve()
+  }
   /** Directories first, then the volumes are wanted; whoever waits for them waits beside the loop. */
   const prepare = async (work: PodWork, pod: Pod, signal: AbortSignal) => {
-    if (!work.directories) {
-      await deps.host.files.mkdirEach(podDirectory(deps.root, work.uid), ['volumes', 'plugins'], 0o750, signal)
+    try {
+      if (!work.directories)
+        await deps.host.files.mkdirEach(podDirectory(deps.root, work.uid), ['volumes', 'plugins'], 0o750, signal)
       work.directories = true
+    } catch (error) {
+      // A full disk must not keep others from making room: this pod's volumes are safe once they are wanted.
+      populator.put(pod)
+      take(work)
+      const text = error instanceof Error ? error.message : String(error)
+      if (!signal.aborted) tell(work, 'Warning', 'Failed', `error making pod data directories: ${text}`)
+      throw error
     }
     populator.put(pod)
     if (work.volumesReady || work.volumeWait) return
@@ -219,6 +239,7 @@ export function createPods(deps: PodsDeps): Pods {
     if (work.released === 'no') {
       work.released = 'unmounting'
       populator.drop(work.uid)
+      deps.onStopped(work.uid)
       status.wake(work.uid)
       void untilUnmounted(work)
     }
@@ -227,12 +248,18 @@ export function createPods(deps: PodsDeps): Pods {
     await removeDirectories(deps, work.uid, signal)
     await runtime.removePod(work.uid, signal)
     if (work.gone || work.source !== 'api') {
-      works.delete(work.uid)
-      records.delete(work.uid)
-      loop.forget(work.uid)
+      forget(work)
       return
     }
     await status.removeObject(work, signal)
+  }
+  const forget = ({ uid, source, returned }: PodWork) => {
+    works.delete(uid)
+    records.delete(uid)
+    loop.forget(uid)
+    status.forget(uid)
+    wakeRivals()
+    if (returned) put(returned, source)
   }
   const untilUnmounted = async (work: PodWork) => {
     try {
@@ -292,52 +319,64 @@ export function createPods(deps: PodsDeps): Pods {
       starting: undefined,
       containers,
       earlier: new Map(),
+      settings: new Map(),
       stopping: undefined,
       hooked: new Set(),
       released: 'no',
       failure: undefined,
       ended: undefined,
       volumeHealth: [],
+      returned: undefined,
     }
     works.set(uid, work)
     return work
+  }
+  const put: Pods['put'] = (object, source) => {
+    const uid = podUid(object.metadata.uid ?? '')
+    const work = works.get(uid) ?? admit(uid, source)
+    // Its source changed its mind: it ends as it was told, and begins again.
+    if (work.gone) return void (work.returned = object)
+    const before = work.pod
+    const first = before === undefined
+    work.pod = source === 'api' ? withSource(object, work) : object
+    if (first) work.volumeHealth = object.status?.volumeHealth ?? []
+    if (before && work.volumesReady && usesMore(work.pod, before)) {
+      // An ephemeral container may mount what nobody mounted so far; it waits for its volumes as the first ones did.
+      work.volumesReady = false
+      work.volumeWait = undefined
+    }
+    // Volumes of a pod whose containers may still run are protected, even if the pod is on its way out (KP-2).
+    const terminating = isTerminating(work, clock.now())
+    if (first && terminating && runs(work)) populator.put(work.pod)
+    if (terminating) work.starts.abort(new Error('the pod is to end'))
+    loop.wake(uid)
+    if (!first) return
+    for (const other of leftBehind(records, works, work)) clean(other)
+    deps.lull.came(uid)
+    status.wake(uid)
+  }
+  const clean = (uid: PodUid) => {
+    if (works.has(uid)) return
+    admit(uid, 'api').gone = true
+    loop.wake(uid)
   }
 
   return {
     get known() {
       return new Set(works.keys())
     },
-    put(object, source) {
-      const uid = podUid(object.metadata.uid ?? '')
-      const work = works.get(uid) ?? admit(uid, source)
-      const before = work.pod
-      const first = before === undefined
-      work.pod = source === 'api' ? withSource(object, work) : object
-      if (first) work.volumeHealth = object.status?.volumeHealth ?? []
-      if (before && work.volumesReady && usesMore(work.pod, before)) {
-        // An ephemeral container may mount what nobody mounted so far; it waits for its volumes as the first ones did.
-        work.volumesReady = false
-        work.volumeWait = undefined
-      }
-      // Volumes of a pod whose containers may still run are protected, even if the pod is on its way out (KP-2).
-      const terminating = isTerminating(work, clock.now())
-      if (first && terminating && runs(work)) populator.put(work.pod)
-      if (terminating) work.starts.abort(new Error('the pod is to end'))
-      loop.wake(uid)
-      if (!first) return
-      deps.lull.came(uid)
-      status.wake(uid)
+    put,
+    clean,
+    runs(uid) {
+      const work = works.get(uid)
+      return work !== undefined && (runs(work) || work.starting !== undefined)
     },
     remove(uid) {
       const work = works.get(uid)
       if (!work) return
+      work.returned = undefined
       work.gone = true
       work.starts.abort(new Error('the pod is gone'))
-      loop.wake(uid)
-    },
-    clean(uid) {
-      if (works.has(uid)) return
-      admit(uid, 'api').gone = true
       loop.wake(uid)
     },
     tellHealth(uid, volume, conditions) {

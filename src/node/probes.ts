@@ -56,7 +56,8 @@ export function createProbes(deps: ProbesDeps): Probes {
     if (due > clock.now()) return { again: due }
     const begin = clock.now()
     const timeoutMs = (probe.timeoutSeconds ?? 1) * 1000
-    const target = { pod: item.work.pod!, uid: item.work.uid, container }
+    const { pod, uid, settings } = item.work
+    const target = { pod: pod!, uid, container, settings: settings.get(container.name) }
     const answer = await callHandler(deps, target, probe, timeoutMs, signal).catch(
       (error: unknown): string => `probe errored: ${error instanceof Error ? error.message : String(error)}`,
     )

@@ -1,15 +1,15 @@
 // Where do pods come from? The API server, a directory of manifests, and a URL, as a kubelet has (static pods have no
 // mirror in the API). Each source says once that its first picture is complete.
-import { createHash } from 'node:crypto'
 import { join } from 'node:path/posix'
-import { parseAllDocuments } from 'yaml'
 import type { NodeName } from '../api/names.ts'
 import type { Pod } from '../api/types.ts'
 import type { Informers } from '../client/informer.ts'
 import { timestamp } from '../clock/clock.ts'
 import type { Clock } from '../clock/clock.ts'
+import { hasCode } from '../host/host-error.ts'
 import type { Host } from '../host/host.ts'
 import type { Log } from '../telemetry/log.ts'
+import { parseManifests } from './manifests.ts'
 
 export type SourceName = 'api' | 'file' | 'http'
 
@@ -35,6 +35,7 @@ export interface SourceDeps {
 
 /** Looking again at manifests costs little and heals a lost notification. */
 const manifestPeriodMs = 20_000
+const settleMs = 200
 
 export function sourceNames(deps: SourceDeps): readonly SourceName[] {
   return ['api', ...(deps.manifestDirectory ? ['file' as const] : []), ...(deps.manifestUrl ? ['http' as const] : [])]
@@ -73,38 +74,84 @@ async function followDirectory(deps: SourceDeps, sink: PodSink, signal: AbortSig
       return undefined
     })
   const known = createKnown(sink, 'file')
+  const read = createReader(deps, 'file')
   while (!signal.aborted) {
     const changed = new Promise<void>((resolve) => (wake = resolve))
     try {
-      const pods: Pod[] = []
-      for (const name of (await host.files.readDir(directory, signal)).sort()) {
-        if (name.startsWith('.')) continue
-        const text = await host.files.readText(join(directory, name), signal)
-        pods.push(...parsePods(deps, text, `file ${name}`, 'file'))
-      }
-      known.replace(pods)
+      const texts = await textsIn(deps, directory, signal)
+      known.replace(read(texts))
       sink.ready('file')
     } catch (error) {
       if (!signal.aborted) log.warn('manifests could not be read', { directory, error })
     }
     await Promise.race([changed, clock.sleep(manifestPeriodMs, signal).catch(() => {})])
+    // Whoever writes a file empties it first: half of it would be another pod.
+    await clock.sleep(settleMs, signal).catch(() => {})
   }
   watch?.[Symbol.dispose]()
+}
+
+/** Text of each file by name; undefined for one that cannot be read. A directory that is not there holds none. */
+async function textsIn({ host: { files }, log }: SourceDeps, directory: string, signal: AbortSignal) {
+  const texts = new Map<string, string | undefined>()
+  const names = await files.readDir(directory, signal).catch((error: unknown) => {
+    if (!hasCode(error, 'ENOENT')) throw error
+    return []
+  })
+  for (const name of names.sort()) {
+    if (name.startsWith('.')) continue
+    const path = join(directory, name)
+    try {
+      // Reading a pipe or a directory would hang or fail, and is nobody's manifest.
+      if ((await files.stat(path, signal)).kind === 'file') texts.set(name, await files.readText(path, signal))
+    } catch (error) {
+      if (signal.aborted) throw error
+      if (hasCode(error, 'ENOENT')) continue
+      log.warn('manifest cannot be read', { path, error })
+      texts.set(name, undefined)
+    }
+  }
+  return texts
 }
 
 async function followUrl(deps: SourceDeps, sink: PodSink, signal: AbortSignal): Promise<void> {
   const { manifestUrl, clock, log } = deps
   if (!manifestUrl) return
   const known = createKnown(sink, 'http')
+  const read = createReader(deps, 'http')
   while (!signal.aborted) {
     try {
       const text = await manifestUrl.get(manifestUrl.url, signal)
-      known.replace(parsePods(deps, text, manifestUrl.url, 'http'))
+      known.replace(read(text.trim() === '' ? new Map() : new Map([[manifestUrl.url, text]])))
       sink.ready('http')
     } catch (error) {
       if (!signal.aborted) log.warn('manifests could not be fetched', { url: manifestUrl.url, error })
     }
     await clock.sleep(manifestPeriodMs, signal).catch(() => {})
+  }
+}
+
+/**
+ * The pods of all texts. A text that was good and is damaged or empty now stands as it was: a slip of an editor must not
+ * end what runs. Only a text that is gone takes its pods along.
+ */
+function createReader({ node, clock, log }: SourceDeps, source: 'file' | 'http') {
+  let before = new Map<string, { readonly text: string | undefined; readonly pods: readonly Pod[] }>()
+  return (texts: ReadonlyMap<string, string | undefined>): readonly Pod[] => {
+    const now: typeof before = new Map()
+    for (const [where, text] of texts) {
+      const last = before.get(where)
+      if (text === undefined || text === last?.text) {
+        now.set(where, { text: last?.text, pods: last?.pods ?? [] })
+        continue
+      }
+      const { pods, problems } = parseManifests(text, { node, source, seen: timestamp(clock.now()) })
+      for (const error of problems) log.warn('manifest left out', { where, error })
+      const damaged = problems.length > 0 || text.trim() === ''
+      now.set(where, { text, pods: damaged && last ? last.pods : pods })
+    }
+    before = now
+    return [...now.values()].flatMap(({ pods }) => pods)
   }
 }
 
@@ -118,51 +165,6 @@ function createKnown(sink: PodSink, source: SourceName) {
       for (const pod of pods) if (!before.has(pod.metadata.uid ?? '')) sink.put(pod, source)
       before = now
     },
-  }
-}
-
-/** Pods and lists of pods, YAML or JSON. One bad document is told and left out; the others count. */
-export function parsePods(
-  { node, clock, log }: Pick<SourceDeps, 'node' | 'clock' | 'log'>,
-  text: string,
-  where: string,
-  source: SourceName,
-): Pod[] {
-  const pods: Pod[] = []
-  for (const document of parseAllDocuments(text, { version: '1.1' })) {
-    try {
-      if (document.errors[0]) throw document.errors[0]
-      const value = document.toJS() as { kind?: string; items?: unknown[] } | null // checked field by field below
-      const items = value?.kind === 'PodList' || value?.kind === 'List' ? (value.items ?? []) : value ? [value] : []
-      for (const item of items) pods.push(staticPod(item, node, source, timestamp(clock.now())))
-    } catch (error) {
-      log.warn('manifest left out', { where, error })
-    }
-  }
-  return pods
-}
-
-/** As a kubelet makes them: named after the node, with a uid that changes with the contents. */
-function staticPod(value: unknown, node: NodeName, source: SourceName, seen: string): Pod {
-  const pod = value as Pod // its parts are checked here; volumes and containers where they are used
-  if (pod?.kind !== 'Pod' || typeof pod.metadata?.name !== 'string' || !Array.isArray(pod.spec?.containers)) {
-    throw new Error('not a Pod with a name and containers')
-  }
-  const namespace = pod.metadata.namespace ?? 'default'
-  const hash = createHash('md5')
-    .update(JSON.stringify([node, source, namespace, pod]))
-    .digest('hex')
-  const annotations = {
-    ...pod.metadata.annotations,
-    'kubernetes.io/config.hash': hash,
-    'kubernetes.io/config.seen': seen,
-    'kubernetes.io/config.source': source,
-  }
-  const uid = pod.metadata.uid ?? hash.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
-  return {
-    ...pod,
-    metadata: { ...pod.metadata, namespace, name: `${pod.metadata.name}-${node}`, uid, annotations },
-    spec: { ...pod.spec!, nodeName: node },
   }
 }
 

@@ -13,6 +13,8 @@ import type { StatusFacts } from './pod-status.ts'
 
 export interface StatusWriter extends AsyncDisposable {
   wake(pod: PodUid): void
+  /** The pod is gone for good; what was written of it counts no more. */
+  forget(pod: PodUid): void
   /** DELETE with grace 0: the last act for a pod of the API server. */
   removeObject(work: PodWork, signal: AbortSignal): Promise<void>
   idle(): Promise<void>
@@ -64,6 +66,10 @@ export function createStatusWriter(deps: StatusWriterDeps): StatusWriter {
       if (work?.ended || work?.failure) return loop.wake(uid)
       const started = [...(work?.containers.values() ?? [])].some(({ record }) => record !== undefined)
       loop.wakeAt(uid, clock.now() + (started ? companyMs : pendingMs))
+    },
+    forget(uid) {
+      written.delete(uid)
+      loop.forget(uid)
     },
     async removeObject({ pod, uid }, signal) {
       const { namespace = '', name } = pod!.metadata

@@ -19,7 +19,7 @@ import { createMetrics } from '../telemetry/metrics.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createRegistry } from '../volume/registry.ts'
 import type { Faults, FaultRates, Life } from './faults.ts'
-import { createFaultyClient, createLife, roughWeather } from './faults.ts'
+import { createFaultyClient, createLife, roughWeather, strikeHost } from './faults.ts'
 import { watchAttachments } from './invariants/attachment.ts'
 import type { AttachmentWatch } from './invariants/attachment.ts'
 import { createModelAttacher } from './model/attacher.ts'
@@ -29,7 +29,7 @@ import { createModelApi } from './model/api.ts'
 import { csiRegistered, modelDriver } from './model/plugin.ts'
 import { createModelStorage } from './model/storage.ts'
 import type { ModelStorage } from './model/storage.ts'
-import { createRealStorage, startAgent as startRealAgent, startControllers, startJobs } from './real/parts.ts'
+import { createRealStorage, nodeRoot, startAgent as startRealAgent, startControllers, startJobs } from './real/parts.ts'
 import type { PartDeps, RealDeps, RealStorage } from './real/parts.ts'
 import { createTrace } from './trace.ts'
 import type { Trace } from './trace.ts'
@@ -76,6 +76,8 @@ export interface Cluster extends AsyncDisposable {
   crashAgent(node: string): void
   /** Power failure: mounts and containers are gone, then the agent starts anew. */
   powerCycle(node: string): void
+  /** The node's disk fails from now on, in one way or another; or it is well again. */
+  troubleHost(node: string, trouble: boolean): void
   cutOff(node: string, cut: boolean): void
 }
 
@@ -158,6 +160,12 @@ export async function createCluster(options: ClusterOptions): Promise<Cluster> {
       real?.machines.get(node)?.containers.clear()
       real?.machines.get(node)?.requests.clear()
       lives.restartAgent(node)
+    },
+    troubleHost(node, troubled) {
+      const host = real?.hosts.get(node)
+      if (!host) return
+      host.faults.clear()
+      if (troubled) trace.line('disk fails', { node, code: strikeHost(host, `${nodeRoot}/pods`, random) })
     },
     cutOff(node, cut) {
       trace.line(cut ? 'cut off' : 'reconnect', { node })

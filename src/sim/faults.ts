@@ -6,6 +6,7 @@ import { createInProcessClient } from '../client/in-process.ts'
 import type { Wire } from '../client/in-process.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Random } from '../clock/random.ts'
+import type { ModelHost } from '../host/model/model-host.ts'
 
 export interface FaultRates {
   /** A call never reaches the server. */
@@ -18,6 +19,8 @@ export interface FaultRates {
   readonly delayMs: number
   /** The storage refuses or fails a call of the attacher. */
   readonly storage: number
+  /** After a step, a machine's disk is full or read-only for a while, or calls fail there; only real agents have one. */
+  readonly host?: number
 }
 
 export const roughWeather: FaultRates = { refused: 0.03, answerLost: 0.02, watchCut: 0.02, delayMs: 40, storage: 0.1 }
@@ -26,6 +29,24 @@ export interface Faults {
   /** Do things go wrong at all? */
   calm: boolean
   readonly rates: FaultRates
+}
+
+const writes = ['files.writeFile', 'files.mkdirEach', 'files.mkdirAll', 'files.mkdirDeep', 'files.symlink']
+const changes = [...writes, 'files.remove', 'files.removeTree', 'files.rename', 'mounts.unmount']
+
+/** A machine has trouble with its disk below this directory, until its faults are cleared. */
+export function strikeHost({ faults }: Pick<ModelHost, 'faults'>, below: string, random: Random): string {
+  const [code, calls, kind, times] = random.pick([
+    ['ENOSPC', writes, 'fails', undefined],
+    ['EROFS', changes, 'fails', undefined],
+    ['EIO', changes, 'fails', 3],
+    ['TIMEOUT', changes, 'failsAfter', 2],
+  ] as const)
+  for (const call of calls) {
+    if (random.chance(0.5)) faults.plant({ call, below, kind, code, ...(times === undefined ? {} : { times }) })
+  }
+  if (random.chance(0.3)) faults.plant({ call: 'mounts.unmount', below, kind: 'slow', delayMs: 5_000, times: 3 })
+  return code
 }
 
 /** One life of one part: when it dies, its calls in flight may or may not have been carried out, and nobody hears. */

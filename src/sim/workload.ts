@@ -77,6 +77,8 @@ export function createWorkload(cluster: Cluster): Workload {
   return {
     async act() {
       await continueOutages(cluster, outages)
+      const { host = 0 } = cluster.faults.rates
+      if (host > 0 && random.chance(host)) cluster.troubleHost(random.pick(nodeNames), random.chance(0.5))
       const total = actions.reduce((sum, [weight]) => sum + weight, 0)
       let chosen = random.below(total)
       for (const [weight, act] of actions) {
@@ -86,6 +88,7 @@ export function createWorkload(cluster: Cluster): Workload {
     },
     async repairAll() {
       for (const node of [...outages.keys()]) await endOutage(cluster, outages, node)
+      for (const node of nodeNames) cluster.troubleHost(node, false)
     },
     async removeAllPods() {
       for (const pod of (await cluster.admin.list('Pod', { namespace })).items) await dropPod(cluster, pod, false)

@@ -45,6 +45,8 @@ export interface UnmountRequest {
   readonly volumeName: string
   readonly pod: PodUid
   readonly target: string
+  /** What the agent knows of the volume; not there for an orphan. For when the plugin's own notes on disk are damaged. */
+  readonly spec?: VolumeSpec
 }
 
 export interface RestoreRequest {
@@ -135,8 +137,8 @@ export interface DeviceMounter {
     signal: AbortSignal,
   ): Promise<string>
   mount(request: DeviceMountRequest, signal: AbortSignal): Promise<void>
-  /** Works from the path alone: after a restart there may be no spec. */
-  unmount(request: { readonly path: string }, signal: AbortSignal): Promise<void>
+  /** Works from the path alone; the spec is for when the plugin's own notes on disk are damaged. */
+  unmount(request: { readonly path: string; readonly spec?: VolumeSpec }, signal: AbortSignal): Promise<void>
 }
 
 export interface DeviceMountRequest {

@@ -97,6 +97,8 @@ export type NodeWaitReason =
   | 'devicePathUnread'
   /** A running pod's claims are not resolved yet; what was found on disk may be its volume (W-8, DES-9). */
   | 'claimsUnresolved'
+  /** Its pod is gone, but containers of it still run (KP-9). */
+  | 'containersRunning'
   /** Another operation on the volume runs. */
   | 'busy'
   /** The last try failed; the next one comes at `until`. */

@@ -148,6 +148,7 @@ function treeTests({ place, write, signal, host }: HostContext): void {
     assert.equal(await codeOf(files.rmdir(join(at, 'd'), signal)), 'ENOTEMPTY')
     assert.equal(await codeOf(files.remove(join(at, 'd'), signal)), 'ENOTEMPTY')
     assert.equal(await codeOf(files.removeEmptyTree(join(at, 'd'), signal)), 'ENOTEMPTY')
+    assert.equal(await codeOf(files.removeEmptyTree(join(at, 'd/e/f'), signal)), 'ENOTEMPTY')
     assert.equal(await files.readText(join(at, 'd/e/f'), signal), 'x')
     await files.removeTree(join(at, 'd'), signal)
     assert.deepEqual(await files.readDir(at, signal), [])

@@ -232,6 +232,38 @@ test('CSI-9, CSI-12: without metadata nothing is asked of a driver; a missing dr
   assert.equal(await away.exists(`${away.target}/vol_data.json`), true)
 })
 
+test('WART-6: with damaged or lost metadata the agent’s own record serves, and nothing staged is called gone', async () => {
+  for (const damage of ['', 'garbage', undefined]) {
+    const bench = await createBench()
+    const { files } = bench.world.host
+    await bench.stage()
+    await bench.plugin.mount(bench.request(), signal)
+    for (const directory of [bench.target, bench.staging.replace('/globalmount', '')]) {
+      const file = `${directory}/vol_data.json`
+      if (damage === undefined) await files.unlink(file, signal)
+      else await files.writeFile(file, damage, { mode: 0o644 }, signal)
+    }
+    await assert.rejects(bench.device.unmount({ path: bench.staging }, signal), effectIs('untried'), 'still staged')
+    const { spec, target, staging } = bench
+    await bench.plugin.unmount({ volumeName: 'pv1', pod: podUid('uid-1'), target, spec }, signal)
+    await bench.device.unmount({ path: staging, spec }, signal)
+    assert.deepEqual(asked(bench).slice(-2), ['nodeUnpublishVolume', 'nodeUnstageVolume'])
+    assert.deepEqual([await bench.exists(target), await bench.exists(staging)], [false, false])
+  }
+})
+
+test('DES-13: a full disk before the driver was asked leaves nothing in doubt', async () => {
+  const bench = await createBench()
+  const { faults } = bench.world.host
+  const full = { call: 'files.writeFile', kind: 'fails', code: 'ENOSPC', times: 1 } as const
+  faults.plant(full)
+  await assert.rejects(bench.stage(), effectIs('none'))
+  await bench.stage()
+  faults.plant(full)
+  await assert.rejects(bench.plugin.mount(bench.request(), signal), effectIs('none'))
+  assert.deepEqual(asked(bench), ['nodeStageVolume'])
+})
+
 test('CSI-10: what a volume was is read from its metadata: inline, filesystem or raw', async () => {
   const bench = await createBench()
   const { files } = bench.world.host

@@ -354,3 +354,22 @@ for (const type of ['xfs', 'btrfs']) {
     },
   )
 }
+
+test('a full filesystem is told with its place, and an atomic write leaves the old contents and nothing of the new', async () => {
+  await using place = openPlace()
+  const { host, root } = place
+  const directory = join(root, 'small')
+  fs.mkdirSync(directory)
+  await host.mounts.mount({ source: 'tmpfs', target: directory, type: 'tmpfs', options: ['size=64k'] }, signal)
+  const deps = { files: host.files, now: () => Date.now(), random: () => fs.readdirSync(directory).length }
+  const write = (bytes: number) =>
+    writeAtomically(deps, { directory, payload: new Map([['f', { bytes: Buffer.alloc(bytes), mode: 0o644 }]]) }, signal)
+  await write(10)
+  const before = fs.readdirSync(directory)
+  const error = await write(1 << 20).catch((caught: unknown) => caught as HostError)
+  assert.ok(error instanceof HostError)
+  assert.deepEqual([error.code, error.certain], ['ENOSPC', true])
+  assert.match(error.message, /^write \/.*\/small\/\.\.[^/]+: no space left on device$/)
+  assert.deepEqual([fs.readdirSync(directory), fs.statSync(join(directory, 'f')).size], [before, 10])
+  await host.mounts.unmount(directory, {}, signal)
+})

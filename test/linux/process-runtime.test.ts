@@ -2,7 +2,16 @@
 // Real Linux, root, a private directory under /tmp; everything is unmounted and removed again.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync, existsSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+  existsSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -41,6 +50,7 @@ const request = (more: Partial<ContainerRequest>): ContainerRequest => ({
   namespace: 'default',
   name: 'c',
   attempt: 0,
+  graceMs: 30_000,
   argv: ['sleep', '60'],
   env: { PATH: '/usr/bin:/bin' },
   workingDirectory: '/',
@@ -305,3 +315,42 @@ test(
     await runtime.removePod(uid, signal)
   },
 )
+
+test(
+  'a living container is adopted whatever became of its files, and foreign files concern nobody',
+  { skip },
+  async () => {
+    const first = makeRuntime()
+    await first.start(request({ name: 'alive' }), signal)
+    await first.start(request({ name: 'ended', argv: ['true'] }), signal)
+    await first[Symbol.asyncDispose]()
+    const at = (...parts: string[]) => join(directory, uid, ...parts)
+    while (!existsSync(at('ended/0/exit'))) await clock.sleep(10, signal)
+    writeFileSync(at('alive/0/record.json'), '')
+    mkdirSync(at('alive/not-a-number'))
+    writeFileSync(at('ended/0/exit'), '')
+    writeFileSync(join(directory, 'notes.txt'), 'mine')
+    const second = makeRuntime()
+    const found = await second.restore(signal)
+    assert.deepEqual(found.map(({ name, attempt, exit }) => [name, attempt, exit?.code]).sort(), [
+      ['alive', 0, undefined],
+      ['ended', 0, undefined],
+    ])
+    const ended = exitOf(second, 'ended')
+    assert.equal((await ended).exit?.code, 137)
+    await second.stop({ pod: uid, name: 'alive', graceMs: 1_000 }, signal)
+    await second.removePod(uid, signal)
+    assert.equal(readFileSync(join(directory, 'notes.txt'), 'utf8'), 'mine')
+    await second[Symbol.asyncDispose]()
+  },
+)
+
+test('a pod that is gone leaves neither records nor logs', { skip }, async () => {
+  const runtime = makeRuntime()
+  await runtime.start(script('echo words'), signal)
+  await runtime.stop({ pod: uid, name: 'c', graceMs: 1_000 }, signal)
+  mkdirSync(join(base, 'logs/default_other_1'), { recursive: true })
+  await runtime.removePod(uid, signal)
+  assert.deepEqual([existsSync(join(directory, uid)), readdirSync(join(base, 'logs'))], [false, ['default_other_1']])
+  await runtime[Symbol.asyncDispose]()
+})

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Node } from '../../src/api/types.ts'
 import type { Client } from '../../src/client/client.ts'
+import { roughWeather } from '../../src/sim/faults.ts'
 import { runSimulation } from '../../src/sim/simulator.ts'
 import type { SimulationOptions } from '../../src/sim/simulator.ts'
 
@@ -23,6 +24,12 @@ test(`INV-1 INV-2 INV-3 NSP-5: ${seeds} seeds with crashes of controller, nodes 
 test('the same with real agents, controllers and CSI jobs on model hosts', async () => {
   for (let seed = base; seed < base + (heavy ? 200 : 10); seed++)
     await check({ seed, steps: 80, nodes: 3, cast: 'real' })
+})
+
+test('the same on machines whose disks fill up, turn read-only and fail', async () => {
+  const rates = { ...roughWeather, host: 0.3 }
+  for (let seed = base; seed < base + (heavy ? 200 : 4); seed++)
+    await check({ seed, steps: 80, nodes: 3, cast: 'real', rates })
 })
 
 test('larger clusters', async () => {

@@ -51,6 +51,8 @@ export interface DevicePlugin {
   /** What each question about health was told: path in the pod, path on the node. */
   readonly healthAsked: string[]
   attachable: boolean
+  /** Its notes on disk are damaged: it restores nothing, and unmounts only what it is told all about. */
+  forgets: boolean
   /** How often two calls about one volume and pod, or about a device and anything, were under way together (INV-10). */
   readonly overlaps: number
   /** Tells the agent that the plugin's answers may have changed. */
@@ -164,7 +166,8 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
         ),
       )
     },
-    async unmount({ target }) {
+    async unmount({ target, spec }) {
+      if (plugin.forgets && !spec) throw damaged()
       await alone(target, () => answer('unmount', () => gone('unmount', mounts, target)))
       await plugin.traces?.remove(target)
     },
@@ -190,7 +193,10 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
     ...(options.block === 'none' || options.block === undefined
       ? {}
       : { block: ({ mode }) => (mode === 'Block' ? mapper : undefined) }),
-    restore: async ({ volumeName, mode }) => specOfPersistentVolume(volume(volumeName, { volumeMode: mode }), false),
+    restore: async ({ volumeName, mode }) => {
+      if (plugin.forgets) throw damaged()
+      return specOfPersistentVolume(volume(volumeName, { volumeMode: mode }), false)
+    },
     async health({ path, stagingPath }) {
       if (plugin.health === undefined) return undefined
       plugin.healthAsked.push(`${path} ${stagingPath}`)
@@ -228,6 +234,7 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
     healthAsked: [],
     labels: [],
     attachable: options.attachable ?? true,
+    forgets: false,
     get overlaps() {
       return overlaps
     },
@@ -238,6 +245,8 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
   }
   return { plugin, registered: onNode(definition, undefined) }
 }
+
+const damaged = () => new VolumeError('Told', 'its notes are damaged', { effect: 'untried' })
 
 export const globalMap = (name: string) => `/global-map/${name}`
 export const volumeName = 'example.com/device/disk'

@@ -9,11 +9,11 @@ import type { NodeWorldOptions } from './node-world.ts'
 export const disk = volumeName as UniqueVolumeName
 export const removeNow = { gracePeriodSeconds: 0 }
 
-export interface DiskWorldOptions extends DevicePluginOptions {
+export interface DiskWorldOptions
+  extends DevicePluginOptions, Pick<NodeWorldOptions, 'through' | 'script' | 'manifestDirectory'> {
   readonly volume?: Partial<NonNullable<PersistentVolume['spec']>>
   /** What the claim asks for. */
   readonly request?: string
-  readonly through?: NodeWorldOptions['through']
 }
 
 /** The built-in fc plugin would match the same source, so that the registry here holds ours alone besides the rest. */
@@ -22,6 +22,8 @@ export async function createDiskWorld(options: DiskWorldOptions = {}) {
   const world = await createNodeWorld({
     plugins: [registered],
     ...(options.through ? { through: options.through } : {}),
+    ...(options.script ? { script: options.script } : {}),
+    ...(options.manifestDirectory ? { manifestDirectory: options.manifestDirectory } : {}),
   })
   const made = await world.client.create('PersistentVolumeClaim', claim(options.request))
   const claimRef = { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'c', uid: made.metadata.uid ?? '' }

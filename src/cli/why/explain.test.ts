@@ -83,6 +83,36 @@ test('a failure carries the words of the driver, the step, the tries and the tim
   )
 })
 
+test('a pod that runs with volumes that cannot be brought up to date is told so, with the next try', () => {
+  const running = { phase: 'Running', containerStatuses: [{ name: 'c', state: { running: {} } }] }
+  const { blocked, verdict } = explain(
+    facts(ofPod, {
+      pods: [pod({ node: 'a', configMap: 'settings', status: running })],
+      nodes: [node()],
+      operations: [failed('node a', 'volume_mount', [onPod], 'ENOSPC')],
+    }),
+  )
+  assert.equal(verdict, 'waiting')
+  assert.deepEqual(
+    [blocked?.cause, blocked?.step.name, blocked?.nextTry],
+    ['noSpaceOnNode', 'its volumes are kept up to date', '2026-01-01T00:01:10.000Z'],
+  )
+})
+
+test('an inline volume’s missing driver is named', () => {
+  const { spec, ...rest } = pod({ node: 'a' })
+  const inline = { ...rest, spec: { ...spec, volumes: [{ name: 'v', csi: { driver: 'nobody.example.com' } }] } }
+  const record = failed('node a', 'volume_mount', [onPod], 'DriverMissing')
+  const { blocked } = explain(
+    facts(ofPod, {
+      pods: [inline],
+      nodes: [node()],
+      operations: [{ ...record, spec: { ...record.spec, volume: 'kubernetes.io/csi/uid-web-v' } }],
+    }),
+  )
+  assert.match(blocked?.sentence ?? '', /^driver nobody\.example\.com is not registered/)
+})
+
 test('objects speak before records: a bound claim is bound whatever an older record says', () => {
   const { verdict } = explain(
     facts(ofClaim, {

@@ -193,21 +193,24 @@ function ownVolumesLink(facts: Facts, pod: Pod, node: string): readonly Link[] {
   const title = hasClaims ? 'its other volumes are mounted' : 'its volumes are mounted'
   const actor = `node ${node}`
   const names = podNames(pod)
+  const failure = failureOf(facts, podTarget(pod), mountOperations, isOwnVolume)
+  const [wait] = waitsOf(facts, podTarget(pod), (each) => each === actor)
+  const told = failure ? failureFacts(failure, wait) : waitFacts(wait)
+  const failed = (name: string, { spec, status }: OperationRecord) => {
+    const cause = causeOfCode(status?.error?.code, 'mountFailed')
+    const about = { ...names, ...ownVolumeName(pod, spec.volume) }
+    return blocked(name, actor, cause, withWords(about, status?.error?.message), told)
+  }
   if (hasVolumes(pod)) {
     const mounted = recordsOf(facts, podTarget(pod)).filter(isOwnVolume)
     const last = mounted.toSorted((one, other) => timeOf(other) - timeOf(one)).find(isMounted)
-    return own.length === 0 ? [] : [done(title, actor, last)]
+    // Contents from the API are written again when they change; a pod that runs goes on with the old ones.
+    const stale = failure ? [failed('its volumes are kept up to date', failure)] : []
+    return own.length === 0 ? [] : [done(title, actor, last), ...stale]
   }
-  const failure = failureOf(facts, podTarget(pod), mountOperations, isOwnVolume)
-  const [wait] = waitsOf(facts, podTarget(pod), (each) => each === actor)
   const [missing] = facts.missing
-  const told = failure ? failureFacts(failure, wait) : waitFacts(wait)
   if (missing !== undefined) return [blocked(title, actor, 'configMissing', { ...names, detail: missing }, told)]
-  if (failure) {
-    const cause = causeOfCode(failure.status?.error?.code, 'mountFailed')
-    const about = { ...names, ...ownVolumeName(pod, failure.spec.volume) }
-    return [blocked(title, actor, cause, withWords(about, failure.status?.error?.message), told)]
-  }
+  if (failure) return [failed(title, failure)]
   const running = runningOf(facts, podTarget(pod), mountOperations, isOwnVolume)
   if (running) {
     const about = { ...names, ...ownVolumeName(pod, running.spec.volume) }

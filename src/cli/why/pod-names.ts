@@ -15,7 +15,7 @@ export function podNames(pod: Pod): CauseNames {
 /** A volume that needs no claim is recorded by the pod and its name there: `kubernetes.io/nfs/UID-NAME`. */
 export function ownVolumeName({ metadata, spec }: Pod, unique: string | undefined): CauseNames {
   const found = (spec?.volumes ?? []).find(({ name }) => unique?.endsWith(`${metadata.uid}-${name}`))
-  return found ? { volume: found.name } : {}
+  return found ? { volume: found.name, ...(found.csi ? { driver: found.csi.driver } : {}) } : {}
 }
 
 /** With the last line of what went wrong: a program's own words come first, what we make of them last. */

@@ -58,6 +58,7 @@ export const nodeReasons: Readonly<Record<NodeWaitReason | PodWaitReason, Cause>
   devicePathUnread: 'devicePathUnread',
   labelMismatch: 'labelMismatch',
   claimsUnresolved: 'claimsUnresolved',
+  containersRunning: 'podStopping',
   volumesUnresolved: 'volumesUnresolved',
   pluginMissing: 'pluginMissing',
   busy: 'busy',

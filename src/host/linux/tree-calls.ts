@@ -22,8 +22,9 @@ const withinOneMount = libc.RESOLVE_NO_XDEV | libc.RESOLVE_NO_SYMLINKS | libc.RE
 
 export function treeCalls(context: WalkContext) {
   return {
-    removeTree: (path: string) => removeRoot(path, (directory) => emptyDirectory(directory, context)),
-    removeEmptyTree: (path: string) => removeRoot(path, (directory) => removeEmptyChildren(directory, context, 0)),
+    removeTree: (path: string) =>
+      removeRoot(path, (parent, name) => removeEntry(parent, name, (directory) => emptyDirectory(directory, context))),
+    removeEmptyTree: (path: string) => removeRoot(path, (parent, name) => removeEmpty(parent, name, context, 0)),
     treeUsage: (path: string) => treeUsage(path, context),
     writeTree: (root: string, entries: readonly TreeEntry[]) => writeTree(root, entries, context),
     readTree: (root: string) => readTree(root, context),
@@ -33,11 +34,11 @@ export function treeCalls(context: WalkContext) {
 
 // ---- deleting ------------------------------------------------------------------------------------------------------
 
-function removeRoot(path: string, empty: (directory: number) => void): void {
+function removeRoot(path: string, remove: (parent: number, name: Uint8Array) => void): void {
   const parent = openParent(path)
   if (parent === undefined) return
   try {
-    removeEntry(parent.descriptor, Buffer.from(parent.name), empty)
+    remove(parent.descriptor, Buffer.from(parent.name))
   } finally {
     libc.close(parent.descriptor)
   }
@@ -156,19 +157,19 @@ function freshName(directory: number, number: number): string {
   }
 }
 
-function removeEmptyChildren(directory: number, context: WalkContext, depth: number): void {
+function removeEmpty(parent: number, name: Uint8Array, context: WalkContext, depth: number): void {
   checkDepth(depth)
-  for (const name of entryNames(directory)) {
-    context.checkCancelled()
-    const child = openAsDirectory(directory, name)
-    if (child === undefined) continue
-    try {
-      removeEmptyChildren(child, context, depth + 1)
-    } finally {
-      libc.close(child)
+  const directory = openAsDirectory(parent, name)
+  if (directory === undefined) return
+  try {
+    for (const child of entryNames(directory)) {
+      context.checkCancelled()
+      removeEmpty(directory, child, context, depth + 1)
     }
-    libc.unlinkat(directory, name, libc.AT_REMOVEDIR)
+  } finally {
+    libc.close(directory)
   }
+  libc.unlinkat(parent, name, libc.AT_REMOVEDIR)
 }
 
 /** A file among directories that should be empty is somebody's data: stop, delete nothing (LAYOUT-11). */

@@ -75,7 +75,10 @@ function answer(request: WorkerRequest): WorkerAnswer {
     return { kind: 'done', id: request.id, value: call(...request.parameters) }
   } catch (error) {
     const { code = 'BUG', message, path, syscall } = error as NodeJS.ErrnoException
-    const text = syscall === undefined || path === undefined ? message : callFailure(syscall, path, code)
+    // A call on an open file knows no path; who asked named one.
+    const [asked] = request.parameters
+    const named = path ?? (typeof asked === 'string' ? asked : undefined)
+    const text = syscall === undefined || named === undefined ? message : callFailure(syscall, named, code)
     return { kind: 'failed', id: request.id, code, message: text, path }
   }
 }

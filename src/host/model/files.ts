@@ -239,11 +239,8 @@ function removeTree(
   if (position === undefined) return
   const found = table.find(path, { follow: false })
   if (found.mount !== found.parent.mount) throw failure('EBUSY', path)
-  for (const name of position.inode.entries.keys()) {
-    const child = position.inode.entries.get(name)
-    if (!files && child !== undefined && child.kind !== 'directory') throw failure('ENOTEMPTY', join(path, name))
-    removeTree(table, join(path, name), removeOne, files)
-  }
+  if (!files && position.inode.kind !== 'directory') throw failure('ENOTEMPTY', path)
+  for (const name of position.inode.entries.keys()) removeTree(table, join(path, name), removeOne, files)
   removeOne(path, 'any')
 }
 

@@ -6,7 +6,7 @@ import type { Node, Pod } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { Recorder } from '../../client/recorder.ts'
 import type { Clock } from '../../clock/clock.ts'
-import { hasCode } from '../../host/host-error.ts'
+import { HostError, hasCode } from '../../host/host-error.ts'
 import type { Host } from '../../host/host.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { isSinglePodWriter } from '../../volume/access.ts'
@@ -149,7 +149,12 @@ export async function recorded<T>(
   call: () => Promise<T>,
   signal: AbortSignal,
 ): Promise<T> {
-  await devices.save(record, signal)
+  await devices.save(record, signal).catch((cause: unknown) => {
+    // Nothing was asked of anybody yet: a full disk leaves no doubt.
+    const { code, message } = asVolumeError(cause)
+    const told = cause instanceof HostError ? cause.code : code
+    throw new VolumeError(told, message, { effect: 'untried', cause })
+  })
   try {
     return await call()
   } catch (error) {

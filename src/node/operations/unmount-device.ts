@@ -26,7 +26,7 @@ export const unmountDevice: Operation<DeviceWork, OperationDeps, ActualEvent> = 
       prefix: 'GetDeviceMountRefs check failed',
     })
     const doubt = (): ActualEvent => ({ kind: 'deviceUnmountFailed', volume })
-    await step('UnmountDevice', () => device.unmount({ path }, signal), {
+    await step('UnmountDevice', () => device.unmount({ path, spec }, signal), {
       failed: doubt,
       deferred: doubt,
       uncertain: doubt,

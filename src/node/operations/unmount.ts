@@ -27,7 +27,7 @@ export const unmountVolume: Operation<UnmountWork, OperationDeps, ActualEvent> =
     })
     const target = podVolumePath(root, pod, actual.plugin, spec.name)
     const doubt = (): ActualEvent => ({ kind: 'unmountFailed', volume, pod })
-    await step('TearDown', () => plugin.unmount({ volumeName: spec.name, pod, target }, signal), {
+    await step('TearDown', () => plugin.unmount({ volumeName: spec.name, pod, target, spec }, signal), {
       done: () => ({ kind: 'unmounted', volume, pod }),
       failed: doubt,
       deferred: doubt,

@@ -12,6 +12,8 @@ export interface ContainerScript {
   readonly stopsAfterMs?: number
   /** The start fails with this text. */
   readonly startError?: string
+  /** A stop fails with this text, and it runs on. */
+  readonly stopError?: string | undefined
   /** What a command inside it ends with; 0 unless told. */
   exec?(argv: readonly string[]): number
 }
@@ -59,9 +61,10 @@ export function createModelRuntime({ clock, machine, script = () => ({}) }: Mode
     start(request) {
       const { startError } = script(request)
       if (startError !== undefined) return Promise.reject(new Error(startError))
-      const { pod, name, attempt } = request
+      const { pod, name, attempt, namespace, podName, graceMs } = request
       const key = keyFor(pod, name)
-      const record = { pod, name, attempt, id: `model://${key}/${attempt}`, startedAt: clock.now() }
+      const id = `model://${key}/${attempt}`
+      const record = { pod, name, attempt, id, startedAt: clock.now(), owner: `${namespace}/${podName}`, graceMs }
       machine.containers.set(key, record)
       machine.requests.set(key, request)
       for (const listener of [...listeners]) listener(record)
@@ -72,7 +75,8 @@ export function createModelRuntime({ clock, machine, script = () => ({}) }: Mode
       const key = keyFor(pod, name)
       const [record, request] = [machine.containers.get(key), machine.requests.get(key)]
       if (!record || record.exit || !request) return
-      const { stopsAfterMs = 0 } = script(request)
+      const { stopsAfterMs = 0, stopError } = script(request)
+      if (stopError !== undefined) throw new Error(stopError)
       const killed = stopsAfterMs > graceMs
       const waitMs = Math.min(stopsAfterMs, graceMs)
       if (waitMs > 0) await clock.sleep(waitMs, signal)

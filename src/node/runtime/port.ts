@@ -26,6 +26,10 @@ export interface ContainerRecord {
   readonly attempt: number
   readonly id: string
   readonly startedAt: number
+  /** namespace/name of its pod, where that is known: after a restart its uid alone may be nobody's any more. */
+  readonly owner?: string
+  /** How long its end may take, for whoever finds it without its pod. */
+  readonly graceMs?: number
   readonly exit?: ContainerExit
 }
 
@@ -51,6 +55,7 @@ export interface ContainerRequest extends ProcessSettings {
   readonly namespace: string
   readonly name: string
   readonly attempt: number
+  readonly graceMs: number
   /** Empty: no process of its own (a pause). */
   readonly argv: readonly string[]
   readonly readOnlyRoot: boolean

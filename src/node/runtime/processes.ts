@@ -22,6 +22,8 @@ import type {
   ProcessSettings,
   Runtime,
 } from './port.ts'
+import { lostExit, parseExit, parseIdentity, parseRecord, tokenOf } from './records.ts'
+import type { SavedRecord } from './records.ts'
 import { createTurns } from './turns.ts'
 
 export interface ProcessRuntimeDeps {
@@ -118,13 +120,12 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
   }
   const exitOf = async ({ directory, process }: Live, signal: AbortSignal): Promise<ContainerExit> => {
     for (let tries = 0; tries < 20; tries++) {
-      const text = await readOrNothing(files, join(directory, 'exit'), signal)
-      const [code, at] = (text ?? '').trim().split(' ')
-      if (code) return describeExit(Number(code), Number(at))
+      const exit = parseExit(await readOrNothing(files, join(directory, 'exit'), signal))
+      if (exit) return exit
       if (process && (await processes.isAlive(process))) await processes.gone(process, signal)
       else await clock.sleep(50, signal)
     }
-    return { code: 137, at: clock.now(), reason: 'Error', message: 'the process is gone and left no exit code' }
+    return lostExit(clock.now())
   }
 
   return {
@@ -135,6 +136,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       for (const pod of await names(files, deps.directory, signal)) {
         for (const name of await names(files, join(deps.directory, pod), signal)) {
           const attempts = (await names(files, join(deps.directory, pod, name), signal))
+            .filter((attempt) => /^\d+$/.test(attempt))
             .map(Number)
             .sort((a, b) => a - b)
           const last = attempts.at(-1)
@@ -160,7 +162,10 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       if (!entry || entry.record.exit) return
       if (!entry.process) {
         const exit: ContainerExit = { code: 0, at: clock.now(), reason: 'Completed' }
-        await files.writeFile(join(entry.directory, 'exit'), `0 ${exit.at}\n`, { mode: 0o600 }, signal)
+        // On a full disk it ends all the same; a later life of the agent would end it once more.
+        await files
+          .writeFile(join(entry.directory, 'exit'), `0 ${exit.at}\n`, { mode: 0o600 }, signal)
+          .catch((error: unknown) => log.warn('an end was not written down', { container: entry.record.id, error }))
         return entry.end(exit)
       }
       if (graceMs > 0) {
@@ -184,10 +189,11 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       return await processes.run({ argv, env: variablesOf(request), timeoutMs }, signal)
     },
     async removePod(pod, signal) {
+      // Logs first: while there are records, a later life of the agent still knows of the pod.
+      for (const name of await names(files, deps.logDirectory, signal))
+        if (name.endsWith(`_${pod}`)) await files.removeTree(join(deps.logDirectory, name), signal)
       for (const [key, entry] of live) if (entry.record.pod === pod) live.delete(key)
-      await files.removeTree(join(deps.directory, pod), signal).catch((error: unknown) => {
-        if (!hasCode(error, 'ENOENT')) throw error
-      })
+      await files.removeTree(join(deps.directory, pod), signal)
     },
     subscribe(listener) {
       listeners.add(listener)
@@ -203,9 +209,11 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     const { pod, name, attempt } = request
     const directory = join(deps.directory, pod, name, String(attempt))
     const id = `hawser://${pod}/${name}/${attempt}`
-    const record: ContainerRecord = { pod, name, attempt, id, startedAt: clock.now() }
+    const owner = `${request.namespace}/${request.podName}`
+    const { graceMs } = request
+    const record: ContainerRecord = { pod, name, attempt, id, startedAt: clock.now(), owner, graceMs }
     await files.mkdirAll(directory, 0o700, signal)
-    const saved = { startedAt: record.startedAt, pause: request.argv.length === 0 }
+    const saved = { startedAt: record.startedAt, pause: request.argv.length === 0, owner, graceMs }
     await files.writeFile(join(directory, tokenOf(saved)), '', { mode: 0o600 }, signal)
     await files.writeFile(join(directory, 'record.json'), JSON.stringify(saved), { mode: 0o600 }, signal)
     if (saved.pause) return keep(record, directory, undefined, undefined).record
@@ -281,26 +289,26 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
   /** A container of an earlier life: still there, ended, or never quite begun. */
   async function adopt(directory: string, pod: PodUid, name: string, attempt: number, signal: AbortSignal) {
     const text = await readOrNothing(files, join(directory, 'record.json'), signal)
-    const saved = parseRecord(text)
+    const saved = parseRecord(text) ?? (await recordOfLiving(directory, signal))
     if (!saved || (!saved.pause && (await neverBegan(directory, saved, signal)))) {
       // The agent died before the container began; its next start uses the same attempt.
       await files.removeTree(directory, signal)
       return undefined
     }
-    const exitText = await readOrNothing(files, join(directory, 'exit'), signal)
     const process = await identityIn(directory, signal)
-    const record: ContainerRecord = {
-      pod,
-      name,
-      attempt,
-      id: `hawser://${pod}/${name}/${attempt}`,
-      startedAt: saved.startedAt,
-    }
-    const [code, at] = (exitText ?? '').trim().split(' ')
-    if (code)
-      return keep({ ...record, exit: describeExit(Number(code), Number(at)) }, directory, process, undefined).record
-    if (saved.pause || !process) return keep(record, directory, undefined, undefined).record
+    const told = parseExit(await readOrNothing(files, join(directory, 'exit'), signal))
+    const exit = told ?? (saved.pause || process ? undefined : lostExit(clock.now()))
+    const { pause: _pause, ...rest } = saved
+    const record: ContainerRecord = { pod, name, attempt, id: `hawser://${pod}/${name}/${attempt}`, ...rest }
+    if (exit) return keep({ ...record, exit }, directory, process, undefined).record
+    if (!process) return keep(record, directory, undefined, undefined).record
     return keep(record, directory, process, await processes.mountNamespace(process)).record
+  }
+
+  /** Whatever became of its record: a process that lives must not be started a second time. */
+  async function recordOfLiving(directory: string, signal: AbortSignal): Promise<SavedRecord | undefined> {
+    const process = await identityIn(directory, signal)
+    return process && (await processes.isAlive(process)) ? { startedAt: clock.now(), pause: false } : undefined
   }
 
   /** Takes the token away from a supervisor that is still on its way; one that has taken it will write its pid in a moment. */
@@ -324,8 +332,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
   }
 
   async function identityIn(directory: string, signal: AbortSignal): Promise<ProcessIdentity | undefined> {
-    const [pid, startTime] = ((await readOrNothing(files, join(directory, 'pid'), signal)) ?? '').trim().split(' ')
-    return pid && startTime ? { pid: Number(pid), startTime } : undefined
+    return parseIdentity(await readOrNothing(files, join(directory, 'pid'), signal))
   }
 }
 
@@ -343,28 +350,6 @@ function privilegesOf({ user, group, groups }: ProcessSettings): string {
   if (user !== undefined) parts.push(`--reuid=${user}`)
   if (group !== undefined) parts.push(`--regid=${group}`)
   return parts.join(' ')
-}
-
-function describeExit(code: number, at: number): ContainerExit {
-  const reason = code === 0 ? 'Completed' : code === 126 || code === 127 ? 'ContainerCannotRun' : 'Error'
-  return { code, at, reason }
-}
-
-interface SavedRecord {
-  readonly startedAt: number
-  readonly pause: boolean
-}
-
-/** A start's own name, so that the supervisor of an earlier one cannot take it for its own. */
-const tokenOf = ({ startedAt }: SavedRecord) => `start-${startedAt}`
-
-function parseRecord(text: string | undefined): SavedRecord | undefined {
-  try {
-    const value = JSON.parse(text ?? '') as { startedAt?: unknown; pause?: unknown } // checked in the next line
-    return typeof value.startedAt === 'number' ? { startedAt: value.startedAt, pause: value.pause === true } : undefined
-  } catch {
-    return undefined // torn by a crash: it never ran
-  }
 }
 
 /** True when the container went within the time. */

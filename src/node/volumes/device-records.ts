@@ -44,8 +44,7 @@ export function createDeviceRecords(deps: {
       for (const name of await namesIn(deps.host, directory, signal)) {
         if (!name.endsWith('.json')) continue
         try {
-          // Written by us alone, whole or not at all.
-          found.push(JSON.parse(await files.readText(join(directory, name), signal)) as DeviceRecord)
+          found.push(parseRecord(await files.readText(join(directory, name), signal)))
         } catch (error) {
           if (signal.aborted) throw error
           deps.log.warn('device record cannot be read', { file: name, error })
@@ -54,4 +53,14 @@ export function createDeviceRecords(deps: {
       return found
     },
   }
+}
+
+/** Written by us alone, whole or not at all; but disks decay, and one bad record must not hide the others. */
+function parseRecord(text: string): DeviceRecord {
+  const { volume, plugin, path, spec } = (JSON.parse(text) ?? {}) as Partial<DeviceRecord> // checked in the next lines
+  const { name, mode, source } = spec ?? {}
+  const words = [volume, plugin, path, name, mode, source?.kind]
+  if (!words.every((word) => typeof word === 'string') || typeof source?.value !== 'object')
+    throw new Error('it describes no device')
+  return { volume: volume!, plugin: plugin!, path: path!, spec: spec! }
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path/posix'
 import type { PodUid } from '../../api/names.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Host } from '../../host/host.ts'
-import { cleanMountPoint } from '../../host/clean-mount-point.ts'
+import { cleanMountPoint, isThere } from '../../host/clean-mount-point.ts'
 import { cleanSubPaths } from '../../host/subpaths.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -19,7 +19,7 @@ export interface OrphanCleaner extends AsyncDisposable {
   add(orphans: readonly Orphan[]): void
   /** Unmounts may go ahead from now on. */
   begin(): void
-  /** The pod's volumes are resolved, or it is gone. */
+  /** The pod's volumes are resolved, its containers have ended, or it is gone. */
   wake(pod: PodUid): void
   readonly left: ReadonlyMap<string, Orphan>
 }
@@ -32,8 +32,8 @@ export interface OrphanDeps {
   readonly log: Log
   readonly metrics: Metrics
   readonly desired: DesiredWorld
-  /** Is it known which volumes this pod wants? Before that an orphan may be one of them (W-8, DES-9). */
-  isResolved(pod: PodUid): boolean
+  /** Is it known which volumes this pod wants, and does nothing of it run? Before that an orphan may be in use (W-8, DES-9). */
+  isFree(pod: PodUid): boolean
 }
 
 export function createOrphanCleaner(deps: OrphanDeps): OrphanCleaner {
@@ -58,7 +58,7 @@ export function createOrphanCleaner(deps: OrphanDeps): OrphanCleaner {
   })
   const look = async (path: string, signal: AbortSignal) => {
     const orphan = left.get(path)
-    if (!orphan || !deps.isResolved(orphan.pod)) return
+    if (!orphan || !deps.isFree(orphan.pod)) return
     if (!isWanted(desired, orphan)) {
       tried.inc()
       await clean(deps, orphan, signal)
@@ -92,11 +92,12 @@ function isWanted(desired: DesiredWorld, { pod, volumeName }: Orphan): boolean {
 /** The plugin if there is one, else the bare minimum: unmount what is mounted there and remove the empty directory. */
 async function clean({ host, registry, root }: OrphanDeps, orphan: Orphan, signal: AbortSignal): Promise<void> {
   const { pod, plugin, volumeName, mode, path } = orphan
+  if (mode === 'Filesystem') await cleanSubPaths(host, podDirectory(root, pod), volumeName, signal)
+  if (!(await isThere(host, path, signal))) return
   if (mode === 'Block') {
     if ((await host.files.lstat(path, signal)).kind === 'symlink') await host.files.unlink(path, signal)
     return
   }
-  await cleanSubPaths(host, podDirectory(root, pod), volumeName, signal)
   const known = registry.all().find(({ name }) => name === plugin)
   if (known) await known.plugin.unmount({ volumeName, pod, target: path }, signal)
   else {

@@ -66,6 +66,7 @@ const actual = (pods: [PodUid, ActualMount][], more: Partial<ActualVolume> = {})
 const facts = (more: Partial<NodeFacts> = {}): NodeFacts => ({
   podListComplete: true,
   unresolvedPods: new Set(),
+  runningPods: new Set(),
   unexplained: false,
   expandable: true,
   listedAttached: true,
@@ -235,6 +236,13 @@ const table: readonly [string, DesiredVolume | undefined, ActualVolume | undefin
     actual([on(a, { presence: 'uncertain', foundOnDisk: true })]),
     facts({ unresolvedPods: new Set([a]) }),
     { waiting: [{ reason: 'claimsUnresolved', pod: a }] },
+  ],
+  [
+    'KP-9: a pod that nobody names keeps its volumes while its containers run',
+    undefined,
+    actual([on(a), on(b)]),
+    facts({ runningPods: new Set([a]) }),
+    { actions: [{ kind: 'unmount', pod: b }], waiting: [{ reason: 'containersRunning', pod: a }] },
   ],
   [
     'another pod being unresolved does not hold this one',

@@ -25,6 +25,8 @@ export interface NodeFacts {
   readonly podListComplete: boolean
   /** Pods that run or may run and whose volumes are not all resolved. */
   readonly unresolvedPods: ReadonlySet<PodUid>
+  /** Pods whose containers run or begin, whether anybody still names the pod or not. */
+  readonly runningPods: Pick<ReadonlySet<PodUid>, 'has'>
   /** One of these pods has something on disk that no plugin could explain: it may be on any volume found there. */
   readonly unexplained: boolean
   /** Can the volume's plugin grow a volume in use on the node? (KA-7) */
@@ -77,6 +79,7 @@ export function needsExpansion(desired: DesiredVolume, actual: ActualVolume): bo
 function whyNotUnmount(actual: ActualVolume, mount: ActualMount, facts: NodeFacts): NodeWaitReason | undefined {
   if (!facts.podListComplete) return 'podListIncomplete'
   if (actual.devicePathUnread) return 'devicePathUnread'
+  if (facts.runningPods.has(mount.pod)) return 'containersRunning'
   if (mount.foundOnDisk && facts.unresolvedPods.has(mount.pod)) return 'claimsUnresolved'
   return undefined
 }

@@ -12,7 +12,7 @@ import type { NodePlugin } from '../../volume/plugin.ts'
 import type { Registry } from '../../volume/registry.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { ActualWorld } from './actual.ts'
-import type { DeviceRecords } from './device-records.ts'
+import type { DeviceRecord, DeviceRecords } from './device-records.ts'
 import { uniqueName } from './populate.ts'
 
 /** Something of a pod's volume that no plugin could explain. */
@@ -57,8 +57,10 @@ export async function restoreVolumes(deps: RestoreDeps, signal: AbortSignal): Pr
   const pods = new Set<PodUid>()
   const orphans: Orphan[] = []
   let volumes = 0
+  const records = await deps.devices.list(signal)
   for (const name of await namesIn(host, podsDirectory(root), signal)) {
     const pod = podUid(name)
+    if (!(await isPods(deps, pod, signal))) continue
     pods.add(pod)
     for (const entry of await entriesOf(deps, pod, signal)) {
       tried.inc()
@@ -69,19 +71,27 @@ export async function restoreVolumes(deps: RestoreDeps, signal: AbortSignal): Pr
         if (signal.aborted) throw error
         const text = error instanceof Error ? error.message : String(error)
         failed.inc()
-        orphans.push({ ...entry, error: text })
-        log.warn('volume on disk cannot be explained', { pod, path: entry.path, error: text })
+        const record = records.find((each) => isOf(each, entry))
+        if (record) deps.actual.apply({ ...foundAs(record), pod })
+        else orphans.push({ ...entry, error: text })
+        const explainedBy = record ? 'its device record' : 'nothing'
+        log.warn('volume on disk cannot be explained by its plugin', {
+          pod,
+          path: entry.path,
+          explainedBy,
+          error: text,
+        })
       }
     }
   }
-  for (const { volume, plugin, spec, path } of await deps.devices.list(signal)) {
+  for (const record of records) {
     // A volume whose pods' directories were found knows of its device already; this adds what only the record knows.
-    const found = { kind: 'foundOnDisk', volume, plugin, spec, devicePath: path } as const
+    const found = foundAs(record)
     deps.actual.apply({ ...found, pod: undefined })
     volumes++
-    if (spec.mode !== 'Block') continue
+    if (record.spec.mode !== 'Block') continue
     // A pod's device node may be all there is: made before its link, or left when the link was gone (BLOCK-2, BLOCK-4).
-    for (const name of await namesIn(host, path, signal)) {
+    for (const name of await readableNamesIn(deps, record.path, signal)) {
       pods.add(podUid(name))
       deps.actual.apply({ ...found, pod: podUid(name) })
     }
@@ -89,33 +99,53 @@ export async function restoreVolumes(deps: RestoreDeps, signal: AbortSignal): Pr
   return { pods, volumes, orphans }
 }
 
+/** A plugin's notes may be damaged; the record of the device tells the same of the volume (WART-6). */
+const isOf = ({ plugin, spec }: DeviceRecord, entry: Entry) =>
+  plugin === entry.plugin && spec.name === entry.volumeName && spec.mode === entry.mode
+const foundAs = ({ volume, plugin, spec, path }: DeviceRecord) =>
+  ({ kind: 'foundOnDisk', volume, plugin, spec, devicePath: path }) as const
+
+/** What does not look like one of our directories is somebody else's: it is never cleaned. */
+async function isPods(deps: RestoreDeps, pod: PodUid, signal: AbortSignal): Promise<boolean> {
+  const path = podDirectory(deps.root, pod)
+  const names = await readableNamesIn(deps, path, signal)
+  if (names.some((name) => podParts.has(name)) || (names.length === 0 && uidPattern.test(pod))) return true
+  deps.log.warn('this is no directory of a pod; it is left alone', { path })
+  return false
+}
+const podParts: ReadonlySet<string> = new Set(['volumes', 'volumeDevices', 'volume-subpaths', 'plugins', 'containers'])
+/** One that was made a moment before a crash is empty; then its name tells. */
+const uidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
 /** Volumes and devices of one pod, by their names alone (LAYOUT-10). */
-async function entriesOf(
-  { host, root, log }: RestoreDeps,
-  pod: PodUid,
-  signal: AbortSignal,
-): Promise<readonly Entry[]> {
+async function entriesOf(deps: RestoreDeps, pod: PodUid, signal: AbortSignal): Promise<readonly Entry[]> {
   const found: Entry[] = []
   const kinds = [
     ['volumes', 'Filesystem'],
     ['volumeDevices', 'Block'],
   ] as const
   for (const [folder, mode] of kinds) {
-    const directory = join(podDirectory(root, pod), folder)
-    for (const escaped of await namesIn(host, directory, signal)) {
+    const directory = join(podDirectory(deps.root, pod), folder)
+    for (const escaped of await readableNamesIn(deps, directory, signal)) {
       const plugin = unescapePlugin(escaped)
       if (escapePlugin(plugin) !== escaped || !escaped.includes('~')) continue
       const path = join(directory, escaped)
-      const names = await namesIn(host, path, signal).catch((error: unknown) => {
-        if (signal.aborted) throw error
-        // One directory that cannot be read must not keep the node from starting (RCS-1).
-        log.error('volumes on disk cannot be read', { pod, path, error })
-        return []
-      })
-      for (const volumeName of names) found.push({ pod, plugin, volumeName, mode, path: join(path, volumeName) })
+      for (const volumeName of await readableNamesIn(deps, path, signal))
+        found.push({ pod, plugin, volumeName, mode, path: join(path, volumeName) })
     }
   }
   return found
+}
+
+/** One directory that cannot be read must not keep the node from starting (RCS-1). */
+async function readableNamesIn({ host, log }: RestoreDeps, path: string, signal: AbortSignal) {
+  try {
+    return await namesIn(host, path, signal)
+  } catch (error) {
+    if (signal.aborted) throw error
+    log.error('volumes on disk cannot be read', { path, error })
+    return []
+  }
 }
 
 /** RCS-3, RCS-6 */

@@ -4,9 +4,10 @@ import { join } from 'node:path/posix'
 import { asVolumeError } from '../../volume/effect.ts'
 import type { BlockMapper, MapRequest } from '../../volume/plugin.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
+import { translated } from '../shared/errors.ts'
 import { podInformation } from './context.ts'
 import { findDriver, persistent } from './mount.ts'
-import { loadData, saveData } from './saved-data.ts'
+import { loadDataOr, saveData } from './saved-data.ts'
 import {
   attachmentOf,
   blockPaths,
@@ -22,32 +23,27 @@ const operationMs = 120_000
 
 export function createBlockMapper(deps: CsiNodeDeps): BlockMapper {
   const paths = (spec: VolumeSpec) => blockPaths(deps.root, spec.name)
+  const inTime = <T>(outer: AbortSignal, call: (signal: AbortSignal) => Promise<T>): Promise<T> =>
+    translated(async () => {
+      using deadline = deps.clock.deadline(operationMs, outer)
+      return await call(deadline.signal)
+    })
   return {
     globalMapPath: (spec) => paths(spec).map,
     stagingPath: (spec) => paths(spec).staging,
     waitForAttach: ({ spec }, signal) => waitForAttachment(deps, spec, signal),
-    async setUpDevice(request, outer) {
-      using deadline = deps.clock.deadline(operationMs, outer)
-      return stage(deps, request, deadline.signal)
-    },
-    async mapPodDevice(request, outer) {
-      using deadline = deps.clock.deadline(operationMs, outer)
-      return publish(deps, request, deadline.signal)
-    },
-    async unmapPodDevice({ spec, pod }, outer) {
-      using deadline = deps.clock.deadline(operationMs, outer)
-      const { signal } = deadline
-      const source = persistent(spec)
-      const driver = deps.drivers.require(source.driver)
-      const target = join(paths(spec).publish, pod)
-      // Always asked, even if nothing is there: a publish that timed out may still be running (CSI-53).
-      await driver.node.unpublish(source.volumeHandle, target, signal)
-      await deps.host.files.remove(target, signal)
-    },
-    async tearDownDevice({ spec }, outer) {
-      using deadline = deps.clock.deadline(operationMs, outer)
-      await unstage(deps, spec, deadline.signal)
-    },
+    setUpDevice: (request, outer) => inTime(outer, (signal) => stage(deps, request, signal)),
+    mapPodDevice: (request, outer) => inTime(outer, (signal) => publish(deps, request, signal)),
+    unmapPodDevice: ({ spec, pod }, outer) =>
+      inTime(outer, async (signal) => {
+        const source = persistent(spec)
+        const driver = deps.drivers.require(source.driver)
+        const target = join(paths(spec).publish, pod)
+        // Always asked, even if nothing is there: a publish that timed out may still be running (CSI-53).
+        await driver.node.unpublish(source.volumeHandle, target, signal)
+        await deps.host.files.remove(target, signal)
+      }),
+    tearDownDevice: ({ spec }, outer) => inTime(outer, (signal) => unstage(deps, spec, signal)),
   }
 }
 
@@ -122,9 +118,9 @@ async function publish(deps: CsiNodeDeps, { spec, pod }: MapRequest, signal: Abo
 async function unstage(deps: CsiNodeDeps, spec: VolumeSpec, signal: AbortSignal): Promise<void> {
   const { files } = deps.host
   const paths = blockPaths(deps.root, spec.name)
-  const data = await loadData(files, paths.data, signal)
+  const known = { driverName: persistent(spec).driver, volumeHandle: persistent(spec).volumeHandle }
+  const source = (await loadDataOr(files, paths.data, known, signal)) ?? known
   if (await files.exists(paths.staging, signal)) {
-    const source = data ?? { driverName: persistent(spec).driver, volumeHandle: persistent(spec).volumeHandle }
     const driver = deps.drivers.require(source.driverName)
     if ((await driver.nodeCapabilities(signal)).has('STAGE_UNSTAGE_VOLUME')) {
       await driver.node.unstage(source.volumeHandle, paths.staging, signal)

@@ -6,10 +6,12 @@ import type { Driver } from '../../csi/drivers.ts'
 import type { NodeCapabilityName } from '../../csi/values.ts'
 import { applyOwnership } from '../../host/ownership.ts'
 import { asVolumeError, VolumeError } from '../../volume/effect.ts'
-import type { DeviceMounter, MountRequest, NodePlugin } from '../../volume/plugin.ts'
+import type { DeviceMounter, DeviceMountRequest, MountRequest, NodePlugin } from '../../volume/plugin.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
+import { translated } from '../shared/errors.ts'
 import { podInformation, serviceAccountTokens } from './context.ts'
-import { loadData, removeMountDirectory, requireData, saveData } from './saved-data.ts'
+import { isMounted, loadDataOr, removeMountDirectory, requireData, saveData } from './saved-data.ts'
+import type { SavedData } from './saved-data.ts'
 import {
   attachmentOf,
   capabilityOf,
@@ -33,63 +35,81 @@ export function createDeviceMounter(deps: CsiNodeDeps): DeviceMounter {
   return {
     path: (spec) => stagingPath(deps.root, persistent(spec)),
     waitForAttach: ({ spec }, signal) => waitForAttachment(deps, spec, signal),
-    async mount({ spec, path, fsGroup, seLinuxLabel }, outer) {
-      using deadline = clock.deadline(operationMs, outer)
-      const { signal } = deadline
-      const source = persistent(spec)
-      const driver = findDriver(deps, source.driver, 'attacher.MountDevice failed to create newCsiDriverClient')
-      const capabilities = await driver.nodeCapabilities(signal)
-      // A driver without staging needs no directory either; upstream leaks one here (WART-5, T-37).
-      if (!capabilities.has('STAGE_UNSTAGE_VOLUME')) return
-      const context = await publishContext(deps, spec, signal)
-      const secrets = await readSecret(deps.client, source.nodeStageSecretRef, 'NodeStageSecretRef', signal)
-      await host.files.mkdirAll(path, 0o750, signal)
-      const data = { driverName: source.driver, volumeHandle: source.volumeHandle, ...contextData(seLinuxLabel) }
-      await saveData(host.files, dirname(path), data, signal)
-      const request = {
-        volumeId: source.volumeHandle,
-        stagingPath: path,
-        capability: capabilityOf(spec, capabilities, fsGroup, seLinuxLabel),
-        publishContext: context,
-        volumeContext: source.volumeAttributes ?? {},
-        secrets,
-      }
-      await driver.node.stage(request, signal).catch(async (error: unknown) => {
-        // Final: nothing is there. Uncertain: directory and metadata stay for the unstage that must follow (CSI-32).
-        if (asVolumeError(error).effect === 'none') await removeMountDirectory(host, path, outer)
-        throw error
-      })
-    },
-    async unmount({ path }, outer) {
-      using deadline = clock.deadline(operationMs, outer)
-      const { signal } = deadline
-      const data = await loadData(host.files, dirname(path), signal)
-      if (!data) return
-      const driver = drivers.require(data.driverName)
-      if ((await driver.nodeCapabilities(signal)).has('STAGE_UNSTAGE_VOLUME')) {
-        await driver.node.unstage(data.volumeHandle, path, signal)
-      }
-      await removeMountDirectory(host, path, signal)
-    },
+    mount: (request, outer) =>
+      translated(async () => {
+        using deadline = clock.deadline(operationMs, outer)
+        await stage(deps, request, deadline.signal, outer)
+      }),
+    unmount: ({ path, spec }, outer) =>
+      translated(async () => {
+        using deadline = clock.deadline(operationMs, outer)
+        const { signal } = deadline
+        const known = spec && knownData(spec, persistent(spec).volumeHandle)
+        const saved = await loadDataOr(host.files, dirname(path), known, signal)
+        // No file means that nothing was staged, unless something is mounted there: then it must not be called gone.
+        if (!saved && !(await isMounted(host.mounts, path, signal))) return
+        const data = saved ?? known ?? (await requireData(host.files, dirname(path), signal))
+        const driver = drivers.require(data.driverName)
+        if ((await driver.nodeCapabilities(signal)).has('STAGE_UNSTAGE_VOLUME')) {
+          await driver.node.unstage(data.volumeHandle, path, signal)
+        }
+        await removeMountDirectory(host, path, signal)
+      }),
   }
+}
+
+async function stage(
+  deps: CsiNodeDeps,
+  { spec, path, fsGroup, seLinuxLabel }: DeviceMountRequest,
+  signal: AbortSignal,
+  outer: AbortSignal,
+): Promise<void> {
+  const { host } = deps
+  const source = persistent(spec)
+  const driver = findDriver(deps, source.driver, 'attacher.MountDevice failed to create newCsiDriverClient')
+  const capabilities = await driver.nodeCapabilities(signal)
+  // A driver without staging needs no directory either; upstream leaks one here (WART-5, T-37).
+  if (!capabilities.has('STAGE_UNSTAGE_VOLUME')) return
+  const context = await publishContext(deps, spec, signal)
+  const secrets = await readSecret(deps.client, source.nodeStageSecretRef, 'NodeStageSecretRef', signal)
+  await host.files.mkdirAll(path, 0o750, signal)
+  const data = { driverName: source.driver, volumeHandle: source.volumeHandle, ...contextData(seLinuxLabel) }
+  await saveData(host.files, dirname(path), data, signal)
+  const request = {
+    volumeId: source.volumeHandle,
+    stagingPath: path,
+    capability: capabilityOf(spec, capabilities, fsGroup, seLinuxLabel),
+    publishContext: context,
+    volumeContext: source.volumeAttributes ?? {},
+    secrets,
+  }
+  await driver.node.stage(request, signal).catch(async (error: unknown) => {
+    // Final: nothing is there. Uncertain: directory and metadata stay for the unstage that must follow (CSI-32).
+    if (asVolumeError(error).effect === 'none') await removeMountDirectory(host, path, outer)
+    throw error
+  })
 }
 
 export function createPublisher(deps: CsiNodeDeps): Pick<NodePlugin, 'mount' | 'unmount'> {
   const { clock, drivers, host } = deps
   return {
-    async mount(request, outer) {
-      using deadline = clock.deadline(operationMs, outer)
-      await publish(deps, request, deadline.signal)
-    },
-    async unmount({ target }, outer) {
-      using deadline = clock.deadline(operationMs, outer)
-      const { signal } = deadline
-      const path = mountPathOf(target)
-      const data = await requireData(host.files, target, signal)
-      const driver = drivers.require(data.driverName)
-      await driver.node.unpublish(data.volumeHandle, path, signal)
-      await removeMountDirectory(host, path, signal)
-    },
+    mount: (request, outer) =>
+      translated(async () => {
+        using deadline = clock.deadline(operationMs, outer)
+        await publish(deps, request, deadline.signal)
+      }),
+    unmount: ({ target, spec, pod }, outer) =>
+      translated(async () => {
+        using deadline = clock.deadline(operationMs, outer)
+        const { signal } = deadline
+        const path = mountPathOf(target)
+        const known = spec && knownData(spec, handleOf(spec, pod))
+        const saved = await loadDataOr(host.files, target, known, signal)
+        const data = saved ?? known ?? (await requireData(host.files, target, signal))
+        const driver = drivers.require(data.driverName)
+        await driver.node.unpublish(data.volumeHandle, path, signal)
+        await removeMountDirectory(host, path, signal)
+      }),
   }
 }
 
@@ -235,6 +255,12 @@ function publishData(deps: CsiNodeDeps, spec: VolumeSpec, driver: string, handle
     attachmentID: attachmentOf(deps, driver, handle),
   }
 }
+
+/** What the agent's own record of a volume tells. */
+const knownData = (spec: VolumeSpec, volumeHandle: string): SavedData => ({
+  driverName: sourceOf(spec).value.driver,
+  volumeHandle,
+})
 
 export function findDriver(deps: CsiNodeDeps, name: string, doing: string): Driver {
   try {

@@ -31,6 +31,21 @@ export async function loadData(files: Files, directory: string, signal: AbortSig
   return text === undefined ? undefined : parseData(path, text)
 }
 
+/** The same, but where the file is damaged, what the agent itself knows counts (WART-6). */
+export async function loadDataOr(
+  files: Files,
+  directory: string,
+  known: SavedData | undefined,
+  signal: AbortSignal,
+): Promise<SavedData | undefined> {
+  try {
+    return await loadData(files, directory, signal)
+  } catch (error) {
+    if (known && error instanceof VolumeError && error.code === 'SavedDataBroken') return known
+    throw error
+  }
+}
+
 /** CSI-9: without metadata nothing may be asked of a driver. */
 export async function requireData(files: Files, directory: string, signal: AbortSignal): Promise<SavedData> {
   const data = await loadData(files, directory, signal)

@@ -1,7 +1,7 @@
 // The plugin `kubernetes.io/fc`: a disk behind Fibre Channel adapters (FC-1 … FC-4).
 
 import { basename, join } from 'node:path/posix'
-import { cleanMountPoint, isMounted } from '../../host/clean-mount-point.ts'
+import { cleanMountPoint, mountSource } from '../../host/clean-mount-point.ts'
 import { globalDevicePath, globalPluginPath } from '../../volume/paths.ts'
 import type { BlockMapper, DeviceMounter, NodePlugin } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
@@ -53,8 +53,7 @@ export function createFcPlugin(deps: FcPluginDeps): NodePlugin {
       translated(() => mountNetworkDisk(deps, request, sourceOf(request.spec).fsType, signal)),
     unmount: ({ path }, signal) =>
       translated(async () => {
-        const mounted = await isMounted(host, path, signal)
-        const source = mounted ? (await host.mounts.info(path, signal)).source : ''
+        const source = await mountSource(host, path, signal)
         await cleanMountPoint(host, path, {}, signal)
         await release(source, signal)
       }),

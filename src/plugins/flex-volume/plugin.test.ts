@@ -211,3 +211,18 @@ test('T-27, FLEX-2: drivers appear and vanish while we run; a broken one hides n
   assert.throws(() => registry.find(spec), /no volume plugin matched/)
   await bench.close()
 })
+
+test('MOUNT-12, FLEX-11: a mount that has died is there: the driver is asked to unmount it', async () => {
+  const bench = await createModelBench()
+  const calls = await install(bench, { unmount: { status: 'Success' } })
+  const plugin = flexPlugin(await start(bench)).node({ ...bench.deps, root })
+  const target = `${root}/pods/uid-1/volumes/acme~disk/v`
+  await bench.host.files.mkdirAll(target, 0o750, signal)
+  for (const call of ['files.exists', 'files.lstat'])
+    bench.host.faults.plant({ call, below: target, kind: 'fails', code: 'ENOTCONN', times: 1 })
+  await plugin.unmount({ volumeName: 'v', pod: podUid('uid-1'), target }, signal)
+  bench.host.faults.clear()
+  assert.deepEqual(calls.at(-1), `unmount ${target}`)
+  assert.equal(await bench.host.files.exists(target, signal), false)
+  await bench.close()
+})

@@ -4,7 +4,7 @@
 import { join } from 'node:path/posix'
 import { pluginName } from '../../api/names.ts'
 import type { PluginName } from '../../api/names.ts'
-import { cleanMountPoint, isMounted } from '../../host/clean-mount-point.ts'
+import { cleanMountPoint, isMounted, isThere } from '../../host/clean-mount-point.ts'
 import type { Host } from '../../host/host.ts'
 import { globalPluginPath } from '../../volume/paths.ts'
 import type {
@@ -140,7 +140,7 @@ async function unmountWith(
   target: string,
   signal: AbortSignal,
 ): Promise<void> {
-  if (!(await host.files.exists(target, signal))) return
+  if (!(await isThere(host, target, signal))) return
   const answer = await driver.call(command, [target], signal)
   if (answer === undefined) return cleanMountPoint(host, target, {}, signal)
   if (await isMounted(host, target, signal))

@@ -68,6 +68,24 @@ test('ISCSI-4, ISCSI-5: login, metadata without secrets, mount; then everything 
   await bench.close()
 })
 
+test('MOUNT-12, ISCSI-8: a disk whose server is gone answers nothing but errors, and is taken off all the same', async () => {
+  const bench = await createModelBench()
+  const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
+  const spec = iscsi()
+  const device = deviceOf(bench, spec)
+  const path = device.path(spec)
+  const devicePath = (await device.waitForAttach?.({ spec, devicePath: '', pod: pod() }, signal)) ?? ''
+  await device.mount({ spec, pod: pod(), devicePath, path }, signal)
+  for (const call of ['files.exists', 'files.lstat', 'mounts.info', 'mounts.isMountPoint'])
+    bench.host.faults.plant({ call, below: path, kind: 'fails', code: 'EIO', times: 1 })
+  fake.calls.length = 0
+  await device.unmount({ path }, signal)
+  bench.host.faults.clear()
+  assert.equal(await bench.host.files.exists(path, signal), false)
+  assert.ok(fake.calls.some((call) => call.includes('--logout')))
+  await bench.close()
+})
+
 test('ISCSI-8: the session stays while another disk of the target is used here', async () => {
   const bench = await createModelBench()
   const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)

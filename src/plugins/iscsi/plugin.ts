@@ -3,7 +3,7 @@
 
 import { join } from 'node:path/posix'
 import type { Pod } from '../../api/types.ts'
-import { isMounted, unmountAll } from '../../host/clean-mount-point.ts'
+import { isMounted, isThere, mountSource, unmountAll } from '../../host/clean-mount-point.ts'
 import { globalDevicePath, globalPluginPath } from '../../volume/paths.ts'
 import type { BlockMapper, DeviceMounter, NodePlugin } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
@@ -68,8 +68,8 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
       }),
     unmount: ({ path }, signal) =>
       translated(async () => {
-        if (!(await host.files.exists(path, signal))) return
-        const source = (await isMounted(host, path, signal)) ? (await host.mounts.info(path, signal)).source : ''
+        if (!(await isThere(host, path, signal))) return
+        const source = await mountSource(host, path, signal)
         await unmountAll(host, path, {}, signal)
         const target = (await loadConfig(host.files, path, signal)) ?? parseDirectory(path)
         if (target === undefined) throw refuse('MetadataMissing', `${path} does not tell which iscsi disk it is`)

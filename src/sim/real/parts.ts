@@ -46,6 +46,9 @@ export interface RealDeps {
   refused(details: string): void
 }
 
+/** The root directory of every node's agent. */
+export const nodeRoot = '/var/lib/node'
+
 export interface RealStorage {
   /** Makes a volume in the storage and answers its handle. */
   createVolume(name: string, exclusive: boolean): Promise<string>
@@ -189,7 +192,7 @@ export function startJobs(deps: PartDeps, drivers: Drivers): AsyncDisposable {
 export function startAgent(deps: PartDeps & { readonly name: string }, storage: RealStorage): AsyncDisposable {
   const { name, client, clock, random, life } = deps
   const stopping = new AbortController()
-  const root = '/var/lib/node'
+  const root = nodeRoot
   const host = tied(storage.hosts.get(name)!, life)
   const runtime = tied(createModelRuntime({ clock, machine: storage.machines.get(name)! }), life)
   const informers = createInformers(deps)
