@@ -56,6 +56,26 @@ test('containers that cannot be stopped are tried again with a pause, not in one
   await agent.stop()
 })
 
+test('a runtime that calls a stop done and tells of no end is not asked in one breath either', async () => {
+  let asked = 0
+  const world = await createNodeWorld({
+    script: () => ({
+      get stopsAfterMs() {
+        asked++
+        return 0
+      },
+    }),
+  })
+  const { agent } = await world.start()
+  await world.create(pod('p', [memory('m')]))
+  await world.clock.advance(1_000)
+  world.machine.listeners.clear()
+  await world.client.remove('Pod', { namespace: 'default', name: 'p' })
+  await world.clock.advance(60_000)
+  assert.ok(asked <= 20, `${asked} tries in a minute`)
+  await agent.stop()
+})
+
 test('device records that make no sense keep neither the node down nor the others from being read', async () => {
   const world = await createNodeWorld()
   const { files } = world.host.quiet
