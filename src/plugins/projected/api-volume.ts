@@ -8,8 +8,8 @@ import { applyOwnership } from '../../host/ownership.ts'
 import type { MountRequest, NodePlugin, Usage } from '../../volume/plugin.ts'
 import type { VolumeSource } from '../../volume/spec.ts'
 import type { NodePluginDeps } from '../shared/deps.ts'
-import { translated } from '../shared/errors.ts'
-import { setUpScratch, tearDownScratch } from '../shared/scratch.ts'
+import { translated, unlessLeft } from '../shared/errors.ts'
+import { isLeft, setUpScratch, tearDownScratch } from '../shared/scratch.ts'
 import { treeUsage } from '../shared/usage.ts'
 import { nestedMountPoints } from './nested-mounts.ts'
 
@@ -31,7 +31,7 @@ export function createApiVolume(deps: ApiVolumeDeps, kind: ApiVolumeKind): NodeP
   const measured = new Map<string, Usage>()
   return {
     readOnly: () => true,
-    mount: (request, signal) => translated(() => mount(deps, kind, request, signal)),
+    mount: (request, signal) => unlessLeft(() => mount(deps, kind, request, signal), isLeft(deps.host, request.target)),
     unmount: ({ volumeName, pod, target }, signal) =>
       translated(async () => {
         await tearDownScratch(deps, { podUid: pod, name: wrapped(volumeName), target }, signal)
