@@ -251,3 +251,24 @@ test('a container is asked with the variables it was started with, although the 
   )
   await agent.stop()
 })
+
+test('INV-11, DES-3: a mount and an unmount of one volume that both fail back off, each for itself', async () => {
+  const world = await createDiskWorld({ attachable: false })
+  const { agent } = await world.start()
+  await world.create(pod('old', world.volumes))
+  await world.clock.advance(1_000)
+  const fail = () => Array.from({ length: 5_000 }, () => 'untried' as const)
+  for (const call of ['mount', 'unmount'] as const) world.plugin.answers.set(call, fail())
+  await world.remove('old')
+  await world.create(pod('new', world.volumes))
+  await world.clock.advance(60_000)
+  const tries = (['mount', 'unmount'] as const).map((call) => world.plugin.count(call))
+  assert.ok(
+    tries.every((count) => count <= 9),
+    `${tries} tries in a minute`,
+  )
+  world.plugin.answers.clear()
+  await world.clock.advance(130_000)
+  assert.deepEqual([await world.phase('new'), world.plugin.mounts.size], ['Running', 1])
+  await agent.stop()
+})
