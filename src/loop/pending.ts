@@ -2,7 +2,8 @@
 //
 // 1. A key is a path, [whole] or [whole, part]. Two keys overlap when one is a prefix of the other (NPO-3).
 // 2. Overlapping operations never run at the same time; others always may (NPO-6a).
-// 3. A failure is remembered under the whole; another operation on it starts with a clean slate (NPO-6c, NPO-13).
+// 3. A failure is remembered for its key and operation; another operation on it starts at once (NPO-6c, DES-3). Two that fail
+//    in turn each back off for themselves: whoever forgot the one for the other would try both without a pause.
 // 4. A crash inside an operation is a failure and releases its key (NPO-12).
 // 5. The world is told the outcome before the key is released (OP-2).
 import type { BackoffRecord } from '../clock/backoff.ts'
@@ -44,8 +45,8 @@ interface Running {
 
 interface Slot {
   readonly running: Map<string | undefined, Running> // by part
-  /** Failures per part; `undefined` is the whole. */
-  readonly failures: Map<string | undefined, { readonly operation: string; readonly record: BackoffRecord }>
+  /** Failures per part, `undefined` is the whole, and operation. */
+  readonly failures: Map<string | undefined, Map<string, BackoffRecord>>
 }
 
 export function createPending(clock: Clock): Pending {
@@ -63,10 +64,10 @@ export function createPending(clock: Clock): Pending {
   const refusal = (key: PendingKey, operation: string): Refusal | undefined => {
     const busy = busyWith(key)
     if (busy) return { kind: 'busy', ...busy }
-    const failure = failureOf(slots.get(key[0]), key[1])
-    if (!failure || failure.operation !== operation || mayRetry(failure.record, clock.now())) return undefined
-    const { failures, error } = failure.record
-    return { kind: 'backingOff', until: retryAt(failure.record), failures, error }
+    const record = failureOf(slots.get(key[0]), key[1], operation)
+    if (!record || mayRetry(record, clock.now())) return undefined
+    const { failures, error } = record
+    return { kind: 'backingOff', until: retryAt(record), failures, error }
   }
   const release = (key: PendingKey, operation: string, error: unknown) => {
     const [whole, part] = key
@@ -75,10 +76,8 @@ export function createPending(clock: Clock): Pending {
     let until: number | undefined
     if (error === undefined) clearFailures(slot, part)
     else {
-      const known = failureOf(slot, part)
-      const record = afterFailure(known?.operation === operation ? known.record : undefined, clock.now(), textOf(error))
-      clearFailures(slot, part)
-      slot.failures.set(part, { operation, record })
+      const record = afterFailure(failureOf(slot, part, operation), clock.now(), textOf(error))
+      slot.failures.getOrInsertComputed(part, () => new Map()).set(operation, record)
       until = retryAt(record)
     }
     if (slot.running.size === 0 && slot.failures.size === 0) slots.delete(whole)
@@ -122,11 +121,11 @@ export function createPending(clock: Clock): Pending {
 }
 
 /** The failure that speaks for this key: its own, else the one of the whole (a part waits for the whole's back-off). */
-function failureOf(slot: Slot | undefined, part: string | undefined) {
-  return slot?.failures.get(part) ?? slot?.failures.get(undefined)
+function failureOf(slot: Slot | undefined, part: string | undefined, operation: string): BackoffRecord | undefined {
+  return slot?.failures.get(part)?.get(operation) ?? slot?.failures.get(undefined)?.get(operation)
 }
 
-/** An operation on the whole speaks for all parts; one on a part also clears the whole's record (same slot upstream). */
+/** A success on the whole speaks for all parts; one on a part also clears the whole's records (same slot upstream). */
 function clearFailures(slot: Slot, part: string | undefined): void {
   if (part === undefined) slot.failures.clear()
   else {

@@ -7,7 +7,7 @@ import type { ContainerRequestDeps } from './container-request.ts'
 import { containerRequest } from './container-request.ts'
 import type { HandlerDeps } from './handlers.ts'
 import { callHandler } from './handlers.ts'
-import { isSidecar } from './pod-plan.ts'
+import { isRunning, isSidecar } from './pod-plan.ts'
 import type { Lull } from './lull.ts'
 import type { PodWork } from './pod-work.ts'
 import { graceOf, noteRecord } from './pod-work.ts'
@@ -132,10 +132,10 @@ export function createContainerLife(deps: ContainerLifeDeps): ContainerLife {
     work.stopping = task
     work.volumeWait?.abort()
     void beside(work, endAll(work, names, graceMs)).then(async (problem) => {
-      if (problem !== undefined) {
-        tell(work, 'Warning', 'FailedKillPod', `error killing pod: ${problem}`)
-        await clock.sleep(stopAgainMs, stopping).catch(() => {})
-      }
+      if (problem !== undefined) tell(work, 'Warning', 'FailedKillPod', `error killing pod: ${problem}`)
+      // A runtime that calls it done and tells of no end is asked again, too, but not at once.
+      const goesOn = names.some((name) => isRunning(work.containers.get(name)))
+      if (problem !== undefined || goesOn) await clock.sleep(stopAgainMs, stopping).catch(() => {})
       if (work.stopping === task) work.stopping = undefined
       deps.wake(work)
     })

@@ -93,8 +93,9 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
   let sent: ReadonlySet<UniqueVolumeName> = new Set()
   /** Most volumes are attached to nothing: only what is on the list, or belongs there, is worth a look at it. */
   const heardOfVolume = (volume: UniqueVolumeName) => {
-    const isAttached = actual.items.get(volume)?.attachable === 'yes'
-    if (sent.has(volume) || isAttached || desired.items.get(volume)?.attachable) wake()
+    const held = actual.items.get(volume)
+    const mayBelong = held?.attachable === 'yes' || held?.restored || desired.items.get(volume)?.attachable
+    if (mayBelong || sent.has(volume)) wake()
   }
   const subscriptions = [
     desired.subscribe(heardOfVolume),

@@ -257,11 +257,27 @@ test('DES-13: a full disk before the driver was asked leaves nothing in doubt', 
   const { faults } = bench.world.host
   const full = { call: 'files.writeFile', kind: 'fails', code: 'ENOSPC', times: 1 } as const
   faults.plant(full)
-  await assert.rejects(bench.stage(), effectIs('none'))
+  await assert.rejects(bench.stage(), effectIs('untried'))
   await bench.stage()
   faults.plant(full)
-  await assert.rejects(bench.plugin.mount(bench.request(), signal), effectIs('none'))
+  await assert.rejects(bench.plugin.mount(bench.request(), signal), effectIs('untried'))
   assert.deepEqual(asked(bench), ['nodeStageVolume'])
+})
+
+test('CSI-32, CSI-38: a final failure whose leavings cannot be removed is not final: somebody must come back', async () => {
+  const bench = await createBench()
+  const stuck = () => bench.world.host.faults.plant({ call: 'files.remove', kind: 'fails', code: 'EROFS', times: 1 })
+  bench.setFaults((rpc) => (rpc === 'NodeStageVolume' ? { kind: 'refused', status: 'INTERNAL' } : undefined))
+  stuck()
+  await assert.rejects(bench.stage(), effectIs('unknown'))
+  bench.setFaults(() => undefined)
+  await bench.stage()
+  bench.setFaults((rpc) => (rpc === 'NodePublishVolume' ? { kind: 'refused', status: 'INTERNAL' } : undefined))
+  stuck()
+  await assert.rejects(bench.plugin.mount(bench.request(), signal), effectIs('unknown'))
+  assert.equal(await bench.exists(`${bench.target}/vol_data.json`), true)
+  await assert.rejects(bench.plugin.mount(bench.request(), signal), effectIs('none'))
+  assert.equal(await bench.exists(bench.target), false)
 })
 
 test('CSI-10: what a volume was is read from its metadata: inline, filesystem or raw', async () => {

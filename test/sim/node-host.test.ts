@@ -19,6 +19,8 @@ import type { Life } from '../stories/node-world.ts'
 
 const only = process.env['HAWSER_SEED']
 const seeds = process.env['HAWSER_HEAVY'] === '1' ? 300 : 10
+/** Seeds that ever failed: ends that nobody told of, and a memory volume mounted but not marked that passed for none. */
+const past = [16, 96]
 const calls: Call[] = ['mountDevice', 'mount', 'unmount', 'unmountDevice']
 /** Not 'none': the plugin of these stories then takes away what it finds, which no driver does under a running pod. */
 const told: Answer[] = ['unknown', 'untried']
@@ -186,4 +188,5 @@ async function play(seed: number) {
 test(`INV-5, INV-6, INV-10: ${only ?? seeds} random lives of a node on a failing machine`, async () => {
   if (only !== undefined) return play(Number(only))
   for (let seed = 0; seed < seeds; seed++) await play(seed)
+  for (const seed of past) await play(seed)
 })

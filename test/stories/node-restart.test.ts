@@ -123,7 +123,7 @@ test('RCS-7, T-57: what volumesAttached lists is attachable and has its device; 
     await world.clock.advance(1_000)
     const item = second.agent.actual.get(disk)
     assert.deepEqual([item?.attachable, item?.devicePath], [attachable, devicePath])
-    assert.deepEqual(await world.inUse(), listed ? [disk] : [])
+    assert.deepEqual(await world.inUse(), [disk], 'INV-1: it is mounted, and a Node made anew lists nothing')
     await second.agent.stop()
   }
 })

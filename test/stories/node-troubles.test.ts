@@ -56,6 +56,26 @@ test('containers that cannot be stopped are tried again with a pause, not in one
   await agent.stop()
 })
 
+test('a runtime that calls a stop done and tells of no end is not asked in one breath either', async () => {
+  let asked = 0
+  const world = await createNodeWorld({
+    script: () => ({
+      get stopsAfterMs() {
+        asked++
+        return 0
+      },
+    }),
+  })
+  const { agent } = await world.start()
+  await world.create(pod('p', [memory('m')]))
+  await world.clock.advance(1_000)
+  world.machine.listeners.clear()
+  await world.client.remove('Pod', { namespace: 'default', name: 'p' })
+  await world.clock.advance(60_000)
+  assert.ok(asked <= 20, `${asked} tries in a minute`)
+  await agent.stop()
+})
+
 test('device records that make no sense keep neither the node down nor the others from being read', async () => {
   const world = await createNodeWorld()
   const { files } = world.host.quiet
@@ -229,5 +249,26 @@ test('a container is asked with the variables it was started with, although the 
     (await world.events()).filter((text) => text.startsWith('Warning')),
     [],
   )
+  await agent.stop()
+})
+
+test('INV-11, DES-3: a mount and an unmount of one volume that both fail back off, each for itself', async () => {
+  const world = await createDiskWorld({ attachable: false })
+  const { agent } = await world.start()
+  await world.create(pod('old', world.volumes))
+  await world.clock.advance(1_000)
+  const fail = () => Array.from({ length: 5_000 }, () => 'untried' as const)
+  for (const call of ['mount', 'unmount'] as const) world.plugin.answers.set(call, fail())
+  await world.remove('old')
+  await world.create(pod('new', world.volumes))
+  await world.clock.advance(60_000)
+  const tries = (['mount', 'unmount'] as const).map((call) => world.plugin.count(call))
+  assert.ok(
+    tries.every((count) => count <= 9),
+    `${tries} tries in a minute`,
+  )
+  world.plugin.answers.clear()
+  await world.clock.advance(130_000)
+  assert.deepEqual([await world.phase('new'), world.plugin.mounts.size], ['Running', 1])
   await agent.stop()
 })

@@ -22,10 +22,12 @@ export interface ContainerScript {
 export interface ModelMachine {
   readonly containers: Map<string, ContainerRecord>
   readonly requests: Map<string, ContainerRequest>
+  /** Whoever watches the machine's processes hears of their ends, whichever life of the agent asked for them. */
+  readonly listeners: Set<(record: ContainerRecord) => void>
 }
 
 export function createModelMachine(): ModelMachine {
-  return { containers: new Map(), requests: new Map() }
+  return { containers: new Map(), requests: new Map(), listeners: new Set() }
 }
 
 export interface ModelRuntimeDeps {
@@ -35,7 +37,7 @@ export interface ModelRuntimeDeps {
 }
 
 export function createModelRuntime({ clock, machine, script = () => ({}) }: ModelRuntimeDeps): Runtime {
-  const listeners = new Set<(record: ContainerRecord) => void>()
+  const { listeners } = machine
   const keyFor = (pod: PodUid, name: string) => `${pod}/${name}`
   const end = (key: string, attempt: number, exit: ContainerExit) => {
     const record = machine.containers.get(key)

@@ -38,6 +38,8 @@ export interface ActualVolume {
   readonly plugin: PluginName
   readonly spec: VolumeSpec
   readonly attachable: 'yes' | 'no' | 'unknown'
+  /** An earlier life of the agent left it here. */
+  readonly restored: boolean
   readonly devicePath: string
   readonly device: ActualDevice
   /** The SELinux label it is mounted with; undefined before the first mount (KA-6). */
@@ -192,6 +194,7 @@ function attached(item: ActualVolume | undefined, event: Extract<ActualEvent, { 
     plugin,
     spec,
     attachable: event.attachable ? 'yes' : 'no',
+    restored: false,
     devicePath,
     device: noDevice,
     label: undefined,
@@ -210,6 +213,7 @@ function foundOnDisk(item: ActualVolume | undefined, event: FoundEvent): ActualV
     plugin,
     spec,
     attachable: 'unknown',
+    restored: true,
     devicePath: '',
     device: noDevice,
     label: event.label,

@@ -9,7 +9,7 @@ import { podDeviceDirectory, podVolumePath } from '../../volume/paths.ts'
 import type { NodePlugin } from '../../volume/plugin.ts'
 import type { Registry } from '../../volume/registry.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import type { ActualWorld } from './actual.ts'
+import type { ActualVolume, ActualWorld } from './actual.ts'
 import { heldByPod, isPresent } from './actual.ts'
 import { usedVolumes } from './claims.ts'
 import type { DesiredVolume, DesiredWorld } from './desired.ts'
@@ -192,7 +192,7 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
     volumesInUse() {
       const names = new Set<UniqueVolumeName>()
       for (const item of desired.items.values()) if (item.attachable) names.add(item.volume)
-      for (const item of actual.items.values()) if (item.attachable === 'yes') names.add(item.volume)
+      for (const item of actual.items.values()) if (isAttached(deps, item)) names.add(item.volume)
       return [...names].sort()
     },
     extraGroups(pod) {
@@ -208,6 +208,16 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
       return [...groups]
     },
   }
+}
+
+/**
+ * What was left by an earlier life counts as attached if it can be, whatever node.status says of it: a Node object made anew
+ * lists nothing, and the volume would be taken from under its mount (INV-1).
+ */
+function isAttached({ registry }: ManagerDeps, { attachable, restored, plugin, spec }: ActualVolume): boolean {
+  if (attachable === 'yes' || !restored) return attachable === 'yes'
+  const known = registry.all().find(({ name }) => name === plugin)
+  return known?.plugin.attachable?.(spec) ?? false
 }
 
 function describe({ registry, root, actual }: ManagerDeps, item: DesiredVolume, pod: PodUid): MountedVolume {

@@ -57,6 +57,7 @@ const actual = (pods: [PodUid, ActualMount][], more: Partial<ActualVolume> = {})
   devicePath: '',
   device: { presence: 'present', path: '/g', foundOnDisk: false },
   label: undefined,
+  restored: false,
   devicePathUnread: false,
   sizeBytes: 0n,
   expansion: { refusedInUse: false, failedFinally: false, deferredAt: 0n },

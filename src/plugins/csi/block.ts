@@ -1,13 +1,12 @@
 // How does a raw CSI device reach a pod? Staged once per node, published to a file per pod, cleaned up behind the
 // last one (CSI-50 … CSI-54). The node agent binds and links what is published here.
 import { join } from 'node:path/posix'
-import { asVolumeError } from '../../volume/effect.ts'
 import type { BlockMapper, MapRequest } from '../../volume/plugin.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import { translated } from '../shared/errors.ts'
+import { preparing } from '../shared/errors.ts'
 import { podInformation } from './context.ts'
 import { findDriver, persistent } from './mount.ts'
-import { loadDataOr, saveData } from './saved-data.ts'
+import { failedFor, loadDataOr, saveData } from './saved-data.ts'
 import {
   attachmentOf,
   blockPaths,
@@ -23,11 +22,10 @@ const operationMs = 120_000
 
 export function createBlockMapper(deps: CsiNodeDeps): BlockMapper {
   const paths = (spec: VolumeSpec) => blockPaths(deps.root, spec.name)
-  const inTime = <T>(outer: AbortSignal, call: (signal: AbortSignal) => Promise<T>): Promise<T> =>
-    translated(async () => {
-      using deadline = deps.clock.deadline(operationMs, outer)
-      return await call(deadline.signal)
-    })
+  const inTime = async <T>(outer: AbortSignal, call: (signal: AbortSignal) => Promise<T>): Promise<T> => {
+    using deadline = deps.clock.deadline(operationMs, outer)
+    return await call(deadline.signal)
+  }
   return {
     globalMapPath: (spec) => paths(spec).map,
     stagingPath: (spec) => paths(spec).staging,
@@ -72,9 +70,9 @@ async function stage(deps: CsiNodeDeps, { spec }: MapRequest, signal: AbortSigna
   // A driver that does not stage needs no secret for it (CSI-51).
   const secretRef = stages ? source.nodeStageSecretRef : undefined
   const secrets = await readSecret(deps.client, secretRef, 'NodeStageSecretRef', signal)
-  await saveBlockData(deps, spec, signal)
+  await preparing(() => saveBlockData(deps, spec, signal))
   if (!stages) return ''
-  await deps.host.files.mkdirAll(staging, 0o750, signal)
+  await preparing(() => deps.host.files.mkdirAll(staging, 0o750, signal))
   const request = {
     volumeId: source.volumeHandle,
     stagingPath: staging,
@@ -83,10 +81,9 @@ async function stage(deps: CsiNodeDeps, { spec }: MapRequest, signal: AbortSigna
     volumeContext: source.volumeAttributes ?? {},
     secrets,
   }
-  await driver.node.stage(request, signal).catch(async (error: unknown) => {
-    if (asVolumeError(error).effect === 'none') await cleanUp(deps, spec, signal)
-    throw error
-  })
+  await driver.node
+    .stage(request, signal)
+    .catch((error: unknown) => failedFor(error, () => cleanUp(deps, spec, signal)))
   return staging
 }
 
@@ -98,7 +95,7 @@ async function publish(deps: CsiNodeDeps, { spec, pod }: MapRequest, signal: Abo
   const capabilities = await driver.nodeCapabilities(signal)
   const secrets = await readSecret(deps.client, source.nodePublishSecretRef, 'NodePublishSecretRef', signal)
   const wantsPod = deps.csiDrivers.get(source.driver)?.spec?.podInfoOnMount === true
-  await deps.host.files.mkdirAll(paths.publish, 0o750, signal)
+  await preparing(() => deps.host.files.mkdirAll(paths.publish, 0o750, signal))
   const target = join(paths.publish, podIdentity(pod).uid)
   const request = {
     volumeId: source.volumeHandle,

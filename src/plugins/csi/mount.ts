@@ -8,9 +8,9 @@ import { applyOwnership } from '../../host/ownership.ts'
 import { asVolumeError, VolumeError } from '../../volume/effect.ts'
 import type { DeviceMounter, DeviceMountRequest, MountRequest, NodePlugin } from '../../volume/plugin.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import { translated } from '../shared/errors.ts'
+import { preparing } from '../shared/errors.ts'
 import { podInformation, serviceAccountTokens } from './context.ts'
-import { isMounted, loadDataOr, removeMountDirectory, requireData, saveData } from './saved-data.ts'
+import { failedFor, isMounted, loadDataOr, removeMountDirectory, requireData, saveData } from './saved-data.ts'
 import type { SavedData } from './saved-data.ts'
 import {
   attachmentOf,
@@ -35,26 +35,24 @@ export function createDeviceMounter(deps: CsiNodeDeps): DeviceMounter {
   return {
     path: (spec) => stagingPath(deps.root, persistent(spec)),
     waitForAttach: ({ spec }, signal) => waitForAttachment(deps, spec, signal),
-    mount: (request, outer) =>
-      translated(async () => {
-        using deadline = clock.deadline(operationMs, outer)
-        await stage(deps, request, deadline.signal, outer)
-      }),
-    unmount: ({ path, spec }, outer) =>
-      translated(async () => {
-        using deadline = clock.deadline(operationMs, outer)
-        const { signal } = deadline
-        const known = spec && knownData(spec, persistent(spec).volumeHandle)
-        const saved = await loadDataOr(host.files, dirname(path), known, signal)
-        // No file means that nothing was staged, unless something is mounted there: then it must not be called gone.
-        if (!saved && !(await isMounted(host.mounts, path, signal))) return
-        const data = saved ?? known ?? (await requireData(host.files, dirname(path), signal))
-        const driver = drivers.require(data.driverName)
-        if ((await driver.nodeCapabilities(signal)).has('STAGE_UNSTAGE_VOLUME')) {
-          await driver.node.unstage(data.volumeHandle, path, signal)
-        }
-        await removeMountDirectory(host, path, signal)
-      }),
+    async mount(request, outer) {
+      using deadline = clock.deadline(operationMs, outer)
+      await stage(deps, request, deadline.signal, outer)
+    },
+    async unmount({ path, spec }, outer) {
+      using deadline = clock.deadline(operationMs, outer)
+      const { signal } = deadline
+      const known = spec && knownData(spec, persistent(spec).volumeHandle)
+      const saved = await loadDataOr(host.files, dirname(path), known, signal)
+      // No file means that nothing was staged, unless something is mounted there: then it must not be called gone.
+      if (!saved && !(await isMounted(host.mounts, path, signal))) return
+      const data = saved ?? known ?? (await requireData(host.files, dirname(path), signal))
+      const driver = drivers.require(data.driverName)
+      if ((await driver.nodeCapabilities(signal)).has('STAGE_UNSTAGE_VOLUME')) {
+        await driver.node.unstage(data.volumeHandle, path, signal)
+      }
+      await removeMountDirectory(host, path, signal)
+    },
   }
 }
 
@@ -72,9 +70,11 @@ async function stage(
   if (!capabilities.has('STAGE_UNSTAGE_VOLUME')) return
   const context = await publishContext(deps, spec, signal)
   const secrets = await readSecret(deps.client, source.nodeStageSecretRef, 'NodeStageSecretRef', signal)
-  await host.files.mkdirAll(path, 0o750, signal)
   const data = { driverName: source.driver, volumeHandle: source.volumeHandle, ...contextData(seLinuxLabel) }
-  await saveData(host.files, dirname(path), data, signal)
+  await preparing(async () => {
+    await host.files.mkdirAll(path, 0o750, signal)
+    await saveData(host.files, dirname(path), data, signal)
+  })
   const request = {
     volumeId: source.volumeHandle,
     stagingPath: path,
@@ -83,33 +83,30 @@ async function stage(
     volumeContext: source.volumeAttributes ?? {},
     secrets,
   }
-  await driver.node.stage(request, signal).catch(async (error: unknown) => {
-    // Final: nothing is there. Uncertain: directory and metadata stay for the unstage that must follow (CSI-32).
-    if (asVolumeError(error).effect === 'none') await removeMountDirectory(host, path, outer)
-    throw error
-  })
+  // Final: nothing is there. Uncertain: directory and metadata stay for the unstage that must follow (CSI-32).
+  await driver.node
+    .stage(request, signal)
+    .catch((error: unknown) => failedFor(error, () => removeMountDirectory(host, path, outer)))
 }
 
 export function createPublisher(deps: CsiNodeDeps): Pick<NodePlugin, 'mount' | 'unmount'> {
   const { clock, drivers, host } = deps
   return {
-    mount: (request, outer) =>
-      translated(async () => {
-        using deadline = clock.deadline(operationMs, outer)
-        await publish(deps, request, deadline.signal)
-      }),
-    unmount: ({ target, spec, pod }, outer) =>
-      translated(async () => {
-        using deadline = clock.deadline(operationMs, outer)
-        const { signal } = deadline
-        const path = mountPathOf(target)
-        const known = spec && knownData(spec, handleOf(spec, pod))
-        const saved = await loadDataOr(host.files, target, known, signal)
-        const data = saved ?? known ?? (await requireData(host.files, target, signal))
-        const driver = drivers.require(data.driverName)
-        await driver.node.unpublish(data.volumeHandle, path, signal)
-        await removeMountDirectory(host, path, signal)
-      }),
+    async mount(request, outer) {
+      using deadline = clock.deadline(operationMs, outer)
+      await publish(deps, request, deadline.signal)
+    },
+    async unmount({ target, spec, pod }, outer) {
+      using deadline = clock.deadline(operationMs, outer)
+      const { signal } = deadline
+      const path = mountPathOf(target)
+      const known = spec && knownData(spec, handleOf(spec, pod))
+      const saved = await loadDataOr(host.files, target, known, signal)
+      const data = saved ?? known ?? (await requireData(host.files, target, signal))
+      const driver = drivers.require(data.driverName)
+      await driver.node.unpublish(data.volumeHandle, path, signal)
+      await removeMountDirectory(host, path, signal)
+    },
   }
 }
 
@@ -126,12 +123,12 @@ async function publish(deps: CsiNodeDeps, request: MountRequest, signal: AbortSi
   const handle = handleOf(spec, podIdentity(pod).uid)
   const staged = source.lifecycle === 'Persistent' && capabilities.has('STAGE_UNSTAGE_VOLUME')
   const context = await publishContext(deps, spec, signal)
-  await files.mkdirAll(target, 0o750, signal)
+  await preparing(() => files.mkdirAll(target, 0o750, signal))
   const secrets = await publishSecrets(deps, request, signal)
   const information = driverObject?.spec?.podInfoOnMount ? podInformation(pod, source.lifecycle === 'Ephemeral') : {}
   const tokens = await serviceAccountTokens(deps.client, driverObject, pod, signal)
   const data = { ...publishData(deps, spec, source.value.driver, handle), ...contextData(seLinuxLabel) }
-  await saveData(files, target, data, signal)
+  await preparing(() => saveData(files, target, data, signal))
   const readOnly = spec.readOnly
   const call = {
     volumeId: handle,
@@ -159,9 +156,8 @@ async function publishOrCleanUp(
     await driver.node.publish(call, signal)
   } catch (error) {
     // CSI-38: a pod may be using what is there unless this was the first try and the driver's word is final.
-    const clean = asVolumeError(error).effect === 'none' && !foundOnDisk && !remount
-    if (clean) await removeMountDirectory(deps.host, call.targetPath, signal)
-    throw error
+    if (foundOnDisk || remount) throw error
+    await failedFor(error, () => removeMountDirectory(deps.host, call.targetPath, signal))
   }
 }
 

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path/posix'
 import type { Files, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
 import { readIfThere } from '../../host/read-if-there.ts'
-import { VolumeError } from '../../volume/effect.ts'
+import { asVolumeError, VolumeError } from '../../volume/effect.ts'
 
 export interface SavedData {
   readonly driverName: string
@@ -85,6 +85,21 @@ export async function removeMountDirectory(
   const parent = dirname(path)
   await files.remove(join(parent, savedDataName), signal)
   await files.remove(parent, signal)
+}
+
+/**
+ * The driver's word is final, so what was prepared for it goes. If it cannot go, something is left on disk that somebody must
+ * undo: then the failure is no longer one that left nothing behind.
+ */
+export async function failedFor(error: unknown, remove: () => Promise<void>): Promise<never> {
+  const { effect, code, message, tags } = asVolumeError(error)
+  if (effect !== 'none') throw error
+  try {
+    await remove()
+  } catch {
+    throw new VolumeError(code, message, { effect: 'unknown', tags, cause: error })
+  }
+  throw error
 }
 
 export async function isMounted(mounts: Host['mounts'], path: string, signal: AbortSignal): Promise<boolean> {

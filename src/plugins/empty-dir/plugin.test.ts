@@ -172,3 +172,16 @@ test('EMPTY-12: a memory volume can grow while it is mounted', async () => {
   assert.equal((await bench.host.filesystems.usage(request.target, signal)).capacityBytes, 2n << 20n)
   await bench.close()
 })
+
+test('EMPTY-6: a memory volume that is mounted but cannot be marked is in doubt, not absent: it must be undone', async () => {
+  const bench = await createModelBench()
+  const { plugin, request } = mounting(bench, inline({ emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } }))
+  bench.host.faults.plant({ call: 'mounts.mount', kind: 'fails', code: 'ENOSPC', times: 1 })
+  bench.host.faults.plant({ call: 'files.writeFile', kind: 'fails', code: 'ENOSPC' })
+  await assert.rejects(plugin.plugin.mount(request, signal), { effect: 'unknown', code: 'ENOSPC' })
+  assert.equal(await bench.host.mounts.isMountPoint(request.target, signal), true)
+  bench.host.faults.clear()
+  await plugin.plugin.unmount({ volumeName: 'v', pod: podUid('uid-1'), target: request.target }, signal)
+  assert.equal(await bench.host.files.exists(request.target, signal), false)
+  await bench.close()
+})

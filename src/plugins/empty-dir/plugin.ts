@@ -6,8 +6,8 @@ import { definePlugin } from '../../volume/plugin.ts'
 import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { NodePluginDeps } from '../shared/deps.ts'
-import { refuse, translated } from '../shared/errors.ts'
-import { emptyDirName, resizeMemory, setUpScratch, tearDownScratch } from '../shared/scratch.ts'
+import { refuse, translated, unlessLeft } from '../shared/errors.ts'
+import { emptyDirName, isLeft, resizeMemory, setUpScratch, tearDownScratch } from '../shared/scratch.ts'
 import { treeUsage } from '../shared/usage.ts'
 
 type Deps = Pick<NodePluginDeps, 'host' | 'root' | 'allocatable' | 'noSwap' | 'clock'>
@@ -20,15 +20,18 @@ export default definePlugin({
   supports: (spec) => spec.from === 'pod',
   node: (deps: Deps): NodePlugin => ({
     mount: ({ spec, pod, target, ownership }, signal) =>
-      translated(async () => {
-        const { value } = sourceOf(spec)
-        const facts = { pod, podUid: podUid(pod.metadata.uid ?? ''), name: spec.name, target }
-        await setUpScratch(
-          deps,
-          { ...facts, medium: value.medium ?? '', sizeLimit: value.sizeLimit, fsGroup: ownership.fsGroup },
-          signal,
-        )
-      }),
+      unlessLeft(
+        async () => {
+          const { value } = sourceOf(spec)
+          const facts = { pod, podUid: podUid(pod.metadata.uid ?? ''), name: spec.name, target }
+          await setUpScratch(
+            deps,
+            { ...facts, medium: value.medium ?? '', sizeLimit: value.sizeLimit, fsGroup: ownership.fsGroup },
+            signal,
+          )
+        },
+        isLeft(deps.host, target),
+      ),
     unmount: ({ volumeName, pod, target }, signal) =>
       translated(() => tearDownScratch(deps, { podUid: pod, name: volumeName, target }, signal)),
     restore: async ({ volumeName }) => ({

@@ -8,8 +8,8 @@ import { applyOwnership } from '../../host/ownership.ts'
 import type { MountRequest, NodePlugin, Usage } from '../../volume/plugin.ts'
 import type { VolumeSource } from '../../volume/spec.ts'
 import type { NodePluginDeps } from '../shared/deps.ts'
-import { translated } from '../shared/errors.ts'
-import { setUpScratch, tearDownScratch } from '../shared/scratch.ts'
+import { translated, unlessLeft } from '../shared/errors.ts'
+import { isLeft, setUpScratch, tearDownScratch } from '../shared/scratch.ts'
 import { treeUsage } from '../shared/usage.ts'
 import type { Reader } from './kept-objects.ts'
 import { createKeptObjects } from './kept-objects.ts'
@@ -35,14 +35,17 @@ export function createApiVolume(deps: ApiVolumeDeps, kind: ApiVolumeKind): NodeP
   return {
     readOnly: () => true,
     mount: (request, signal) =>
-      translated(async () => {
-        try {
-          await mount(deps, kind, request, kept.readerFor(request.target), signal)
-        } catch (error) {
-          if (isNew(request)) kept.release(request.target) // nobody will unmount it
-          throw error
-        }
-      }),
+      unlessLeft(
+        async () => {
+          try {
+            await mount(deps, kind, request, kept.readerFor(request.target), signal)
+          } catch (error) {
+            if (isNew(request)) kept.release(request.target) // perhaps nobody will unmount it; the next try asks anew
+            throw error
+          }
+        },
+        isLeft(deps.host, request.target),
+      ),
     unmount: ({ volumeName, pod, target }, signal) =>
       translated(async () => {
         await tearDownScratch(deps, { podUid: pod, name: wrapped(volumeName), target }, signal)

@@ -25,6 +25,27 @@ export function toVolumeError(error: unknown): unknown {
   return error
 }
 
+/** What is prepared before anybody is asked: its failure says nothing about what an earlier attempt may have left. */
+export async function preparing<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    if (!(error instanceof HostError)) throw error
+    throw new VolumeError(error.code, error.message, { effect: 'untried', cause: error })
+  }
+}
+
+/** A failure that left nothing behind, as far as the failed call knows; but `left` says that something is there. */
+export async function unlessLeft<T>(call: () => Promise<T>, left: () => Promise<boolean>): Promise<T> {
+  try {
+    return await translated(call)
+  } catch (error) {
+    const { effect, code, message, tags } = asVolumeError(error)
+    if (effect !== 'none' || !(await left().catch(() => true))) throw error
+    throw new VolumeError(code, message, { effect: 'unknown', tags, cause: error })
+  }
+}
+
 export function refuse(
   code: string,
   message: string,

@@ -12,7 +12,7 @@ import {
 import { pluginName } from '../../api/names.ts'
 import type { PodUid } from '../../api/names.ts'
 import type { Pod } from '../../api/types.ts'
-import { isMounted, unmountAll } from '../../host/clean-mount-point.ts'
+import { isMounted, isThere, unmountAll } from '../../host/clean-mount-point.ts'
 import { HostError, hasCode } from '../../host/host-error.ts'
 import type { DeepModes, Mark, MountRequest } from '../../host/host.ts'
 import { applyOwnership } from '../../host/ownership.ts'
@@ -64,6 +64,10 @@ export async function setUpScratch(deps: ScratchDeps, request: ScratchRequest, s
   await host.files.writeFile(mark.path, '', mark, signal)
   return true
 }
+
+/** Is there something at the target, set up or half set up? It must be undone some day. */
+export const isLeft = (host: ScratchDeps['host'], target: string) => () =>
+  isThere(host, target, new AbortController().signal)
 
 /** EMPTY-11: the marker first, so that a crash halfway is seen as "not ready"; then the mount; then what is left. */
 export async function tearDownScratch(
