@@ -39,11 +39,42 @@ export interface RunResult {
   readonly output: string
 }
 
+export interface ConverseRequest {
+  readonly argv: readonly [string, ...string[]]
+  /** The whole environment; nothing of ours is inherited. */
+  readonly env: Readonly<Record<string, string>>
+  /** A terminal of its own; then everything it says is standard output. */
+  readonly tty: boolean
+  /** Whose streams they are: a process that changes its user opens /dev/stderr and its terminal by name. */
+  readonly owner?: number
+}
+
+export interface TerminalSize {
+  readonly width: number
+  readonly height: number
+}
+
+/** The other ends of a process's standard streams. */
+export interface ProcessStreams {
+  /** Its end is the process's end of file. Absent: there is nothing to read. */
+  readonly stdin: AsyncIterable<Uint8Array> | undefined
+  /** Resolves when there is room for more; when it fails, the process is killed. */
+  stdout(bytes: Uint8Array): Promise<void>
+  stderr(bytes: Uint8Array): Promise<void>
+  /** Sizes of its terminal, the first one and every new one. */
+  readonly sizes: AsyncIterable<TerminalSize>
+}
+
 export interface Processes {
   /** Starts a process in a session of its own that lives on when we die; answers when descriptor 3 has spoken. */
   launch(request: LaunchRequest, signal: AbortSignal): Promise<Launched>
   /** Runs a process to its end. A non-zero exit is an answer, not an error. */
   run(request: RunRequest, signal: AbortSignal): Promise<RunResult>
+  /**
+   * Runs a process with its streams open, to its end; answers its exit code. When the signal aborts it is killed, with
+   * everything of its session.
+   */
+  converse(request: ConverseRequest, streams: ProcessStreams, signal: AbortSignal): Promise<number>
   isAlive(identity: ProcessIdentity): Promise<boolean>
   /** Resolves when the process is gone, also for processes that are no children of ours. */
   gone(identity: ProcessIdentity, signal: AbortSignal): Promise<void>

@@ -1,6 +1,7 @@
 // What may we ask of whatever runs containers? Start, stop, remember, and say when one has ended.
 // A runtime keeps its own records across restarts of the agent; `restore` is how we learn of them.
 import type { PodUid } from '../../api/names.ts'
+import type { ProcessStreams } from '../../host/processes.ts'
 
 export interface Runtime {
   /** For node.status.nodeInfo.containerRuntimeVersion, such as `hawser-processes://1`. */
@@ -13,6 +14,8 @@ export interface Runtime {
   stop(request: StopRequest, signal: AbortSignal): Promise<void>
   /** Runs a command inside a running container, as the container's own user. A non-zero exit is an answer. */
   exec(request: ExecRequest, signal: AbortSignal): Promise<ExecResult>
+  /** The same with its streams open: answers the exit code, and kills the command when the signal aborts. */
+  converse(request: ConverseRequest, streams: ProcessStreams, signal: AbortSignal): Promise<number>
   /** Forgets a pod whose containers are gone, with its files. */
   removePod(pod: PodUid, signal: AbortSignal): Promise<void>
   /** Hears of every change of a container. */
@@ -82,6 +85,13 @@ export interface ExecRequest extends ProcessSettings {
   readonly name: string
   readonly argv: readonly string[]
   readonly timeoutMs: number
+}
+
+export interface ConverseRequest extends ProcessSettings {
+  readonly pod: PodUid
+  readonly name: string
+  readonly argv: readonly string[]
+  readonly tty: boolean
 }
 
 export interface ExecResult {

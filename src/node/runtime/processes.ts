@@ -13,15 +13,9 @@ import type { Host } from '../../host/host.ts'
 import type { MountNamespace, Processes, ProcessIdentity } from '../../host/processes.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { delayedAbort } from './delayed-abort.ts'
-import { enterScript, execScript, setupScript, superviseScript } from './launcher.ts'
-import type {
-  ContainerExit,
-  ContainerMount,
-  ContainerRecord,
-  ContainerRequest,
-  ProcessSettings,
-  Runtime,
-} from './port.ts'
+import { enterScript, setupScript, superviseScript } from './launcher.ts'
+import type { ContainerExit, ContainerMount, ContainerRecord, ContainerRequest, Runtime } from './port.ts'
+import { argvInside, privilegesOf, variablesOf } from './process-command.ts'
 import { createTurns } from './turns.ts'
 
 export interface ProcessRuntimeDeps {
@@ -174,14 +168,14 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       if (!(await goneBy(entry.gone, signal))) signal.throwIfAborted()
     },
     async exec(request, signal) {
-      const { pod, name, workingDirectory, timeoutMs } = request
-      const { record, process } = live.get(keyFor(pod, name)) ?? {}
-      if (!record || record.exit) throw new Error(`container ${name} does not run`)
-      if (!process) throw new Error(`container ${name} has no command, so there is no process to run beside`)
-      const argv: [string, ...string[]] = ['nsenter', `--target=${process.pid}`, '--mount', '--']
-      argv.push('/bin/sh', '-c', execScript, 'hawser-exec', workingDirectory, privilegesOf(request), enterScript)
-      argv.push(...request.argv)
-      return await processes.run({ argv, env: variablesOf(request), timeoutMs }, signal)
+      const argv = argvInside(request, processOf(request))
+      return await processes.run({ argv, env: variablesOf(request), timeoutMs: request.timeoutMs }, signal)
+    },
+    async converse(request, streams, signal) {
+      const { tty, user: owner = 0 } = request
+      const env = tty ? { TERM: 'xterm', ...request.env } : request.env
+      const argv = argvInside(request, processOf(request))
+      return await processes.converse({ argv, env: variablesOf({ env }), tty, owner }, streams, signal)
     },
     async removePod(pod, signal) {
       for (const [key, entry] of live) if (entry.record.pod === pod) live.delete(key)
@@ -197,6 +191,13 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       stopping.abort(new Error('the agent is stopping; containers run on'))
       for (const { namespace } of live.values()) await namespace?.[Symbol.asyncDispose]()
     },
+  }
+
+  function processOf({ pod, name }: { readonly pod: PodUid; readonly name: string }): ProcessIdentity {
+    const { record, process } = live.get(keyFor(pod, name)) ?? {}
+    if (!record || record.exit) throw new Error(`container ${name} does not run`)
+    if (!process) throw new Error(`container ${name} has no command, so there is no process to run beside`)
+    return process
   }
 
   async function launchContainer(request: ContainerRequest, signal: AbortSignal): Promise<ContainerRecord> {
@@ -327,22 +328,6 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     const [pid, startTime] = ((await readOrNothing(files, join(directory, 'pid'), signal)) ?? '').trim().split(' ')
     return pid && startTime ? { pid: Number(pid), startTime } : undefined
   }
-}
-
-export const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
-
-/** As the enter script takes them. */
-function variablesOf({ env }: ProcessSettings): Record<string, string> {
-  const variables = Object.entries(env).map(([key, value], index) => [`HAWSER_E${index}`, `${key}=${value}`])
-  return { PATH: searchPath, HAWSER_COUNT: String(variables.length), ...Object.fromEntries(variables) }
-}
-
-function privilegesOf({ user, group, groups }: ProcessSettings): string {
-  if (user === undefined && group === undefined && groups.length === 0) return ''
-  const parts = [groups.length > 0 ? `--groups=${groups.join(',')}` : '--clear-groups']
-  if (user !== undefined) parts.push(`--reuid=${user}`)
-  if (group !== undefined) parts.push(`--regid=${group}`)
-  return parts.join(' ')
 }
 
 function describeExit(code: number, at: number): ContainerExit {
