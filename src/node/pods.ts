@@ -51,7 +51,15 @@ export interface Pods extends AsyncDisposable {
   /** CSI-71: what the storage says of a volume of this pod. */
   tellHealth(uid: PodUid, volume: string, conditions: readonly HealthCondition[]): void
   readonly known: ReadonlySet<PodUid>
+  /** Every pod and what its containers do, for whoever looks into them. */
+  views(): readonly PodView[]
   idle(): Promise<void>
+}
+
+export interface PodView {
+  readonly pod: Pod
+  readonly uid: PodUid
+  readonly containers: ReadonlyMap<string, ContainerView>
 }
 
 export interface PodsDeps extends Omit<ContainerLifeDeps, 'stopping' | 'tell' | 'tellLater' | 'wake'> {
@@ -307,6 +315,7 @@ export function createPods(deps: PodsDeps): Pods {
     get known() {
       return new Set(works.keys())
     },
+    views: () => [...works.values()].flatMap(({ pod, uid, containers }) => (pod ? [{ pod, uid, containers }] : [])),
     put(object, source) {
       const uid = podUid(object.metadata.uid ?? '')
       const work = works.get(uid) ?? admit(uid, source)
