@@ -18,6 +18,8 @@ export type LaunchOrder =
 
 export interface TalkRequest extends ConverseRequest {
   readonly stdin: boolean
+  /** What its terminal begins with. */
+  readonly size: TerminalSize | undefined
 }
 
 export type TalkStream = 'stdin' | 'stdout' | 'stderr' | 'terminal'

@@ -51,7 +51,7 @@ function withPipes({ argv, env, stdin, owner = 0 }: TalkRequest, listener: Liste
   }
 }
 
-function withTerminal({ argv, env, owner = 0 }: TalkRequest, listener: Listener): Talk {
+function withTerminal({ argv, env, owner = 0, size }: TalkRequest, listener: Listener): Talk {
   const { master, slave } = openTerminal()
   let open = true
   // `setsid --ctty` makes the terminal its own; without a session of its own (it must lead one) it would fork first.
@@ -59,6 +59,7 @@ function withTerminal({ argv, env, owner = 0 }: TalkRequest, listener: Listener)
   let pid: number
   try {
     fchownSync(slave, owner, ownGroup)
+    if (size) resizeTerminal(master, size)
     pid = start(whole, env, [slave, slave, slave], false, listener)
   } catch (error) {
     closeSync(master)

@@ -20,7 +20,7 @@ import type {
   RunResult,
   TerminalSize,
 } from '../processes.ts'
-import { holdTalk, IncomingTalk } from './talks.ts'
+import { holdTalk, IncomingTalk, takeFirstSize } from './talks.ts'
 
 const startTalkMs = 30_000
 const pollMs = 1_000
@@ -258,15 +258,14 @@ function createLauncher(clock: Clock, gone: (identity: ProcessIdentity) => Promi
         if (server?.connected) server.send(order)
       }
       try {
-        const asked = { ...request, stdin: streams.stdin !== undefined }
+        const noSize = { size: undefined, sizes: streams.sizes }
+        const { size, sizes } = request.tty ? await takeFirstSize(clock, streams.sizes, signal) : noSize
+        const asked = { ...request, stdin: streams.stdin !== undefined, size }
         await order(id, { id, kind: 'talk', request: asked }, startTalkMs, signal)
         const resize = (size: TerminalSize) => say({ id, kind: 'resize', size })
         const kill = () => say({ id, kind: 'kill' })
-        return await holdTalk(
-          { clock, sockets: talk.sockets, exited: talk.exited.promise, resize, kill },
-          streams,
-          signal,
-        )
+        const deps = { clock, sockets: talk.sockets, exited: talk.exited.promise, resize, kill }
+        return await holdTalk(deps, { ...streams, sizes }, signal)
       } finally {
         for (const socket of talk.sockets.values()) socket.destroy()
         talks.delete(id)

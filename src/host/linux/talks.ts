@@ -3,7 +3,7 @@
 import type { Socket } from 'node:net'
 import type { Clock } from '../../clock/clock.ts'
 import { HostError } from '../host-error.ts'
-import type { ProcessStreams } from '../processes.ts'
+import type { ProcessStreams, TerminalSize } from '../processes.ts'
 import type { TalkStream } from './launch-server.ts'
 
 export interface TalkDeps {
@@ -11,7 +11,7 @@ export interface TalkDeps {
   readonly sockets: ReadonlyMap<TalkStream, Socket>
   /** Resolves with the exit code. */
   readonly exited: Promise<number>
-  resize(size: { readonly width: number; readonly height: number }): void
+  resize(size: TerminalSize): void
   kill(): void
 }
 
@@ -131,6 +131,28 @@ async function untilQuiet(clock: Clock, readers: readonly Reader[], signal: Abor
 
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+}
+
+/** A client tells the size of its terminal at once, but not with its first word. */
+const firstSizeMs = 250
+
+/** The size to begin with, if it comes in time, and those that come later. */
+export async function takeFirstSize(
+  clock: Clock,
+  sizes: ProcessStreams['sizes'],
+  signal: AbortSignal,
+): Promise<{ readonly size: TerminalSize | undefined; readonly sizes: ProcessStreams['sizes'] }> {
+  const iterator = sizes[Symbol.asyncIterator]()
+  const next = iterator.next()
+  const inTime = await Promise.race([next, clock.sleep(firstSizeMs, signal).then(() => undefined)])
+  async function* later(): AsyncGenerator<TerminalSize, void, undefined> {
+    for (let step = inTime ? iterator.next() : next; ; step = iterator.next()) {
+      const { done, value } = await step
+      if (done === true) return
+      yield value
+    }
+  }
+  return { size: inTime === undefined || inTime.done === true ? undefined : inTime.value, sizes: later() }
 }
 
 /** The sockets of one talk, as they arrive. */
