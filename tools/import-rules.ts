@@ -8,7 +8,7 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   loop: ['clock', 'telemetry'],
   store: ['clock', 'loop'],
   host: ['clock', 'streams', 'telemetry'],
-  client: ['api', 'clock', 'loop', 'telemetry'],
+  client: ['api', 'clock', 'loop', 'streams', 'telemetry'],
   streams: ['clock'],
   apiserver: ['api', 'clock', 'store', 'streams', 'telemetry'],
   volume: ['api', 'clock', 'loop', 'telemetry'],

@@ -40,6 +40,14 @@ export function slashed(word: string): ResourceName {
   return { kind: kindFrom(kind), name }
 }
 
+/** `first` or `pod/first`: what commands about pods take. */
+export function podFrom(text: string): string {
+  if (!text.includes('/')) return text
+  const { kind, name } = slashed(text)
+  if (kind !== 'Pod') throw new UsageError(`only pods will do here, not ${text}`, `pod/${name}`)
+  return name
+}
+
 function entries(): readonly (readonly [KindName, KindInfo])[] {
   return Object.entries(kinds) as [KindName, KindInfo][]
 }

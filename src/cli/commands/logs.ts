@@ -1,11 +1,10 @@
 // `hawser logs`: what a pod's containers wrote.
 import { buildCommand } from '@stricli/core'
 import { objectPath } from '../../client/rest.ts'
-import { UsageError } from '../../main/config.ts'
 import type { ConnectFlags, Connection } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
-import { slashed } from '../resources.ts'
+import { podFrom } from '../resources.ts'
 
 interface Flags extends ConnectFlags {
   readonly container?: string
@@ -72,13 +71,6 @@ export async function printLogs(
   } catch (error) {
     if (!signal.aborted) throw error
   }
-}
-
-function podFrom(text: string): string {
-  if (!text.includes('/')) return text
-  const { kind, name } = slashed(text)
-  if (kind !== 'Pod') throw new UsageError(`only pods have logs, not ${text}`, 'hawser logs pod/NAME')
-  return name
 }
 
 function linesFrom(text: string): number {
