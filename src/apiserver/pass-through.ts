@@ -2,7 +2,14 @@
 // checked and named here, in Kubernetes' words; the answer is the node's.
 import { kinds } from '../api/kinds.ts'
 import type { ObjectRef } from '../api/meta.ts'
-import { badRequest, internalError, methodNotAllowed, notFound, StatusError } from '../api/status-error.ts'
+import {
+  badRequest,
+  internalError,
+  methodNotAllowed,
+  notFound,
+  StatusError,
+  tooManyRequests,
+} from '../api/status-error.ts'
 import type { Pod } from '../api/types.ts'
 import { readAll } from '../streams/byte-stream.ts'
 import type { DoorAnswer, DoorRequest } from '../streams/door.ts'
@@ -128,6 +135,7 @@ async function refusal({ status, body }: DoorAnswer): Promise<StatusError> {
     .toString()
     .trim()
   if (status === 400) return badRequest(text)
+  if (status === 429) return tooManyRequests(text, 1)
   if (status === 404) return new StatusError(404, 'NotFound', text)
   return internalError(text)
 }

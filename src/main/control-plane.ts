@@ -5,6 +5,7 @@ import { createClientCertificate, createAuthority, createServerCertificate } fro
 import type { KeyPair } from '../apiserver/certificates.ts'
 import { startApiServer } from '../apiserver/listen.ts'
 import type { StartedApiServer } from '../apiserver/listen.ts'
+import type { NodeDoors } from '../apiserver/pass-through.ts'
 import type { ServerTls } from '../apiserver/server.ts'
 import type { Client } from '../client/client.ts'
 import { createInProcessClient } from '../client/in-process.ts'
@@ -23,7 +24,6 @@ import { UsageError } from './config.ts'
 import type { DataDirectory } from './data-directory.ts'
 import { readIfThere, writePrivate } from './data-directory.ts'
 import { kubeconfigText } from './kubeconfig.ts'
-import { createNodeDoors } from './node-doors.ts'
 
 export interface ControlPlaneDeps {
   readonly config: HawserConfig
@@ -54,14 +54,19 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
   const audit = stack.use(openAuditFile({ path: directory.file('audit.log'), clock, log }))
   const authority = await keepAuthority(directory, clock.now())
   const localDoors = new Map<string, Door>()
-  const doors = createNodeDoors({
-    local: localDoors,
-    node: (name) => server.api().get('Node', { name }),
-    identity: () => ({
-      certificate: readIfThere(directory.file('admin.crt')) ?? '',
-      key: readIfThere(directory.file('admin.key')) ?? '',
-    }),
-  })
+  let doors: NodeDoors | undefined
+  // Loaded when somebody first asks a node.
+  const openDoors = async (): Promise<NodeDoors> => {
+    const { createNodeDoors } = await import('./node-doors.ts')
+    return createNodeDoors({
+      local: localDoors,
+      node: (name) => server.api().get('Node', { name }),
+      identity: () => ({
+        certificate: readIfThere(directory.file('admin.crt')) ?? '',
+        key: readIfThere(directory.file('admin.key')) ?? '',
+      }),
+    })
+  }
   const server = await listen(config, () =>
     startApiServer({
       store,
@@ -76,7 +81,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
       signingKey: directory.signingKey,
       listen: config.listen,
       tls: authority.tls,
-      doors,
+      doors: async (node, request) => await (doors ??= await openDoors())(node, request),
       ...(starting === undefined ? {} : { starting }),
     }),
   )

@@ -114,6 +114,24 @@ test('a command through the server: what is said, and how it ended', async () =>
   assert.match(server.asked[0]!, /^n1 GET \/exec\/default\/p\/[-0-9a-f]+\/c\?input=1&output=1&command=cat&command=4$/)
 })
 
+test('a node has room for so many streams, and again when one has ended', async () => {
+  await using server = await open()
+  const path = `${paths.pods}/p/attach?container=c&stdout=true`
+  const ask = () => server.open('GET', path, { headers: webSocket })
+  const sessions = []
+  for (let count = 0; count < 256; count++) {
+    const [ours, theirs] = createStreamPair()
+    // Nobody reads: the session stays.
+    sessions.push({ ours, served: (await ask()).upgrade!(theirs) })
+  }
+  const refused = await ask()
+  assert.equal(refused.status, 429)
+  assert.match(refused.body.toString(), /this node has 256 streams open/)
+  for (const { ours } of sessions) ours.destroy()
+  await Promise.all(sessions.map(({ served }) => served))
+  assert.equal((await ask()).status, 101)
+})
+
 test('only administrators look into pods, by whatever method', async () => {
   await using server = await open()
   for (const user of [reader, controller, node, { name: 'nobody', groups: ['system:authenticated'] }]) {

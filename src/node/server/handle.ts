@@ -24,7 +24,32 @@ export interface NodeServerDeps extends SummaryDeps {
   dial(port: number, signal: AbortSignal): Promise<ByteStream>
 }
 
+/** Each has processes and sockets of its own. */
+const mostStreams = 256
+
 export function createNodeServer(deps: NodeServerDeps): Door {
+  const answer = answerer(deps)
+  let streams = 0
+  return async (request) => {
+    const answered = await answer(request)
+    const { upgrade } = answered
+    if (!upgrade) return answered
+    if (streams >= mostStreams) return textAnswer(429, `this node has ${mostStreams} streams open; try again later`)
+    return {
+      ...answered,
+      async upgrade(connection) {
+        streams++
+        try {
+          await upgrade(connection)
+        } finally {
+          streams--
+        }
+      },
+    }
+  }
+}
+
+function answerer(deps: NodeServerDeps): Door {
   return async (request) => {
     const { words, query } = parsePath(request.path)
     const [first = '', ...rest] = words
