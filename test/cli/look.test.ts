@@ -64,7 +64,7 @@ test('exec: streams, exit code, terminal, and what is wrong', { skip, timeout: 6
   assert.deepEqual([wrong.code, wrong.stderr], [1, 'hawser: container nope is not valid for pod looked\n'])
 })
 
-test('attach listens from now on', { skip, timeout: 60_000 }, async () => {
+test('attach listens from now on, to what is there', { skip, timeout: 60_000 }, async () => {
   const child = spawn(binary, ['attach', 'looked'], { env: { ...process.env, ...server.env } })
   let text = ''
   child.stdout.on('data', (bytes: Buffer) => (text += bytes.toString()))
@@ -72,6 +72,9 @@ test('attach listens from now on', { skip, timeout: 60_000 }, async () => {
   child.kill()
   await once(child, 'exit')
   assert.match(text, /^(tick\n){3}/)
+  const none = await hawser(['attach', 'nobody'])
+  assert.deepEqual([none.code, none.stderr], [3, 'hawser: pods "nobody" not found\n'])
+  assert.equal((await hawser(['attach', 'pvc/data'])).code, 2)
 })
 
 test('cp: a file and a tree, there and back', { skip, timeout: 60_000 }, async () => {

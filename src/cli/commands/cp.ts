@@ -61,7 +61,7 @@ function placeFrom(text: string): Place | undefined {
   if (cut <= 0 || text.startsWith('.') || text.startsWith('/')) return undefined
   const path = text.slice(cut + 1)
   if (path === '') throw new UsageError(`"${text}" names no path in the pod`, `${text}/data`)
-  return { pod: podFrom(text.slice(0, cut)), path }
+  return { pod: podFrom(text.slice(0, cut), 'containers'), path }
 }
 
 async function upload(connection: Connection, flags: Flags, from: string, { pod, path }: Place): Promise<void> {

@@ -65,7 +65,13 @@ export const exec = buildCommand<ExecFlags, string[], Context>({
       stderr: writerTo(process.stderr),
       ...(terminal ? { sizes: tellSizes } : {}),
     }
-    const request = { pod: podFrom(pod), verb: 'exec', container: flags.container, command, tty: terminal } as const
+    const request = {
+      pod: podFrom(pod, 'containers'),
+      verb: 'exec',
+      container: flags.container,
+      command,
+      tty: terminal,
+    } as const
     const code = await runRemote(connection, request, streams, new AbortController().signal)
     // Our own input may still be open, and would keep this program.
     process.stdin.destroy()
@@ -81,7 +87,10 @@ export const attach = buildCommand<Flags, [string], Context>({
   parameters: {
     flags: { ...connectFlags, container: containerFlag },
     aliases: { c: 'container', n: 'namespace' },
-    positional: { kind: 'tuple', parameters: [{ parse: podFrom, placeholder: 'POD', brief: 'Whose output' }] },
+    positional: {
+      kind: 'tuple',
+      parameters: [{ parse: (text: string) => podFrom(text, 'containers'), placeholder: 'POD', brief: 'Whose output' }],
+    },
   },
   async func(flags, pod) {
     using connection = connect(this, flags)

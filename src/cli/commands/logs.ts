@@ -36,7 +36,10 @@ export const logs = buildCommand<Flags, [string], Context>({
       tail: { kind: 'parsed', parse: linesFrom, optional: true, placeholder: 'N', brief: 'Only the last N lines' },
     },
     aliases: { c: 'container', f: 'follow', n: 'namespace' },
-    positional: { kind: 'tuple', parameters: [{ parse: podFrom, placeholder: 'POD', brief: 'Whose output' }] },
+    positional: {
+      kind: 'tuple',
+      parameters: [{ parse: (text: string) => podFrom(text, 'logs'), placeholder: 'POD', brief: 'Whose output' }],
+    },
   },
   async func(flags, name) {
     using connection = connect(this, flags)

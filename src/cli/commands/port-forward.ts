@@ -52,7 +52,7 @@ export const portForward = buildCommand<ConnectFlags, string[], Context>({
     using connection = connect(this, flags)
     const stop = new AbortController()
     process.once('SIGINT', () => stop.abort()).once('SIGTERM', () => stop.abort())
-    const name = podFrom(pod)
+    const name = podFrom(pod, 'ports')
     const query = new URLSearchParams(ports.map(({ there }) => ['ports', String(there)]))
     const path = `${objectPath('Pod', { name, namespace: connection.namespace }, 'portforward')}?${query}`
     const socket = await openPodSocket(connection, path, [portForwardProtocols.tunnelled], stop.signal)
