@@ -75,6 +75,8 @@ export interface Processes {
    * everything of its session.
    */
   converse(request: ConverseRequest, streams: ProcessStreams, signal: AbortSignal): Promise<number>
+  /** Writes into a named pipe until the input ends; fails with ENXIO when nobody reads it, ENOENT when there is none. */
+  speak(pipe: string, input: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>
   isAlive(identity: ProcessIdentity): Promise<boolean>
   /** Resolves when the process is gone, also for processes that are no children of ours. */
   gone(identity: ProcessIdentity, signal: AbortSignal): Promise<void>

@@ -43,6 +43,7 @@ export async function containerRequest(
     name: container.name,
     attempt,
     argv: [...expand(container.command), ...expand(container.args)],
+    stdin: container.stdin === true,
     readOnlyRoot: container.securityContext?.readOnlyRootFilesystem === true,
     mounts,
     devices: await devicesOf(deps, container, volumes, signal),

@@ -164,6 +164,24 @@ for (const way of ways) {
   }
 }
 
+test('a container made to be spoken to is spoken to, on both nodes', { skip, timeout: 120_000 }, async () => {
+  for (const [index, way] of ways.entries()) {
+    const [name, node] = [`spoken-${index}`, index % 2 ? 'inside' : 'apart']
+    const command = ['sh', '-c', 'while read -r line; do echo "heard $line"; done; echo end']
+    const container = { name: 'main', image: 'none', command, stdin: true, stdinOnce: true }
+    const spec = { nodeName: node, restartPolicy: 'Never', terminationGracePeriodSeconds: 0, containers: [container] }
+    const manifest = join(base, `${name}.json`)
+    writeFileSync(manifest, JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec }))
+    await kubectl(way)('apply', '-f', manifest)
+    await kubectl(way)('wait', '--for=condition=Ready', '--timeout=60s', `pod/${name}`)
+    const { code, stdout } = await runProgram(way.binary, ['attach', '-i', name], {
+      env: environment(way),
+      input: 'one\ntwo\n',
+    })
+    assert.deepEqual([code, stdout], [0, 'heard one\nheard two\nend\n'], way.name)
+  }
+})
+
 test('twenty commands at once, on both nodes', { skip, timeout: 120_000 }, async () => {
   const way = ways[0]!
   const ends = Array.from({ length: 20 }, async (_, index) => {

@@ -10,6 +10,7 @@ import { podUid } from '../../src/api/names.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { createLinuxHost } from '../../src/host/linux/linux-host.ts'
 import { createLinuxProcesses } from '../../src/host/linux/processes.ts'
+import type { ContainerRequest } from '../../src/node/runtime/port.ts'
 import { createProcessRuntime } from '../../src/node/runtime/processes.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
 import { createSizes } from '../../src/streams/terminal-sizes.ts'
@@ -27,7 +28,7 @@ const pod = podUid('11111111-2222-3333-4444-666666666666')
 mkdirSync(join(base, 'volume'))
 writeFileSync(join(base, 'volume/f'), 'hello')
 
-async function make(more: { readonly user?: number; readonly group?: number } = {}): Promise<RunningContainer> {
+async function make(more: Partial<ContainerRequest> = {}): Promise<RunningContainer> {
   const deps = { host, processes, clock, log: silentLog, directory, logDirectory: join(base, 'logs'), hidden: [] }
   const runtime = createProcessRuntime(deps)
   const source = join(base, 'volume')
@@ -57,7 +58,7 @@ after(async () => {
   rmSync(base, { recursive: true, force: true })
 })
 
-conversationContract('processes', make, { skip })
+conversationContract('processes', () => make(), { skip })
 
 test('a command sees what the container sees, as its user, and speaks on two streams', { skip }, async () => {
   await using container = await make()
@@ -170,6 +171,30 @@ test('a child that keeps the pipes does not keep the caller', { skip, timeout: 6
   const request = conversation(container, ['sh', '-c', `sleep 600.${mark} & echo done`])
   assert.equal(await container.runtime.converse(request, streams, never), 0)
   assert.equal(said.stdout, 'done\n')
+})
+
+test(
+  'a container that may be spoken to hears what is said, and the end of it when that is for once',
+  { skip, timeout: 60_000 },
+  async () => {
+    for (const once of [false, true]) {
+      rmSync(join(base, 'logs'), { recursive: true, force: true })
+      const script = 'while read -r line; do echo "heard $line"; done; echo end'
+      await using container = await make({ stdin: true, argv: ['sh', '-c', script] })
+      const { runtime, pod, name } = container
+      await runtime.speak({ pod, name, once }, pieces('one\n', 'two\n'), never)
+      const file = join(base, `logs/default_p_${pod}/c/0.log`)
+      const expected = `heard one\nheard two\n${once ? 'end\n' : ''}`
+      for (let tries = 0; tries < 50 && readFileSync(file, 'utf8') !== expected; tries++) await clock.sleep(20, never)
+      assert.equal(readFileSync(file, 'utf8'), expected)
+    }
+  },
+)
+
+test('one that was not made for it is not spoken to', { skip }, async () => {
+  await using container = await make()
+  const { runtime, pod, name } = container
+  await assert.rejects(runtime.speak({ pod, name, once: true }, pieces('x'), never), /container c reads no input/)
 })
 
 test('twenty at once', { skip, timeout: 60_000 }, async () => {

@@ -8,12 +8,12 @@ import type { RemoteStreams } from '../remote.ts'
 import { runRemote, writerTo } from '../remote.ts'
 import { podFrom } from '../resources.ts'
 
-interface Flags extends ConnectFlags {
+interface AttachFlags extends ConnectFlags {
   readonly container?: string
+  readonly stdin: boolean
 }
 
-interface ExecFlags extends Flags {
-  readonly stdin: boolean
+interface ExecFlags extends AttachFlags {
   readonly tty: boolean
 }
 
@@ -24,6 +24,8 @@ export const containerFlag = {
   placeholder: 'NAME',
   brief: 'Which container (default: the only one)',
 } as const
+
+const stdinFlag = { kind: 'boolean', default: false, brief: 'Pass our input on to it' } as const
 
 export const exec = buildCommand<ExecFlags, string[], Context>({
   docs: {
@@ -42,7 +44,7 @@ export const exec = buildCommand<ExecFlags, string[], Context>({
     flags: {
       ...connectFlags,
       container: containerFlag,
-      stdin: { kind: 'boolean', default: false, brief: 'Pass our input on to it' },
+      stdin: stdinFlag,
       tty: { kind: 'boolean', default: false, brief: 'Give it a terminal (with --stdin)' },
     },
     aliases: { c: 'container', i: 'stdin', t: 'tty', n: 'namespace' },
@@ -79,14 +81,21 @@ export const exec = buildCommand<ExecFlags, string[], Context>({
   },
 })
 
-export const attach = buildCommand<Flags, [string], Context>({
+export const attach = buildCommand<AttachFlags, [string], Context>({
   docs: {
     brief: "Listen to a pod's container from now on",
-    fullDescription: ['Examples:', '  hawser attach first', '  hawser attach pod/first -c writer'].join('\n'),
+    fullDescription: [
+      'Prints what the container says from now on, until it ends. It hears what we say only if it was made with `stdin: true`.',
+      '',
+      'Examples:',
+      '  hawser attach first',
+      '  hawser attach pod/first -c writer',
+      '  hawser attach first -i < answers',
+    ].join('\n'),
   },
   parameters: {
-    flags: { ...connectFlags, container: containerFlag },
-    aliases: { c: 'container', n: 'namespace' },
+    flags: { ...connectFlags, container: containerFlag, stdin: stdinFlag },
+    aliases: { c: 'container', i: 'stdin', n: 'namespace' },
     positional: {
       kind: 'tuple',
       parameters: [{ parse: (text: string) => podFrom(text, 'containers'), placeholder: 'POD', brief: 'Whose output' }],
@@ -94,9 +103,14 @@ export const attach = buildCommand<Flags, [string], Context>({
   },
   async func(flags, pod) {
     using connection = connect(this, flags)
-    const streams = { stdout: writerTo(process.stdout), stderr: writerTo(process.stderr) }
+    const streams: RemoteStreams = {
+      stdin: flags.stdin ? process.stdin : undefined,
+      stdout: writerTo(process.stdout),
+      stderr: writerTo(process.stderr),
+    }
     const request = { pod, verb: 'attach', container: flags.container, command: [], tty: false } as const
     await runRemote(connection, request, streams, new AbortController().signal)
+    process.stdin.destroy()
   },
 })
 

@@ -20,7 +20,7 @@ import type {
   RunResult,
   TerminalSize,
 } from '../processes.ts'
-import { holdTalk, IncomingTalk, takeFirstSize } from './talks.ts'
+import { holdTalk, IncomingTalk, speak, takeFirstSize } from './talks.ts'
 
 const startTalkMs = 30_000
 const pollMs = 1_000
@@ -46,6 +46,7 @@ export function createLinuxProcesses({ clock }: { readonly clock: Clock }): Proc
     launch,
     run,
     converse,
+    speak,
     gone,
     async signalGroup(identity, name) {
       // The leader may be gone while its group lives on; the group's number stays taken until the last member dies.

@@ -1,6 +1,8 @@
 // How do we talk with a process that another one has started for us? Its streams arrive as sockets; what it says is passed on
 // piece by piece, and when it has gone, what it said last is still read, but nobody waits for children that keep its pipes.
-import type { Socket } from 'node:net'
+import { constants, open } from 'node:fs'
+import { Socket } from 'node:net'
+import { promisify } from 'node:util'
 import type { Clock } from '../../clock/clock.ts'
 import { HostError } from '../host-error.ts'
 import type { ProcessStreams, TerminalSize } from '../processes.ts'
@@ -25,6 +27,7 @@ interface Reader {
 
 /** A pipe that is still open and silent for this long after the end is held by a child that went on. */
 const quietMs = 200
+const openFile = promisify(open)
 /** How long a killed process may take to be gone. */
 const killedMs = 5_000
 
@@ -98,6 +101,21 @@ async function writeAll(
   }
   // A pipe ends when it is closed; a terminal's reader goes on reading what the process says.
   if (!isTerminal) socket.end(() => socket.destroy())
+}
+
+export async function speak(pipe: string, input: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void> {
+  // Without waiting for a reader: a pipe that nobody reads is an answer.
+  const fd = await openFile(pipe, constants.O_WRONLY | constants.O_NONBLOCK).catch((error: NodeJS.ErrnoException) => {
+    throw new HostError(error.code ?? 'EIO', error.message, { path: pipe })
+  })
+  const socket = new Socket({ fd, readable: false, writable: true })
+  const cut = () => void socket.destroy()
+  signal.addEventListener('abort', cut, { once: true })
+  if (signal.aborted) cut()
+  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()))
+  await writeAll(socket, input, false)
+  await closed
+  signal.removeEventListener('abort', cut)
 }
 
 function drained(socket: Socket): Promise<void> {

@@ -102,6 +102,10 @@ export function createModelRuntime({ clock, machine, script = () => ({}) }: Mode
       await Promise.race([echo(), gone.promise])
       return script(request).exec?.(argv) ?? 0
     },
+    async speak({ pod, name }, input) {
+      if (machine.requests.get(keyFor(pod, name))?.stdin !== true) throw new Error(`container ${name} reads no input`)
+      for await (const bytes of input) void bytes
+    },
     removePod(pod) {
       for (const [key, record] of machine.containers) {
         if (record.pod !== pod) continue

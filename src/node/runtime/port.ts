@@ -16,6 +16,8 @@ export interface Runtime {
   exec(request: ExecRequest, signal: AbortSignal): Promise<ExecResult>
   /** The same with its streams open: answers the exit code, and kills the command when the signal aborts. */
   converse(request: ConverseRequest, streams: ProcessStreams, signal: AbortSignal): Promise<number>
+  /** Speaks to the container's own process, if it was made to be spoken to; `once` means that nobody will again. */
+  speak(request: SpeakRequest, input: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>
   /** Forgets a pod whose containers are gone, with its files. */
   removePod(pod: PodUid, signal: AbortSignal): Promise<void>
   /** Hears of every change of a container. */
@@ -57,6 +59,8 @@ export interface ContainerRequest extends ProcessSettings {
   /** Empty: no process of its own (a pause). */
   readonly argv: readonly string[]
   readonly readOnlyRoot: boolean
+  /** It may be spoken to; else it reads nothing. */
+  readonly stdin?: boolean
   readonly mounts: readonly ContainerMount[]
   readonly devices: readonly ContainerDevice[]
 }
@@ -92,6 +96,12 @@ export interface ConverseRequest extends ProcessSettings {
   readonly name: string
   readonly argv: readonly string[]
   readonly tty: boolean
+}
+
+export interface SpeakRequest {
+  readonly pod: PodUid
+  readonly name: string
+  readonly once: boolean
 }
 
 export interface ExecResult {

@@ -177,6 +177,15 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       const argv = argvInside(request, processOf(request))
       return await processes.converse({ argv, env: variablesOf({ env }), tty, owner }, streams, signal)
     },
+    async speak(request, input, signal) {
+      processOf(request)
+      const { directory } = live.get(keyFor(request.pod, request.name))!
+      await processes.speak(join(directory, 'stdin'), input, signal).catch((error: unknown) => {
+        if (hasCode(error, 'ENOENT')) throw new Error(`container ${request.name} reads no input`)
+        throw error
+      })
+      if (request.once) await processes.speak(join(directory, 'detach'), oneLine(), signal)
+    },
     async removePod(pod, signal) {
       for (const [key, entry] of live) if (entry.record.pod === pod) live.delete(key)
       await files.removeTree(join(deps.directory, pod), signal).catch((error: unknown) => {
@@ -266,6 +275,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     const unchanged = request.mounts.some(({ propagation }) => propagation === 'Bidirectional')
     const ownDev = request.devices.length > 0 || request.mounts.some(({ target }) => target.startsWith('/dev/'))
     const argv: [string, ...string[]] = ['/bin/sh', '-c', superviseScript, 'hawser-supervise', directory, token]
+    argv.push(request.stdin ? '1' : '')
     argv.push('unshare', '--mount', '--propagation', unchanged ? 'unchanged' : 'slave', '--')
     argv.push('/bin/sh', '-c', setupScript, 'hawser-setup', directory, deps.hidden.join(':'))
     argv.push(request.readOnlyRoot ? '1' : '', ownDev ? '1' : '', request.workingDirectory)
@@ -357,6 +367,10 @@ async function goneBy(gone: Promise<void>, signal: AbortSignal): Promise<boolean
   const { promise: late, resolve } = Promise.withResolvers<false>()
   signal.addEventListener('abort', () => resolve(false), { once: true })
   return await Promise.race([gone.then(() => true), late])
+}
+
+async function* oneLine(): AsyncGenerator<Uint8Array, void, undefined> {
+  yield Buffer.from('\n')
 }
 
 const depth = (path: string) => path.split('/').filter(Boolean).length

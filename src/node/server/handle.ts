@@ -15,7 +15,7 @@ import { summaryOf } from './summary.ts'
 
 export interface NodeServerDeps extends SummaryDeps {
   readonly clock: Clock
-  readonly runtime: Pick<Runtime, 'converse'>
+  readonly runtime: Pick<Runtime, 'converse' | 'speak'>
   readonly logs: ContainerLogs
   readonly metrics: { text(): Promise<string> }
   /** As whom and with which variables the container's processes run. */
@@ -143,7 +143,7 @@ async function command(
 
 type Streams = Parameters<Runtime['converse']>[1]
 
-/** What the container says from now on, until it ends. Our containers read nothing, so there is nobody to speak to. */
+/** What the container says from now on, until it ends; and what is said to it, if it was made to be spoken to. */
 async function attach(
   deps: NodeServerDeps,
   { pod, uid }: PodView,
@@ -152,9 +152,6 @@ async function attach(
   streams: Streams,
   signal: AbortSignal,
 ): Promise<number> {
-  if (wish.stdin && !wish.tty) {
-    await streams.stderr(Buffer.from(`container ${container} reads no input: what you type goes nowhere\n`))
-  }
   const { namespace = 'default', name } = pod.metadata
   const ended = () =>
     deps
@@ -162,10 +159,25 @@ async function attach(
       .find((each) => each.uid === uid)
       ?.containers.get(container)?.record?.exit !== undefined
   const what = { namespace, pod: name, uid, container, previous: false, tailLines: 0 }
+  // Listening begins before anything is said, so that no answer is missed.
   const output = await deps.logs({ ...what, follow: { ended } }, signal)
+  const found = containersOf(pod).find((each) => each.name === container)
+  if (wish.stdin && found?.stdin !== true) {
+    await streams.stderr(Buffer.from(`container ${container} reads no input: what you type goes nowhere\n`))
+  } else if (streams.stdin) {
+    // Whoever stops reading has what it needs; its end is what ends this.
+    const speaking = { pod: uid, name: container, once: found?.stdinOnce === true }
+    deps.runtime.speak(speaking, streams.stdin, signal).catch(() => {})
+  }
   for await (const bytes of output ?? []) await streams.stdout(bytes)
   return 0
 }
+
+const containersOf = ({ spec }: Pod) => [
+  ...(spec?.initContainers ?? []),
+  ...(spec?.containers ?? []),
+  ...(spec?.ephemeralContainers ?? []),
+]
 
 async function portForward(
   deps: NodeServerDeps,
