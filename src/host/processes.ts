@@ -1,5 +1,6 @@
 // How are long-lived processes started, found again and ended? The port behind the `processes` runtime.
 // A process is named by pid and start time: a pid alone may belong to somebody else by now.
+import type { CommandStreams } from '../streams/remote-command.ts'
 
 export interface ProcessIdentity {
   readonly pid: number
@@ -49,22 +50,6 @@ export interface ConverseRequest {
   readonly owner?: number
 }
 
-export interface TerminalSize {
-  readonly width: number
-  readonly height: number
-}
-
-/** The other ends of a process's standard streams. */
-export interface ProcessStreams {
-  /** Its end is the process's end of file. Absent: there is nothing to read. */
-  readonly stdin: AsyncIterable<Uint8Array> | undefined
-  /** Resolves when there is room for more; when it fails, the process is killed. */
-  stdout(bytes: Uint8Array): Promise<void>
-  stderr(bytes: Uint8Array): Promise<void>
-  /** Sizes of its terminal, the first one and every new one. */
-  readonly sizes: AsyncIterable<TerminalSize>
-}
-
 export interface Processes {
   /** Starts a process in a session of its own that lives on when we die; answers when descriptor 3 has spoken. */
   launch(request: LaunchRequest, signal: AbortSignal): Promise<Launched>
@@ -72,9 +57,9 @@ export interface Processes {
   run(request: RunRequest, signal: AbortSignal): Promise<RunResult>
   /**
    * Runs a process with its streams open, to its end; answers its exit code. When the signal aborts it is killed, with
-   * everything of its session.
+   * everything of its session; when one of its listeners fails, too.
    */
-  converse(request: ConverseRequest, streams: ProcessStreams, signal: AbortSignal): Promise<number>
+  converse(request: ConverseRequest, streams: CommandStreams, signal: AbortSignal): Promise<number>
   /** Writes into a named pipe until the input ends; fails with ENXIO when nobody reads it, ENOENT when there is none. */
   speak(pipe: string, input: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>
   isAlive(identity: ProcessIdentity): Promise<boolean>

@@ -15,20 +15,11 @@ export function streamOfSocket(socket: Duplex, head: Uint8Array = new Uint8Array
   }
   return {
     input: { [Symbol.asyncIterator]: read },
-    write: (bytes) =>
-      new Promise((resolve, reject) => {
-        if (socket.destroyed || socket.writableEnded) return reject(new Error('the connection is closed'))
-        if (socket.write(bytes)) return resolve()
-        const settle = (finish: () => void) => {
-          socket.off('drain', onDrain)
-          socket.off('close', onClose)
-          finish()
-        }
-        const onDrain = () => settle(resolve)
-        const onClose = () => settle(() => reject(new Error('the connection is closed')))
-        socket.on('drain', onDrain)
-        socket.on('close', onClose)
-      }),
+    async write(bytes) {
+      if (socket.destroyed || socket.writableEnded) throw new Error('the connection is closed')
+      if (!socket.write(bytes)) await drained(socket)
+      if (socket.destroyed) throw new Error('the connection is closed')
+    },
     end: () =>
       new Promise((resolve) => {
         if (socket.destroyed || socket.writableEnded) return resolve()
@@ -37,6 +28,19 @@ export function streamOfSocket(socket: Duplex, head: Uint8Array = new Uint8Array
       }),
     destroy: () => void socket.destroy(),
   }
+}
+
+/** Resolves when there is room for more, or nobody who would take it. */
+export function drained(output: NodeJS.EventEmitter): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = () => {
+      output.off('drain', finish)
+      output.off('close', finish)
+      resolve()
+    }
+    output.on('drain', finish)
+    output.on('close', finish)
+  })
 }
 
 /** Answers a request that asked for an upgrade: with a stream, or with words if it is refused. */

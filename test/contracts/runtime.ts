@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PodUid } from '../../src/api/names.ts'
-import type { ProcessStreams } from '../../src/host/processes.ts'
+import type { CommandStreams } from '../../src/streams/remote-command.ts'
 import type { ConverseRequest, Runtime } from '../../src/node/runtime/port.ts'
 
 export interface RunningContainer extends AsyncDisposable {
@@ -20,7 +20,7 @@ export function conversation(container: RunningContainer, argv: readonly string[
 /** Streams that remember; `stdin` are the pieces the command reads. */
 export function heard(stdin?: AsyncIterable<Uint8Array>) {
   const said = { stdout: '', stderr: '' }
-  const streams: ProcessStreams = {
+  const streams: CommandStreams = {
     stdin,
     stdout: async (bytes) => void (said.stdout += Buffer.from(bytes).toString()),
     stderr: async (bytes) => void (said.stderr += Buffer.from(bytes).toString()),

@@ -5,7 +5,8 @@ import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import type { ConverseRequest, LaunchRequest, RunRequest, TerminalSize } from '../processes.ts'
+import type { TerminalSize } from '../../streams/terminal-sizes.ts'
+import type { ConverseRequest, LaunchRequest, RunRequest } from '../processes.ts'
 import type { Talk } from './launch-talk.ts'
 
 export type LaunchOrder =

@@ -6,7 +6,7 @@ import { closeSync, fchownSync, readdirSync, readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { constants } from 'node:os'
 import { ReadStream } from 'node:tty'
-import type { TerminalSize } from '../processes.ts'
+import type { TerminalSize } from '../../streams/terminal-sizes.ts'
 import type { TalkRequest, TalkStream } from './launch-server.ts'
 import { makePipe, makeSocketPair, openTerminal, resizeTerminal } from './terminals.ts'
 

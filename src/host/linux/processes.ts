@@ -6,6 +6,8 @@ import { close, open } from 'node:fs'
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import type { Clock } from '../../clock/clock.ts'
+import type { CommandStreams } from '../../streams/remote-command.ts'
+import type { TerminalSize } from '../../streams/terminal-sizes.ts'
 import { HostError } from '../host-error.ts'
 import type { LaunchNews, LaunchOrder } from './launch-server.ts'
 import type {
@@ -15,10 +17,8 @@ import type {
   MountNamespace,
   Processes,
   ProcessIdentity,
-  ProcessStreams,
   RunRequest,
   RunResult,
-  TerminalSize,
 } from '../processes.ts'
 import { holdTalk, IncomingTalk, speak, takeFirstSize } from './talks.ts'
 
@@ -251,7 +251,7 @@ function createLauncher(clock: Clock, gone: (identity: ProcessIdentity) => Promi
       if (news.kind !== 'ended') throw new HostError('NOPROGRAM', 'it could not be started')
       return { exitCode: news.exitCode, output: news.output }
     },
-    async converse(request: ConverseRequest, streams: ProcessStreams, signal: AbortSignal): Promise<number> {
+    async converse(request: ConverseRequest, streams: CommandStreams, signal: AbortSignal): Promise<number> {
       const id = nextId++
       const talk = new IncomingTalk()
       talks.set(id, talk)

@@ -4,8 +4,10 @@ import { constants, open } from 'node:fs'
 import { Socket } from 'node:net'
 import { promisify } from 'node:util'
 import type { Clock } from '../../clock/clock.ts'
+import type { CommandStreams } from '../../streams/remote-command.ts'
+import { drained } from '../../streams/socket.ts'
+import type { TerminalSize } from '../../streams/terminal-sizes.ts'
 import { HostError } from '../host-error.ts'
-import type { ProcessStreams, TerminalSize } from '../processes.ts'
 import type { TalkStream } from './launch-server.ts'
 
 export interface TalkDeps {
@@ -31,7 +33,7 @@ const openFile = promisify(open)
 /** How long a killed process may take to be gone. */
 const killedMs = 5_000
 
-export async function holdTalk(deps: TalkDeps, streams: ProcessStreams, signal: AbortSignal): Promise<number> {
+export async function holdTalk(deps: TalkDeps, streams: CommandStreams, signal: AbortSignal): Promise<number> {
   const { clock, sockets } = deps
   const failed = Promise.withResolvers<never>()
   failed.promise.catch(() => {})
@@ -40,7 +42,7 @@ export async function holdTalk(deps: TalkDeps, streams: ProcessStreams, signal: 
   if (signal.aborted) onAbort()
   signal.addEventListener('abort', onAbort, { once: true })
   const readers: Reader[] = []
-  const read = (name: TalkStream, listener: ProcessStreams['stdout']) => {
+  const read = (name: TalkStream, listener: CommandStreams['stdout']) => {
     const socket = sockets.get(name)
     if (socket) readAll(socket, listener, readers).catch(failed.reject)
   }
@@ -65,7 +67,7 @@ export async function holdTalk(deps: TalkDeps, streams: ProcessStreams, signal: 
   }
 }
 
-async function readAll(socket: Socket, listener: ProcessStreams['stdout'], readers: Reader[]): Promise<void> {
+async function readAll(socket: Socket, listener: CommandStreams['stdout'], readers: Reader[]): Promise<void> {
   const reader: Reader = { pieces: 0, waiting: false, done: false }
   readers.push(reader)
   try {
@@ -118,19 +120,7 @@ export async function speak(pipe: string, input: AsyncIterable<Uint8Array>, sign
   signal.removeEventListener('abort', cut)
 }
 
-function drained(socket: Socket): Promise<void> {
-  return new Promise((resolve) => {
-    const finish = () => {
-      socket.off('drain', finish)
-      socket.off('close', finish)
-      resolve()
-    }
-    socket.on('drain', finish)
-    socket.on('close', finish)
-  })
-}
-
-async function followSizes(deps: TalkDeps, streams: ProcessStreams, over: AbortSignal): Promise<void> {
+async function followSizes(deps: TalkDeps, streams: CommandStreams, over: AbortSignal): Promise<void> {
   if (!deps.sockets.has('terminal')) return
   for await (const size of streams.sizes) {
     if (over.aborted) return
@@ -157,9 +147,9 @@ const firstSizeMs = 250
 /** The size to begin with, if it comes in time, and those that come later. */
 export async function takeFirstSize(
   clock: Clock,
-  sizes: ProcessStreams['sizes'],
+  sizes: CommandStreams['sizes'],
   signal: AbortSignal,
-): Promise<{ readonly size: TerminalSize | undefined; readonly sizes: ProcessStreams['sizes'] }> {
+): Promise<{ readonly size: TerminalSize | undefined; readonly sizes: CommandStreams['sizes'] }> {
   const iterator = sizes[Symbol.asyncIterator]()
   const next = iterator.next()
   const inTime = await Promise.race([next, clock.sleep(firstSizeMs, signal).then(() => undefined)])

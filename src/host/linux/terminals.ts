@@ -3,7 +3,7 @@ import { closeSync } from 'node:fs'
 import { getSystemErrorName } from 'node:util'
 import koffi from 'koffi'
 import { HostError } from '../host-error.ts'
-import type { TerminalSize } from '../processes.ts'
+import type { TerminalSize } from '../../streams/terminal-sizes.ts'
 
 const O_RDWR = 2
 const O_NOCTTY = 0o400

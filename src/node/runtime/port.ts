@@ -1,7 +1,7 @@
 // What may we ask of whatever runs containers? Start, stop, remember, and say when one has ended.
 // A runtime keeps its own records across restarts of the agent; `restore` is how we learn of them.
 import type { PodUid } from '../../api/names.ts'
-import type { ProcessStreams } from '../../host/processes.ts'
+import type { CommandStreams } from '../../streams/remote-command.ts'
 
 export interface Runtime {
   /** For node.status.nodeInfo.containerRuntimeVersion, such as `hawser-processes://1`. */
@@ -15,7 +15,7 @@ export interface Runtime {
   /** Runs a command inside a running container, as the container's own user. A non-zero exit is an answer. */
   exec(request: ExecRequest, signal: AbortSignal): Promise<ExecResult>
   /** The same with its streams open: answers the exit code, and kills the command when the signal aborts. */
-  converse(request: ConverseRequest, streams: ProcessStreams, signal: AbortSignal): Promise<number>
+  converse(request: ConverseRequest, streams: CommandStreams, signal: AbortSignal): Promise<number>
   /** Speaks to the container's own process, if it was made to be spoken to; `once` means that nobody will again. */
   speak(request: SpeakRequest, input: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>
   /** Forgets a pod whose containers are gone, with its files. */

@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Log } from '../../telemetry/log.ts'
 import type { Door, DoorAnswer, DoorRequest } from '../../streams/door.ts'
-import { answerUpgrade } from '../../streams/socket.ts'
+import { answerUpgrade, drained } from '../../streams/socket.ts'
 import { textAnswer, wantsUpgrade } from '../../streams/upgrade.ts'
 import type { Access, Caller, Credentials } from './access.ts'
 
@@ -100,18 +100,6 @@ async function answerRequest(
     if (!left.signal.aborted) deps.log.debug('a request to the node failed', { error })
     outgoing.destroy()
   }
-}
-
-function drained(outgoing: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const finish = () => {
-      outgoing.off('drain', finish)
-      outgoing.off('close', finish)
-      resolve()
-    }
-    outgoing.on('drain', finish)
-    outgoing.on('close', finish)
-  })
 }
 
 async function serveUpgrade(
