@@ -47,7 +47,7 @@ export async function podLogs(deps: PassThroughDeps, ref: ObjectRef, call: HttpC
   const answer = await ask(deps, node, 'GET', path, call)
   if (answer.status !== 200) throw await refusal(answer)
   const headers = { 'content-type': 'text/plain', 'cache-control': uncached }
-  return { status: 200, headers, body: bytesOf(answer.body) }
+  return { status: 200, headers, body: bytesOf(answer.body, call.signal) }
 }
 
 export async function podStream(
@@ -98,7 +98,7 @@ export async function nodeProxy(
   if (!documents.has(path)) throw new StatusError(404, 'NotFound', 'the server could not find the requested resource')
   const answer = await ask(deps, name, 'GET', path, call)
   const headers = { 'content-type': answer.headers['content-type'] ?? 'text/plain', 'cache-control': uncached }
-  return { status: answer.status, headers, body: bytesOf(answer.body) }
+  return { status: answer.status, headers, body: bytesOf(answer.body, call.signal) }
 }
 
 async function podOf(context: ServerContext, ref: ObjectRef): Promise<Pod> {
@@ -140,10 +140,18 @@ async function refusal({ status, body }: DoorAnswer): Promise<StatusError> {
   return internalError(text)
 }
 
-function bytesOf(body: DoorAnswer['body']): ApiResponse['body'] {
-  return body instanceof Uint8Array ? Buffer.from(body) : buffersOf(body)
+function bytesOf(body: DoorAnswer['body'], signal: AbortSignal): ApiResponse['body'] {
+  return body instanceof Uint8Array ? Buffer.from(body) : buffersOf(body, signal)
 }
 
-async function* buffersOf(body: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void, undefined> {
-  for await (const piece of body) yield Buffer.from(piece.buffer, piece.byteOffset, piece.length)
+async function* buffersOf(
+  body: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer, void, undefined> {
+  try {
+    for await (const piece of body) yield Buffer.from(piece.buffer, piece.byteOffset, piece.length)
+  } catch (error) {
+    // Whoever has had enough of a log is no failure.
+    if (!signal.aborted) throw error
+  }
 }

@@ -180,15 +180,16 @@ async function serveUpgrade(
   socket: Duplex,
   head: Buffer,
 ): Promise<void> {
-  // Loaded when somebody first comes: it brings the streams with it.
-  const { answerUpgrade } = await import('../streams/socket.ts')
   const gone = new AbortController()
   const leave = (): void => gone.abort(over)
   const close = (): void => void socket.destroy()
-  socket.on('close', leave)
+  // Before anything is waited for: an error that nobody hears would end the process.
   socket.on('error', leave)
+  socket.on('close', leave)
   live.add(close)
   try {
+    // Loaded when somebody first comes: it brings the streams with it.
+    const { answerUpgrade } = await import('../streams/socket.ts')
     const query = queryOf(incoming.url ?? '/')
     const path = rawPath(incoming.url ?? '/')
     const headers = incoming.headers as Headers

@@ -77,8 +77,8 @@ function withTerminal({ argv, env, owner = 0, size }: TalkRequest, listener: Lis
     terminal.destroy()
   }
   // EIO is how Linux says that nobody holds the other end any more.
-  terminal.once('error', close).once('end', close)
-  relay.once('error', close).once('close', close)
+  terminal.on('error', close).once('end', close)
+  relay.on('error', close).once('close', close)
   listener.tell('terminal', new Socket({ fd: theirs, readable: false, writable: false }))
   return {
     resize: (size) => {

@@ -170,6 +170,8 @@ function createLauncher(clock: Clock, gone: (identity: ProcessIdentity) => Promi
   const hear = (news: LaunchNews, socket: Socket | undefined) => {
     const talk = talks.get(news.id)
     if (news.kind === 'stream') {
+      // An error that nobody hears would end the process; whoever reads hears of it anyway.
+      socket?.on('error', () => {})
       if (talk && socket) talk.sockets.set(news.name, socket)
       else socket?.destroy()
       return

@@ -109,6 +109,8 @@ async function serveUpgrade(
   head: Buffer,
   stopping: AbortSignal,
 ): Promise<void> {
+  // Before anything is waited for: an error that nobody hears would end the process.
+  socket.on('error', () => {})
   try {
     await answerUpgrade(await answerOf(deps, incoming, stopping), socket, head)
   } catch (error) {
