@@ -9,8 +9,6 @@ import { createRestClient } from './rest.ts'
 import type { RestRequest, RestTransport } from './rest.ts'
 import type { Client } from './client.ts'
 import type { ByteStream } from '../streams/byte-stream.ts'
-import { streamOfSocket } from '../streams/socket.ts'
-import { acceptKey } from '../streams/websocket-frames.ts'
 
 export interface HttpConfig {
   readonly url: string
@@ -162,11 +160,16 @@ export function createHttpTransport(config: HttpConfig): HttpTransport {
         response.destroy()
       }
     },
-    upgrade: (path, protocols, signal) =>
-      new Promise((resolve, reject) => {
-        const key = randomBytes(16).toString('base64')
-        const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
-        const wish = { 'sec-websocket-key': key, 'sec-websocket-protocol': protocols.join(', ') }
+    async upgrade(path, protocols, signal) {
+      // Loaded when first asked for: few clients open streams.
+      const [{ streamOfSocket }, { acceptKey }] = await Promise.all([
+        import('../streams/socket.ts'),
+        import('../streams/websocket-frames.ts'),
+      ])
+      const key = randomBytes(16).toString('base64')
+      const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
+      const wish = { 'sec-websocket-key': key, 'sec-websocket-protocol': protocols.join(', ') }
+      return await new Promise((resolve, reject) => {
         const outgoing = begin({ method: 'GET', path, accept: '*/*' }, watches, signal, { ...headers, ...wish })
         outgoing.on('error', reject)
         outgoing.on('upgrade', (response, socket, head) => {
@@ -178,7 +181,8 @@ export function createHttpTransport(config: HttpConfig): HttpTransport {
           const { statusCode = 0 } = response
           readText(response).then((text) => reject(errorFromAnswer(statusCode, text)), reject)
         })
-      }),
+      })
+    },
     [Symbol.dispose]() {
       requests.destroy()
       watches.destroy()

@@ -1,8 +1,9 @@
 // Can people look into a running container? Commands beside it, with pipes and with a terminal; nothing of them stays.
 // Real Linux, root, a private directory under /tmp; everything is unmounted and removed again.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
@@ -10,6 +11,7 @@ import { podUid } from '../../src/api/names.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { createLinuxHost } from '../../src/host/linux/linux-host.ts'
 import { createLinuxProcesses } from '../../src/host/linux/processes.ts'
+import { holdTalk } from '../../src/host/linux/talks.ts'
 import type { ContainerRequest } from '../../src/node/runtime/port.ts'
 import { createProcessRuntime } from '../../src/node/runtime/processes.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
@@ -195,6 +197,19 @@ test('one that was not made for it is not spoken to', { skip }, async () => {
   await using container = await make()
   const { runtime, pod, name } = container
   await assert.rejects(runtime.speak({ pod, name, once: true }, pieces('x'), never), /container c reads no input/)
+})
+
+test('what was said while the agent was busy is not taken for silence', async () => {
+  const child = spawn('sh', ['-c', 'sleep 0.2; echo late'], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const sockets = new Map([['stdout', child.stdout as Socket]] as const)
+  const { said, streams } = heard()
+  const deps = { clock, sockets, exited: Promise.resolve(0), resize() {}, kill() {} }
+  const talking = holdTalk(deps, streams, never)
+  // Behind a pause of the event loop timers that are due come first, and what has arrived comes after them.
+  await new Promise((resolve) => setImmediate(resolve))
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600)
+  assert.equal(await talking, 0)
+  assert.equal(said.stdout, 'late\n')
 })
 
 test('twenty at once', { skip, timeout: 60_000 }, async () => {

@@ -54,7 +54,7 @@ function withPipes({ argv, env, stdin, owner = 0 }: TalkRequest, listener: Liste
 function withTerminal({ argv, env, owner = 0, size }: TalkRequest, listener: Listener): Talk {
   const { master, slave } = openTerminal()
   let open = true
-  // `setsid --ctty` makes the terminal its own; without a session of its own (it must lead one) it would fork first.
+  // `setsid` makes it lead a session (it must not lead one before, or it would fork first), and the terminal its own.
   const whole = ['setsid', '--ctty', ...argv] as const
   let pid: number
   try {
@@ -104,13 +104,20 @@ function start(
   return child.pid
 }
 
+/** Whoever forks while we look is found in the next one. */
+const mostRounds = 5
+
 /** A shell gives each of its jobs a group of its own; what they share is the session. */
 function killSession(leader: number): void {
-  for (const pid of [leader, ...membersOf(leader)]) {
-    try {
-      process.kill(pid, 'SIGKILL')
-    } catch {
-      // it has gone by itself
+  for (let rounds = 0; rounds < mostRounds; rounds++) {
+    const members = membersOf(leader)
+    if (members.length === 0) return
+    for (const pid of members) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // it has gone by itself
+      }
     }
   }
 }

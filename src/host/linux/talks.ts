@@ -29,6 +29,7 @@ interface Reader {
 
 /** A pipe that is still open and silent for this long after the end is held by a child that went on. */
 const quietMs = 200
+const quietRounds = 4
 const openFile = promisify(open)
 /** How long a killed process may take to be gone. */
 const killedMs = 5_000
@@ -129,11 +130,15 @@ async function followSizes(deps: TalkDeps, streams: CommandStreams, over: AbortS
 }
 
 async function untilQuiet(clock: Clock, readers: readonly Reader[], signal: AbortSignal): Promise<void> {
-  for (let before = -1; readers.some(({ done }) => !done);) {
-    const now = readers.reduce((sum, { pieces }) => sum + pieces, 0)
-    if (now === before && !readers.some(({ waiting }) => waiting)) return
+  const count = () => readers.reduce((sum, { pieces }) => sum + pieces, 0)
+  for (let [quiet, before] = [0, count()]; quiet < quietRounds;) {
+    if (readers.every(({ done }) => done)) return
+    await clock.sleep(quietMs / quietRounds, signal)
+    // A timer that comes late comes before what has arrived meanwhile: that must have its turn first.
+    for (let turns = 0; turns < 2; turns++) await new Promise((resolve) => setImmediate(resolve))
+    const now = count()
+    quiet = now === before && !readers.some(({ waiting }) => waiting) ? quiet + 1 : 0
     before = now
-    await clock.sleep(quietMs / 2, signal)
   }
 }
 
@@ -142,7 +147,7 @@ function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /** A client tells the size of its terminal at once, but not with its first word. */
-const firstSizeMs = 250
+const firstSizeMs = 500
 
 /** The size to begin with, if it comes in time, and those that come later. */
 export async function takeFirstSize(
