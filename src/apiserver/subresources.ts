@@ -139,6 +139,12 @@ function withCondition(status: Pod['status'], condition: { readonly type: string
 }
 
 const hour = 3600
+const year = 365 * 24 * hour
+/**
+ * The number that a pod's own token volume asks for. Programs that read the file only once are forgiven: such a token is
+ * renewed every hour and good for a year, as long as its pod lives (upstream's default).
+ */
+const defaultPodSeconds = 3607
 
 /** TokenRequest: a token for the account, good for a while and, if asked, only while a pod or secret lives. */
 async function requestToken(context: ServerContext, tokens: Tokens, request: PostRequest): Promise<object> {
@@ -154,13 +160,15 @@ async function requestToken(context: ServerContext, tokens: Tokens, request: Pos
   const boundTo = await boundObject(context, namespace, spec['boundObjectRef'])
   const issuedAt = context.clock.now()
   const expiresAt = issuedAt + seconds * 1000
+  const forgiven =
+    seconds === defaultPodSeconds && boundTo?.kind === 'Pod' && audiences.every((each) => each === defaultAudience)
   const token = tokens.sign({
     namespace,
     serviceAccount: { name: request.ref.name, uid: account.metadata.uid ?? '' },
     ...(boundTo === undefined ? {} : { boundTo }),
     audiences,
     issuedAt,
-    expiresAt,
+    ...(forgiven ? { expiresAt: issuedAt + year * 1000, warnAfter: expiresAt } : { expiresAt }),
   })
   return {
     kind: 'TokenRequest',

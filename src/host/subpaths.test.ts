@@ -1,6 +1,7 @@
 // Is a part of a volume shown safely? SUBPATH-2 … SUBPATH-10, T-23 and T-24 on the in-memory host.
 
 import assert from 'node:assert/strict'
+import { join } from 'node:path/posix'
 import { test } from 'node:test'
 import { createVirtualClock } from '../clock/virtual-clock.ts'
 import { createModelHost } from './model/model-host.ts'
@@ -61,11 +62,29 @@ test('T-23: a link out of the volume is refused and leaves nothing', async () =>
   assert.equal((await host.mounts.list(signal)).length, 1)
 })
 
+test('SUBPATH-4, SUBPATH-6: a link that ends in the volume is followed however it is written', async () => {
+  const { host, bind } = await world()
+  await host.files.mkdir('/var/volume/real/deep', 0o755, signal)
+  await host.files.symlink('/var/volume/real', '/var/volume/absolute', signal)
+  await host.files.symlink('../volume/real', '/var/volume/around', signal)
+  for (const subPath of ['absolute', 'absolute/deep', 'around/deep', 'absolute/new/er']) {
+    await bind(subPath)
+    const { inode } = await host.files.stat(join('/var/volume/real', subPath.replace(/^\w+\/?/, '')), signal)
+    assert.equal((await host.files.stat(target, signal)).inode, inode, subPath)
+    await cleanSubPaths(host, podDirectory, 'v', signal)
+  }
+  await host.files.symlink('/var/volume/loop', '/var/volume/loop', signal)
+  await assert.rejects(bind('loop'), { code: 'EXDEV' })
+  await host.files.symlink('/var/nowhere', '/var/volume/dangling', signal)
+  await assert.rejects(bind('dangling/x'), { code: 'EXDEV' })
+  await assert.rejects(host.files.stat('/var/nowhere', signal), { code: 'ENOENT' })
+})
+
 test('SUBPATH-3: a missing part is made with the mode of the volume root', async () => {
   const { host, bind } = await world()
-  await host.files.chmod('/var/volume', 0o2770, signal)
+  await host.files.chmod('/var/volume', 0o3770, signal)
   await bind('new/part')
-  assert.equal((await host.files.stat('/var/volume/new/part', signal)).mode, 0o2770)
+  assert.equal((await host.files.stat('/var/volume/new/part', signal)).mode, 0o3770)
   const request = { volumePath: '/var/volume', subPath: 'real/f/x', target, podDirectory }
   await createSubPath(host, request, signal)
   await assert.rejects(bindSubPath(host, request, signal), { code: 'ENOTDIR' })

@@ -2,7 +2,7 @@
 // The part is opened by one call that cannot leave the volume, and the bind mount is made from that open descriptor:
 // whatever a writer does to names meanwhile, the container sees what was checked.
 
-import { dirname, join } from 'node:path/posix'
+import { dirname, join, parse, relative } from 'node:path/posix'
 import { cleanMountPoint, isMounted, unmountAll } from './clean-mount-point.ts'
 import type { FileStat, Host, OpenPath } from './host.ts'
 import { HostError, hasCode, isDeadMount } from './host-error.ts'
@@ -46,7 +46,7 @@ export async function createSubPath(
   const found = await host.files.stat(join(root, subPath), signal).catch((error: unknown) => error)
   if (!hasCode(found, 'ENOENT')) return
   const { mode } = await host.files.stat(root, signal)
-  await host.files.mkdirBeneath(root, subPath, mode & 0o2777, signal)
+  await inside(host, root, subPath, (path) => host.files.mkdirBeneath(root, path, mode & 0o7777, signal), signal)
 }
 
 /** Binds the part to the target. A target that shows the very same file already is left as it is. */
@@ -55,7 +55,8 @@ export async function bindSubPath(host: SubPathHost, request: SubPathRequest, si
   if (problem !== undefined) throw new HostError('EINVAL', `subPath "${request.subPath}" ${problem.words}`)
   // The volume's own path may lead through links of the administrator (hostPath): they are resolved once, here.
   const root = await host.files.realpath(request.volumePath, signal)
-  await using source = await host.files.openBeneath(root, request.subPath, signal)
+  const open = (path: string) => host.files.openBeneath(root, path, signal)
+  await using source = await inside(host, root, request.subPath, open, signal)
   if (await alreadyBound(host, source.stat, request.target, signal)) return
   try {
     await prepareTarget(host, source, request.target, signal)
@@ -84,6 +85,39 @@ export async function cleanSubPaths(
   }
   await removeIfEmpty(host, volume, signal)
   await removeIfEmpty(host, base, signal)
+}
+
+/**
+ * SUBPATH-4, SUBPATH-6: a link may be written as an absolute path, or leave the volume and come back; where it leads
+ * decides. The kernel refuses such links on the way down, so the place they lead to is found first and then reached
+ * without them: a link that is changed in between leads nowhere else.
+ */
+async function inside<T>(
+  host: SubPathHost,
+  root: string,
+  subPath: string,
+  act: (path: string) => Promise<T>,
+  signal: AbortSignal,
+): Promise<T> {
+  try {
+    return await act(subPath)
+  } catch (error) {
+    if (!hasCode(error, 'EXDEV')) throw error
+    const place = await resolvedPlace(host, join(root, subPath), signal).catch(() => undefined)
+    if (place === undefined || (place !== root && !place.startsWith(join(root, '/')))) throw error
+    return await act(relative(root, place) || '.')
+  }
+}
+
+/** Links are resolved as far as there is something; what is to be made below is kept as it is written. */
+async function resolvedPlace(host: SubPathHost, path: string, signal: AbortSignal): Promise<string> {
+  try {
+    return await host.files.realpath(path, signal)
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT')) throw error
+    const { base, dir } = parse(path)
+    return join(await resolvedPlace(host, dir, signal), base)
+  }
 }
 
 async function alreadyBound(

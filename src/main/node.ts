@@ -87,10 +87,26 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
   const logDirectory = join(config.dataDirectory, 'logs', node.name, 'pods')
   const runtime = createRuntime(deps, logDirectory, log)
   if (Symbol.asyncDispose in runtime) stack.use(runtime as Runtime & AsyncDisposable)
-  // What drivers say of themselves is better known before the first pod; but a server that is away must not keep this
-  // machine's own pods down.
-  await Promise.race([csiDrivers.synced, clock.sleep(longestAnswerMs, stopping.signal)])
   const history = stack.use(createHistory({ client, clock, log, owns: (actor) => actor === `node ${node.name}` }))
+  const register = async () => {
+    await host.files.mkdirAll(registrationDirectory(node.root), 0o750, stopping.signal)
+    const parts = { client, informers, host, clock, log, metrics, connect: openChannel, drivers }
+    const registrar = stack.use(
+      await createRegistrar({ ...parts, nodeName: node.name, root: node.root }, stopping.signal),
+    )
+    const registration = stack.use(registerDrivers({ clock, log, registrar }, deps.csiDrivers, stopping.signal))
+    await Promise.race([registration.tried, clock.sleep(longestRegistrationMs, stopping.signal)])
+  }
+  // After a restart drivers come first, so that no pod's volume is tried without its driver; on the very first start the
+  // Node must be there before a driver can be told of it. Pods of manifests wait for neither.
+  const driversFirst = csiDrivers.synced.then(async () => {
+    const isKnown = await client.get('Node', { name: node.name }).then(
+      () => true,
+      () => false,
+    )
+    if (isKnown) await register()
+    return isKnown
+  })
   const agent = stack.use(
     createAgent({
       node: node.name as NodeName,
@@ -108,30 +124,14 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
       description,
       hostAddress: hostAddress(),
       measureWork,
+      beforeApiPods: driversFirst.catch(() => {}), // whoever starts the node hears of it, below
       ...(deps.observer === undefined ? {} : { observer: deps.observer }),
       ...(config.manifests === undefined ? {} : { manifestDirectory: config.manifests }),
       ...(config.manifestUrl === undefined ? {} : { manifestUrl: { url: config.manifestUrl, get: fetchText } }),
     }),
   )
-  const register = async () => {
-    await host.files.mkdirAll(registrationDirectory(node.root), 0o750, stopping.signal)
-    const parts = { client, informers, host, clock, log, metrics, connect: openChannel, drivers }
-    const registrar = stack.use(
-      await createRegistrar({ ...parts, nodeName: node.name, root: node.root }, stopping.signal),
-    )
-    const registration = stack.use(registerDrivers({ clock, log, registrar }, deps.csiDrivers, stopping.signal))
-    await Promise.race([registration.tried, clock.sleep(longestRegistrationMs, stopping.signal)])
-  }
-  // After a restart drivers come first, so that no pod's volume is tried without its driver; on the very first start the
-  // Node must be there before a driver can be told of it.
-  using patience = clock.deadline(longestAnswerMs, stopping.signal)
-  const isKnown = await client.get('Node', { name: node.name }, patience.signal).then(
-    () => true,
-    () => false,
-  )
-  if (isKnown) await register()
   await agent.start(stopping.signal)
-  if (!isKnown) {
+  if (!(await driversFirst)) {
     await agent.registered
     await register()
   }
@@ -159,7 +159,6 @@ function createRuntime({ config, node, clock, host }: NodeDeps, logDirectory: st
 }
 
 const longestRegistrationMs = 3_000
-const longestAnswerMs = 3_000
 
 const containersDirectory = (config: NodeDeps['config'], node: NodeConfig) =>
   join(config.dataDirectory, 'containers', node.name)

@@ -69,6 +69,7 @@ export interface AgentDeps {
   /** Where the node's story is kept, for `hawser why`. */
   readonly history?: History
   readonly measureWork?: LullDeps['measureWork']
+  readonly beforeApiPods?: Promise<unknown>
 }
 
 export interface Agent extends AsyncDisposable {
@@ -275,7 +276,7 @@ export function createAgent(deps: AgentDeps): Agent {
       const registering = retrying(clock, log, 'node could not be registered', register, stopping.signal)
       becomeRegistered(registering)
       const leftOver = new Set([...restored.pods, ...records.map(({ pod }) => pod)])
-      const sourceDeps = { node, clock, log, host, informers, ...manifestsOf(deps) }
+      const sourceDeps = { ...deps, informers }
       const open = new Set<SourceName>(sourceNames(sourceDeps))
       const sink = {
         put: pods.put,
@@ -323,10 +324,6 @@ function isExpandable(registry: Registry<NodePlugin>, item: DesiredVolume | unde
   if (!item || !mount) return false
   const { plugin } = registry.byName(item.plugin)
   return plugin.expand !== undefined && (plugin.requiresResize?.(mount.spec) ?? true)
-}
-
-function manifestsOf({ manifestDirectory, manifestUrl }: AgentDeps) {
-  return { ...(manifestDirectory ? { manifestDirectory } : {}), ...(manifestUrl ? { manifestUrl } : {}) }
 }
 
 /** Until it works: the API server may come up after us. */

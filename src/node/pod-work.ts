@@ -45,6 +45,9 @@ export interface PodWork {
 export const noPod: Pod = { metadata: { name: '' }, spec: { containers: [] } }
 
 export const isDeleted = ({ pod }: PodWork) => pod?.metadata.deletionTimestamp !== undefined
+/** Its object is to go and stays for the sake of others: a finalizer. */
+export const isHeldBack = ({ pod, gone, source }: PodWork) =>
+  !gone && source === 'api' && (pod?.metadata.finalizers ?? []).length > 0
 export const runs = ({ containers }: PodWork) => [...containers.values()].some(({ record }) => record && !record.exit)
 
 /** Nothing starts any more: deleted, gone, ended according to the API, or over its time. */

@@ -18,6 +18,7 @@ import type { PodWork } from './pod-work.ts'
 import {
   graceOf,
   isDeleted,
+  isHeldBack,
   isTerminating,
   noPod,
   noteRecord,
@@ -245,6 +246,7 @@ export function createPods(deps: PodsDeps): Pods {
     }
     if (work.released !== 'clean') return
     if (!work.gone && !isDeleted(work)) return // an ended pod keeps its directories until its object goes
+    if (isHeldBack(work)) return status.removeObject(work, signal) // so does one that others do not let go yet
     await removeDirectories(deps, work.uid, signal)
     await runtime.removePod(work.uid, signal)
     if (work.gone || work.source !== 'api') {

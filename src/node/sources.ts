@@ -26,9 +26,11 @@ export interface SourceDeps {
   readonly log: Log
   readonly host: Pick<Host, 'files'>
   readonly informers: Informers
-  readonly manifestDirectory?: string
+  /** What the pods of the API need and those of manifests do not; never fails. */
+  readonly beforeApiPods?: Promise<unknown> | undefined
+  readonly manifestDirectory?: string | undefined
   /** Fetching is a port: the simulator has no network. */
-  readonly manifestUrl?: { readonly url: string; get(url: string, signal: AbortSignal): Promise<string> }
+  readonly manifestUrl?: { readonly url: string; get(url: string, signal: AbortSignal): Promise<string> } | undefined
 }
 
 /** Looking again at manifests costs little and heals a lost notification. */
@@ -44,7 +46,10 @@ export async function runSources(deps: SourceDeps, sink: PodSink, signal: AbortS
   await Promise.all([followApi(deps, sink, signal), followDirectory(deps, sink, signal), followUrl(deps, sink, signal)])
 }
 
-async function followApi({ informers, node }: SourceDeps, sink: PodSink, signal: AbortSignal): Promise<void> {
+async function followApi(deps: SourceDeps, sink: PodSink, signal: AbortSignal): Promise<void> {
+  const { informers, node, beforeApiPods } = deps
+  await Promise.race([beforeApiPods, aborted(signal)])
+  if (signal.aborted) return
   const informer = informers.of('Pod', { fieldSelector: `spec.nodeName=${node}` })
   // A replaced pod of the same name is one change of the key but two pods.
   using _subscription = informer.subscribe(({ object, previous }) => {

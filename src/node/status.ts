@@ -89,7 +89,19 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
       // Counted as silent, after a sleep of the machine or a cut line: here we are.
     } else if (begun && deps.synced() && !conditionIsTrue(object.status?.conditions, 'Ready')) loop.wake('status')
   }
-  const subscriptions = [desired.subscribe(wake), actual.subscribe(wake), deps.ownNode.subscribe(heardOfNode)]
+  /** The list as it was sent last, heard or not. */
+  let sent: ReadonlySet<UniqueVolumeName> = new Set()
+  /** Most volumes are attached to nothing: only what is on the list, or belongs there, is worth a look at it. */
+  const heardOfVolume = (volume: UniqueVolumeName) => {
+    const held = actual.items.get(volume)
+    const mayBelong = held?.attachable === 'yes' || held?.restored || desired.items.get(volume)?.attachable
+    if (mayBelong || sent.has(volume)) wake()
+  }
+  const subscriptions = [
+    desired.subscribe(heardOfVolume),
+    actual.subscribe(heardOfVolume),
+    deps.ownNode.subscribe(heardOfNode),
+  ]
 
   const acknowledge = (answer: Node) => {
     toldUid = answer.metadata.uid
@@ -105,6 +117,7 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
   /** What we use is read when its turn has come: an older list must not arrive behind a newer one. */
   const report = async (rest: Partial<NonNullable<Node['status']>>, signal: AbortSignal) => {
     const volumes = manager.volumesInUse()
+    sent = new Set(volumes)
     const answer = await patchStatus({ ...rest, volumesInUse: volumes }, signal)
     reported = volumes.join('\n')
     acknowledge(answer)

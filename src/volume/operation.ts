@@ -121,7 +121,8 @@ export function createRunner({ clock, pending, log, metrics, observer }: RunnerD
         const status = failure ? 'fail-unknown' : 'success'
         const seconds = (clock.now() - startedAt) / 1000
         duration.observe({ volume_plugin: plugin, operation_name: operation.name, status, migrated: 'false' }, seconds)
-        const fields = { operation: operation.name, volume: key[0], part: key[1], ms: clock.now() - startedAt }
+        const [volume, user] = key
+        const fields = { operation: operation.name, volume, user, ms: clock.now() - startedAt }
         if (!failure) {
           log.info('operation succeeded', fields)
           seen('succeeded')

@@ -125,6 +125,26 @@ test('a service account token is good for its audience, its time and its pod', a
   assert.equal(short.code, 422)
 })
 
+test('the token that every pod asks for is renewed hourly and good for a year while its pod lives', async () => {
+  await using server = await makeServer()
+  await server.clock.settle()
+  await server.post(paths.pods, pod('p'))
+  const { body: bound } = await server.get(`${paths.pods}/p`)
+  const boundObjectRef = { kind: 'Pod', apiVersion: 'v1', name: 'p', uid: bound.metadata.uid }
+  const lifetime = async (spec: object) => {
+    const path = '/api/v1/namespaces/default/serviceaccounts/default/token'
+    const { token, expirationTimestamp } = (await server.post(path, { spec })).body.status
+    const { iat, exp, 'kubernetes.io': own } = JSON.parse(Buffer.from(token.split('.')[1], 'base64url').toString())
+    return [exp - iat, Date.parse(expirationTimestamp) / 1000 - iat, own.warnafter && own.warnafter - iat]
+  }
+  const year = 365 * 24 * 3600
+  assert.deepEqual(await lifetime({ boundObjectRef, expirationSeconds: 3607 }), [year, 3607, 3607])
+  assert.deepEqual(await lifetime({ boundObjectRef, expirationSeconds: 3600 }), [3600, 3600, undefined])
+  assert.deepEqual(await lifetime({ expirationSeconds: 3607 }), [3607, 3607, undefined])
+  const elsewhere = { boundObjectRef, expirationSeconds: 3607, audiences: ['vault'] }
+  assert.deepEqual(await lifetime(elsewhere), [3607, 3607, undefined])
+})
+
 test('access reviews answer what the request would get', async () => {
   await using server = await makeServer()
   const ask = async (user: User, attributes: object) => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, globSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -77,31 +77,46 @@ test('an agent without rights says what helps', { skip: !isRoot && 'needs root t
   assert.ok(!existsSync('/tmp/hawser-never'))
 })
 
-test(
-  'an agent whose server does not answer says so, runs its own pods, and can be stopped: exit code 5',
-  needs,
-  async () => {
-    await using stack = new AsyncDisposableStack()
-    const config = fileIn(place, 'gone.kubeconfig', noServer)
-    const data = mkdtempSync(join(place, 'data-'))
-    stack.defer(async () => void (await removeEverything(data)))
-    const manifests = mkdtempSync(join(place, 'manifests-'))
-    fileIn(manifests, 'pod.json', pod.replace('sleep 600', 'sleep 20'))
-    const args = ['--kubeconfig', config, '--data-dir', data, '--node-name', 'w', '--manifests', manifests]
-    const agent = speaking(['agent', ...args])
-    stack.defer(() => void agent.child.kill('SIGKILL'))
-    await agent.says(
-      /the server at https:\/\/127\.0\.0\.1:1 has not answered yet; .*\n {2}try: hawser get nodes --kubeconfig/,
-    )
-    const written = () => globSync(join(data, 'node/pods/*/volumes/kubernetes.io~empty-dir/d/file'))
-    for (let tries = 0; tries < 200 && written().length === 0; tries++)
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    assert.equal(written().length, 1, agent.text())
-    agent.child.kill('SIGINT')
-    await once(agent.child, 'exit')
-    assert.equal(agent.child.exitCode, 5, agent.text())
-  },
-)
+test('pods of manifests run before the server has answered, and run on when it does', needs, async () => {
+  await using stack = new AsyncDisposableStack()
+  const server = stack.use(await startServer('--bare'))
+  await server.stop()
+  const [data, manifests] = [mkdtempSync(join(place, 'data-')), mkdtempSync(join(place, 'manifests-'))]
+  stack.defer(async () => void (await removeEverything(data)))
+  fileIn(manifests, 'there.json', pod)
+  const files = ['--kubeconfig', server.kubeconfig, '--data-dir', data, '--manifests', manifests]
+  const agent = speaking(['agent', ...files, '--node-name', 'worker'])
+  stack.defer(() => void agent.child.kill('SIGKILL'))
+  const written = () => globSync(join(data, '**/kubernetes.io~empty-dir/d/file')).length
+  await until(() => written() === 1)
+  assert.equal(written(), 1, agent.text())
+  assert.doesNotMatch(agent.text(), /is up/)
+
+  const address = /server: https:\/\/(\S+)/.exec(readFileSync(server.kubeconfig, 'utf8'))?.[1] ?? ''
+  const again = speaking(['up', '--bare', '--data-dir', server.directory, '--listen', address])
+  stack.defer(async () => {
+    again.child.kill('SIGTERM')
+    await once(again.child, 'exit')
+  })
+  await agent.says(/^node worker is up$/m)
+  assert.match((await server.hawser('get', 'nodes')).out, /worker/)
+  assert.equal(written(), 1)
+})
+
+test('an agent whose server does not answer says so, and can be stopped: exit code 5', needs, async () => {
+  await using stack = new AsyncDisposableStack()
+  const config = fileIn(place, 'gone.kubeconfig', noServer)
+  const data = mkdtempSync(join(place, 'data-'))
+  stack.defer(async () => void (await removeEverything(data)))
+  const agent = speaking(['agent', '--kubeconfig', config, '--data-dir', data, '--node-name', 'w'])
+  stack.defer(() => void agent.child.kill('SIGKILL'))
+  await agent.says(
+    /the server at https:\/\/127\.0\.0\.1:1 has not answered yet; .*\n {2}try: hawser get nodes --kubeconfig/,
+  )
+  agent.child.kill('SIGINT')
+  await once(agent.child, 'exit')
+  assert.equal(agent.child.exitCode, 5, agent.text())
+})
 
 interface Speaking {
   readonly child: ChildProcess
@@ -117,9 +132,13 @@ function speaking(args: readonly string[]): Speaking {
     child,
     text: () => text,
     async says(what) {
-      for (let tries = 0; tries < 600 && !what.test(text); tries++)
-        await new Promise((resolve) => setTimeout(resolve, 50))
+      await until(() => what.test(text))
       assert.match(text, what)
     },
   }
+}
+
+/** For half a minute at most; whoever asks looks once more. */
+async function until(isSo: () => boolean): Promise<void> {
+  for (let tries = 0; tries < 600 && !isSo(); tries++) await new Promise((resolve) => setTimeout(resolve, 50))
 }

@@ -1,10 +1,10 @@
 // What if others play foul or a server dies? Racing symlink swaps, deep and odd trees, hanging filesystems. Needs root.
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import * as fs from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { writeAtomically } from '../../src/host/atomic-files.ts'
 import { cleanMountPoint } from '../../src/host/clean-mount-point.ts'
@@ -190,13 +190,27 @@ test(
     const planted = join(root, ...Array.from({ length: 150 }, () => 'd'), 'planted')
     fs.mkdirSync(planted)
     await host.mounts.bind({ source: join(root, 'precious'), target: planted }, signal)
-    await assert.rejects(host.files.removeTree(join(root, 'd'), signal), { code: 'EBUSY' })
+    const message = `${planted} is a mount point: not removed`
+    await assert.rejects(host.files.removeTree(join(root, 'd'), signal), { code: 'EBUSY', message, path: planted })
     assert.equal(fs.readFileSync(join(planted, 'data'), 'utf8'), 'x')
     await host.mounts.unmount(planted, {}, signal)
     await host.files.removeTree(join(root, 'd'), signal)
     assert.deepEqual(fs.readdirSync(root), ['precious'])
   },
 )
+
+test('a file in a tree that may not be deleted is named with its whole path', async (context) => {
+  await using place = openPlace()
+  const file = join(place.root, 'tree/deep/file')
+  fs.mkdirSync(dirname(file), { recursive: true })
+  fs.writeFileSync(file, 'x')
+  if (spawnSync('chattr', ['+i', file]).status !== 0) return context.skip('nothing can be made immutable here')
+  const removal = place.host.files.removeTree(join(place.root, 'tree'), signal)
+  await assert.rejects(removal, { code: 'EPERM', message: `unlinkat ${file}: operation not permitted` })
+  spawnSync('chattr', ['-i', file])
+  await place.host.files.removeTree(join(place.root, 'tree'), signal)
+  assert.deepEqual(fs.readdirSync(place.root), [])
+})
 
 test('a hanging filesystem (a FUSE server that never answers) blocks only itself', { timeout: 60_000 }, async () => {
   await using place = openPlace()

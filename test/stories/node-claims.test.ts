@@ -17,6 +17,7 @@ interface Chain {
   readonly volume?: (uid: string) => Partial<NonNullable<PersistentVolume['spec']>>
   readonly unbound?: boolean
   readonly pod?: Pod
+  readonly plugins?: []
 }
 const bound: PersistentVolumeClaimStatus = { phase: 'Bound', capacity: { storage: '10Gi' } }
 const { volumeName: _none, ...unnamed } = claim().spec!
@@ -49,6 +50,11 @@ const broken: readonly [string, Chain, string][] = [
     'error processing PVC default/c: found PV object pv but its pv.Spec.ClaimRef.UID earlier does not point to claim.UID <uid>',
   ],
   [
+    'a volume that no plugin here serves, named as the volume',
+    { claim: claim(), status: bound, volume: (uid) => ({ claimRef: ref(uid) }), plugins: [] },
+    'failed to get Plugin from volumeSpec for volume "pv" err=no volume plugin matched',
+  ],
+  [
     'KP-7, T-52: a block volume used as a directory',
     { claim: claim(), status: bound, volume: (uid) => ({ volumeMode: 'Block', claimRef: ref(uid) }) },
     'volume v has volumeMode Block, but is specified in volumeMounts',
@@ -70,7 +76,8 @@ const broken: readonly [string, Chain, string][] = [
 ]
 for (const [name, chain, cause] of broken) {
   test(`KP-6, VM-6, ${name}: told on the pod in these words`, async () => {
-    const world = await createNodeWorld({ plugins: [createDevicePlugin({ attachable: false }).registered] })
+    const plugins = chain.plugins ?? [createDevicePlugin({ attachable: false }).registered]
+    const world = await createNodeWorld({ plugins })
     const made = chain.claim && (await world.client.create('PersistentVolumeClaim', chain.claim))
     const uid = made?.metadata.uid ?? ''
     if (chain.status) {

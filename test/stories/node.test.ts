@@ -26,6 +26,25 @@ test('a pod gets its volumes, runs, and leaves nothing behind when it is deleted
   await agent.stop()
 })
 
+test('a deleted pod that a finalizer holds back keeps its directories, not its volumes, until its object goes', async () => {
+  const world = await createNodeWorld()
+  const { agent } = await world.start()
+  const held = pod('p', [memory('m')])
+  const uid = await world.create({ ...held, metadata: { ...held.metadata, finalizers: ['example.com/hold'] } })
+  await world.clock.advance(1_000)
+  await world.client.remove('Pod', { namespace: 'default', name: 'p' })
+  await world.clock.advance(5_000)
+  assert.deepEqual([await world.mounts(), await world.podDirectories()], [[], [uid]])
+  assert.equal(world.machine.containers.size, 1) // ended; its log can still be read
+  const free = { type: 'merge' as const, body: { metadata: { finalizers: null } } }
+  await world.client.patch('Pod', { namespace: 'default', name: 'p' }, free)
+  await world.clock.advance(2_000)
+  assert.deepEqual(await world.podDirectories(), [])
+  assert.deepEqual((await world.client.list('Pod', {})).items, [])
+  assert.equal(world.machine.containers.size, 0)
+  await agent.stop()
+})
+
 test('a restart unmounts nothing under a running pod and starts nothing twice (W-8, INV-7)', async () => {
   const world = await createNodeWorld()
   const first = await world.start()

@@ -20,6 +20,8 @@ export interface TokenClaims {
   readonly audiences: readonly string[]
   readonly issuedAt: number
   readonly expiresAt: number
+  /** When it should have been read again, if it is good for longer. */
+  readonly warnAfter?: number
 }
 
 export interface Authenticated {
@@ -84,7 +86,7 @@ async function userOfClaims(context: ServerContext, claims: TokenClaims): Promis
 }
 
 function signed(claims: TokenClaims, key: Uint8Array): string {
-  const { namespace, serviceAccount, boundTo } = claims
+  const { namespace, serviceAccount, boundTo, warnAfter } = claims
   const payload = {
     iss: defaultAudience,
     sub: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
@@ -96,6 +98,7 @@ function signed(claims: TokenClaims, key: Uint8Array): string {
       namespace,
       serviceaccount: serviceAccount,
       ...(boundTo === undefined ? {} : { [boundTo.kind.toLowerCase()]: { name: boundTo.name, uid: boundTo.uid } }),
+      ...(warnAfter === undefined ? {} : { warnafter: Math.floor(warnAfter / 1000) }),
     },
   }
   const text = `${base64url(JSON.stringify({ alg: 'HS256', typ: 'JWT' }))}.${base64url(JSON.stringify(payload))}`

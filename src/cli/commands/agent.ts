@@ -73,7 +73,7 @@ export const agent = buildCommand<Flags, [], Context>({
     )
     const started = await Promise.race([starting, stop.promise])
     clearTimeout(late)
-    // Nothing is mounted and no pod runs before the server has spoken once, so there is nothing to put in order.
+    // Only pods of manifests can be there by now: they run on, and the next agent adopts them as after a crash.
     if (typeof started === 'string') {
       this.note(`${started}: stopped before the server at ${server.url} answered`)
       return process.exit(exitCodes.unreachable)

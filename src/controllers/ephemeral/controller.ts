@@ -5,6 +5,7 @@ import type { Pod } from '../../api/types.ts'
 import { createFreshCache } from '../../client/fresh-cache.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import { createWaitingList } from '../binding/waiting.ts'
+import { oneLoopController } from '../controller.ts'
 import type { Controller, ControllerDeps } from '../controller.ts'
 import { claimsOf } from '../pod-claims.ts'
 import { planEphemeral } from './plan.ts'
@@ -56,7 +57,7 @@ export function createEphemeralController(deps: EphemeralDeps): Controller {
       fail(pod, volume, `create PVC ${name}: ${textOf(error)}`)
     }
   }
-  let ready = false
+  const gate = { isOpen: false }
   const loop = createKeyLoop<string>({
     name: 'ephemeral',
     clock,
@@ -82,7 +83,7 @@ export function createEphemeralController(deps: EphemeralDeps): Controller {
       waiting.set(`Pod/${key}`, [{ reason: reasonOf(error), rule: 'EPH-3', message: textOf(error), until }]),
   })
   const wakePod = (pod: Pod) => {
-    if (ready && ephemeralKeys(pod).length > 0) loop.wake(keyOf(pod))
+    if (gate.isOpen && ephemeralKeys(pod).length > 0) loop.wake(keyOf(pod))
   }
   stack.use(
     pods.subscribe(({ key, object }) => {
@@ -96,21 +97,15 @@ export function createEphemeralController(deps: EphemeralDeps): Controller {
       if (object === undefined) for (const pod of podsByClaim.get(key)) wakePod(pod)
     }),
   )
-  const started = Promise.all([pods.synced, claims.synced]).then(() => {
-    ready = true
-    for (const pod of pods.items.values()) wakePod(pod)
-  })
-  return {
+  return oneLoopController({
     name: 'ephemeral',
-    waiting: () => waiting.all,
-    async idle() {
-      await started
-      await loop.idle()
+    gate,
+    loop,
+    waiting,
+    subscriptions: stack,
+    synced: Promise.all([pods.synced, claims.synced]),
+    begin() {
+      for (const pod of pods.items.values()) wakePod(pod)
     },
-    async [Symbol.asyncDispose]() {
-      ready = false
-      await loop[Symbol.asyncDispose]()
-      await stack.disposeAsync()
-    },
-  }
+  })
 }

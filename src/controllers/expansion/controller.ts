@@ -16,6 +16,7 @@ import { migratedPlugin } from '../binding/migration.ts'
 import type { Waiting } from '../binding/waiting.ts'
 import { createWaitingList } from '../binding/waiting.ts'
 import { createTeller } from '../binding/teller.ts'
+import { oneLoopController } from '../controller.ts'
 import type { Controller, ControllerDeps } from '../controller.ts'
 import { claimGrowing, claimGrown, claimHandedToNode, planExpansion } from './plan.ts'
 
@@ -153,7 +154,7 @@ export function createExpansionController(deps: ExpansionDeps): Controller {
         return plan satisfies never
     }
   }
-  let ready = false
+  const gate = { isOpen: false }
   const loop = createKeyLoop<string>({
     name: 'expansion',
     clock,
@@ -175,7 +176,7 @@ export function createExpansionController(deps: ExpansionDeps): Controller {
   })
   const wake = (key: string | undefined) => {
     const claim = key === undefined ? undefined : claims.get(key)
-    if (ready && claim?.status?.phase === 'Bound') loop.wake(keyOf(claim))
+    if (gate.isOpen && claim?.status?.phase === 'Bound') loop.wake(keyOf(claim))
   }
   stack.use(
     claims.subscribe(({ key, object, previous }) => {
@@ -198,23 +199,17 @@ export function createExpansionController(deps: ExpansionDeps): Controller {
       for (const claim of claimsByVolume.get(key)) wake(keyOf(claim))
     }),
   )
-  const started = Promise.all([claims.synced, volumes.synced]).then(() => {
-    ready = true
-    for (const key of claims.items.keys()) wake(key)
-  })
-  return {
+  return oneLoopController({
     name: 'expansion',
-    waiting: () => waiting.all,
-    async idle() {
-      await started
-      await loop.idle()
+    gate,
+    loop,
+    waiting,
+    subscriptions: stack,
+    synced: Promise.all([claims.synced, volumes.synced]),
+    begin() {
+      for (const key of claims.items.keys()) wake(key)
     },
-    async [Symbol.asyncDispose]() {
-      ready = false
-      await loop[Symbol.asyncDispose]()
-      await stack.disposeAsync()
-    },
-  }
+  })
 }
 
 function planFor(plugins: Registry<ClusterPlugin>, claim: PersistentVolumeClaim, volume: PersistentVolume) {

@@ -12,6 +12,7 @@ import { createKeyLoop } from '../../loop/key-loop.ts'
 import { createVolumeIndex } from '../binding/volume-index.ts'
 import { createWaitingList } from '../binding/waiting.ts'
 import { volumeTaken } from '../binding/writes.ts'
+import { oneLoopController } from '../controller.ts'
 import type { Controller, ControllerDeps } from '../controller.ts'
 import { claimKeysOf, isTerminated } from '../pod-claims.ts'
 import type { ClusterView } from './cluster-view.ts'
@@ -152,7 +153,7 @@ export function createPlacementController(deps: PlacementDeps): Controller {
         return progress satisfies never
     }
   }
-  let ready = false
+  const gate = { isOpen: false }
   const loop = createKeyLoop<string>({
     name: 'placement',
     clock,
@@ -162,10 +163,10 @@ export function createPlacementController(deps: PlacementDeps): Controller {
       waiting.set(`Pod/${key}`, [{ reason: 'retrying', rule: 'SCH-12', message: String(error), until }]),
   })
   const wakeAll = () => {
-    if (ready) for (const key of unplaced) loop.wake(key)
+    if (gate.isOpen) for (const key of unplaced) loop.wake(key)
   }
   const wakePodsOf = (claimKey: string) => {
-    if (ready) for (const pod of podsByClaim.get(claimKey)) if (unplaced.has(keyOf(pod))) loop.wake(keyOf(pod))
+    if (gate.isOpen) for (const pod of podsByClaim.get(claimKey)) if (unplaced.has(keyOf(pod))) loop.wake(keyOf(pod))
   }
   stack.use(
     pods.subscribe(({ key, object, previous }) => {
@@ -179,7 +180,7 @@ export function createPlacementController(deps: PlacementDeps): Controller {
         const isNew = !unplaced.has(key)
         unplaced.add(key)
         // The pod's own status is ours to write; only a new or changed pod is worth another look.
-        if (ready && (isNew || previous === undefined || previous.spec !== object.spec)) loop.wake(key)
+        if (gate.isOpen && (isNew || previous === undefined || previous.spec !== object.spec)) loop.wake(key)
       }
       if (freed) wakeAll()
     }),
@@ -203,23 +204,15 @@ export function createPlacementController(deps: PlacementDeps): Controller {
         .of(kind)
         .subscribe(({ kind: change }) => void ((kind !== 'VolumeAttachment' || change === 'removed') && wakeAll())),
     )
-  const started = informers.synced().then(() => {
-    ready = true
-    wakeAll()
-  })
-  return {
+  return oneLoopController({
     name: 'placement',
-    waiting: () => waiting.all,
-    async idle() {
-      await started
-      await loop.idle()
-    },
-    async [Symbol.asyncDispose]() {
-      ready = false
-      await loop[Symbol.asyncDispose]()
-      await stack.disposeAsync()
-    },
-  }
+    gate,
+    loop,
+    waiting,
+    subscriptions: stack,
+    synced: informers.synced(),
+    begin: wakeAll,
+  })
 }
 
 const timedOut = { kind: 'rejected', message: 'binding volumes: context deadline exceeded' } as const

@@ -9,6 +9,7 @@ import { timestamp } from '../../clock/clock.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Waiting } from '../binding/waiting.ts'
 import { createWaitingList } from '../binding/waiting.ts'
+import { oneLoopController } from '../controller.ts'
 import type { Controller, ControllerDeps } from '../controller.ts'
 import { claimKeysOf } from '../pod-claims.ts'
 import {
@@ -119,7 +120,7 @@ export function createProtectionController(deps: ProtectionDeps): Controller {
     if (kind === 'PersistentVolume') return volume === undefined ? [] : lookAtVolume(volume, signal)
     return attributes === undefined ? [] : lookAtClass(attributes, signal)
   }
-  let ready = false
+  const gate = { isOpen: false }
   const loop = createKeyLoop<string>({
     name: 'protection',
     clock,
@@ -136,7 +137,7 @@ export function createProtectionController(deps: ProtectionDeps): Controller {
       waiting.set(key, [{ reason: 'retrying', rule: 'PCP-3', message: String(error), until }]),
   })
   const wake = (key: string) => {
-    if (ready) loop.wake(key)
+    if (gate.isOpen) loop.wake(key)
   }
   stack.use(
     claims.subscribe(({ key, object, previous }) => {
@@ -172,25 +173,19 @@ export function createProtectionController(deps: ProtectionDeps): Controller {
       }
     }),
   )
-  const started = Promise.all([claims.synced, volumes.synced, classes.synced, pods.synced]).then(() => {
-    ready = true
-    for (const key of claims.items.keys()) loop.wake(`PersistentVolumeClaim/${key}`)
-    for (const key of volumes.items.keys()) loop.wake(`PersistentVolume/${key}`)
-    for (const key of classes.items.keys()) loop.wake(`VolumeAttributesClass/${key}`)
-  })
-  return {
+  return oneLoopController({
     name: 'protection',
-    waiting: () => waiting.all,
-    async idle() {
-      await started
-      await loop.idle()
+    gate,
+    loop,
+    waiting,
+    subscriptions: stack,
+    synced: Promise.all([claims.synced, volumes.synced, classes.synced, pods.synced]),
+    begin() {
+      for (const key of claims.items.keys()) loop.wake(`PersistentVolumeClaim/${key}`)
+      for (const key of volumes.items.keys()) loop.wake(`PersistentVolume/${key}`)
+      for (const key of classes.items.keys()) loop.wake(`VolumeAttributesClass/${key}`)
     },
-    async [Symbol.asyncDispose]() {
-      ready = false
-      await loop[Symbol.asyncDispose]()
-      await stack.disposeAsync()
-    },
-  }
+  })
 }
 
 /** Only an unprotected object, or a protected one that is going away, is worth a look. */

@@ -2,6 +2,7 @@
 // Numbers below 424 differ between architectures and go through libc's functions; newer ones are the same everywhere.
 
 import koffi from 'koffi'
+import { readlinkSync } from 'node:fs'
 import { getSystemErrorName } from 'node:util'
 import { HostError } from '../host-error.ts'
 import { callFailure } from './error-text.ts'
@@ -76,14 +77,14 @@ export function open(path: Text, flags: number): number {
 }
 
 export function openat(directory: number, name: Text, flags: number, mode = 0): number {
-  return check(natives.openat(directory, text(name), flags | O_CLOEXEC, mode) as number, 'openat', name)
+  return check(natives.openat(directory, text(name), flags | O_CLOEXEC, mode) as number, 'openat', name, directory)
 }
 
 export function openat2(directory: number, name: Text, flags: number, resolve: number): number {
   const how = Buffer.alloc(24)
   how.writeBigUInt64LE(BigInt(flags | O_CLOEXEC), 0)
   how.writeBigUInt64LE(BigInt(resolve), 16)
-  return check(Number(natives.syscallOpenat2(437, directory, text(name), how, 24)), 'openat2', name)
+  return check(Number(natives.syscallOpenat2(437, directory, text(name), how, 24)), 'openat2', name, directory)
 }
 
 export function close(descriptor: number): void {
@@ -91,24 +92,24 @@ export function close(descriptor: number): void {
 }
 
 export function mkdirat(directory: number, name: Text, mode: number): void {
-  check(natives.mkdirat(directory, text(name), mode) as number, 'mkdirat', name)
+  check(natives.mkdirat(directory, text(name), mode) as number, 'mkdirat', name, directory)
 }
 
 export function unlinkat(directory: number, name: Text, flags: number): void {
-  check(natives.unlinkat(directory, text(name), flags) as number, 'unlinkat', name)
+  check(natives.unlinkat(directory, text(name), flags) as number, 'unlinkat', name, directory)
 }
 
 export function renameat(from: number, name: Text, to: number, newName: Text): void {
-  check(natives.renameat(from, text(name), to, text(newName)) as number, 'renameat', name)
+  check(natives.renameat(from, text(name), to, text(newName)) as number, 'renameat', name, from)
 }
 
 export function fchownat(directory: number, name: Text, uid: number, gid: number, flags: number): void {
-  check(natives.fchownat(directory, text(name), uid, gid, flags) as number, 'fchownat', name)
+  check(natives.fchownat(directory, text(name), uid, gid, flags) as number, 'fchownat', name, directory)
 }
 
 /** chmod without following a link: the entry named is the entry changed. Needs Linux 6.6. */
 export function fchmodat2(directory: number, name: Text, mode: number, flags: number): void {
-  check(Number(natives.syscallFchmodat2(452, directory, text(name), mode, flags)), 'fchmodat2', name)
+  check(Number(natives.syscallFchmodat2(452, directory, text(name), mode, flags)), 'fchmodat2', name, directory)
 }
 
 export interface Statx {
@@ -133,7 +134,12 @@ export const STATX_ATTR_MOUNT_ROOT = 0x2000n
 
 export function statx(directory: number, name: Text, flags: number, extra = 0): Statx {
   const buffer = Buffer.alloc(256)
-  check(natives.statx(directory, text(name), flags, STATX_BASIC_STATS | extra, buffer) as number, 'statx', name)
+  check(
+    natives.statx(directory, text(name), flags, STATX_BASIC_STATS | extra, buffer) as number,
+    'statx',
+    name,
+    directory,
+  )
   return {
     attributes: buffer.readBigUInt64LE(8),
     links: buffer.readUInt32LE(16),
@@ -224,12 +230,25 @@ function mountIdRequest(mountId: bigint, parameter: bigint): Buffer {
   return request
 }
 
-function check(result: number, what: string, path: Text): number {
+function check(result: number, what: string, path: Text, directory = AT_FDCWD): number {
   if (result >= 0) return result
   const code = errnoName()
-  const shown = typeof path === 'string' ? path : Buffer.from(path).toString()
+  const shown = expected.has(code) ? decoded(path) : pathBelow(directory, path)
   throw new HostError(code, callFailure(what, shown, code), { path: shown })
 }
+
+/** Walks answer these by themselves, many times a tree; finding out where they stand would be lost work. */
+const expected: ReadonlySet<string> = new Set(['ENOENT', 'EEXIST', 'EISDIR', 'ENOTDIR', 'ENOTEMPTY', 'EAGAIN'])
+
+/** What people call an entry of an open directory. */
+export function pathBelow(directory: number, name: Text): string {
+  const shown = decoded(name)
+  if (directory < 0 || shown.startsWith('/')) return shown
+  const base = readlinkSync(`/proc/self/fd/${directory}`)
+  return shown === '' ? base : `${base}/${shown}`
+}
+
+const decoded = (path: Text) => (typeof path === 'string' ? path : Buffer.from(path).toString())
 
 function errnoName(): string {
   return getSystemErrorName(-koffi.errno())

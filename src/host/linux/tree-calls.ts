@@ -85,7 +85,7 @@ function openDirectory(parent: number, name: Uint8Array): number | undefined {
   } catch (error) {
     if (hasCode(error, 'ENOENT')) return undefined
     if (!hasCode(error, 'EXDEV')) throw error
-    const shown = `${descriptorPath(parent)}/${Buffer.from(name).toString()}`
+    const shown = libc.pathBelow(parent, name)
     throw new HostError('EBUSY', `${shown} is a mount point: not removed`, { path: shown, cause: error })
   }
 }
@@ -178,7 +178,7 @@ function openAsDirectory(parent: number, name: Uint8Array): number | undefined {
     return openDirectory(parent, name)
   } catch (error) {
     if (!hasCode(error, 'ENOTDIR', 'ELOOP')) throw error
-    const shown = `${descriptorPath(parent)}/${Buffer.from(name).toString()}`
+    const shown = libc.pathBelow(parent, name)
     throw new HostError('ENOTEMPTY', `${shown} is not an empty directory`, { path: shown, cause: error })
   }
 }

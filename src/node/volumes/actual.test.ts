@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { PluginName, PodUid, UniqueVolumeName } from '../../api/names.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { ActualEvent, ActualVolume } from './actual.ts'
-import { reduceActual } from './actual.ts'
+import { createActualWorld, heldByPod, reduceActual } from './actual.ts'
 
 const volume = 'kubernetes.io/csi/d^h' as UniqueVolumeName
 const plugin = 'kubernetes.io/csi' as PluginName
@@ -144,4 +144,23 @@ test('KA-3: attaching again changes the device path only', () => {
   const again: ActualEvent = { ...attached, kind: 'attached', devicePath: '/dev/z', attachable: false } as ActualEvent
   const item = after(attached, mounted, again)
   assert.deepEqual([item?.devicePath, item?.attachable, podState(item)], ['/dev/z', 'yes', 'present'])
+})
+
+test('what a pod holds is found by its name, whatever became of it, until it is let go', () => {
+  const other = 'q' as PodUid
+  const world = createActualWorld()
+  const heldBy = heldByPod(world)
+  const held = () => [pod, other].map((uid) => heldBy(uid).length)
+  world.apply(attached)
+  world.apply(mountUncertain)
+  world.apply(mountFailed)
+  assert.deepEqual(held(), [0, 0])
+  world.apply(mounted)
+  world.apply({ ...foundOnDisk, pod: other })
+  assert.deepEqual(held(), [1, 1])
+  world.apply(unmountFailed)
+  world.apply({ kind: 'unmounted', volume, pod: other })
+  assert.deepEqual(held(), [1, 0])
+  world.apply(unmounted)
+  assert.deepEqual(held(), [0, 0])
 })

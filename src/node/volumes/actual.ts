@@ -161,6 +161,20 @@ export function reduceActual(item: ActualVolume | undefined, event: ActualEvent)
   }
 }
 
+/** Which volumes does a pod hold, surely or not? Kept up to date with the world, so that nobody walks all volumes. */
+export function heldByPod(world: ActualWorld): (pod: PodUid) => readonly ActualVolume[] {
+  const byPod = new Map<PodUid, Set<UniqueVolumeName>>()
+  world.subscribe((volume, event) => {
+    if (!('pod' in event) || event.pod === undefined) return
+    const names = byPod.get(event.pod) ?? new Set()
+    // A record with pods is never forgotten: what leaves a pod is told with its name.
+    if (world.items.get(volume)?.pods.has(event.pod) === true) byPod.set(event.pod, names.add(volume))
+    else if (names.delete(volume) && names.size === 0) byPod.delete(event.pod)
+  })
+  return (pod) =>
+    Array.from(byPod.get(pod) ?? [], (volume) => world.items.get(volume)).filter((item) => item !== undefined)
+}
+
 export function isPresent(item: ActualVolume | undefined, pod: PodUid): boolean {
   return item?.pods.get(pod)?.presence === 'present'
 }

@@ -10,7 +10,7 @@ import type { NodePlugin } from '../../volume/plugin.ts'
 import type { Registry } from '../../volume/registry.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { ActualVolume, ActualWorld } from './actual.ts'
-import { isPresent } from './actual.ts'
+import { heldByPod, isPresent } from './actual.ts'
 import { usedVolumes } from './claims.ts'
 import type { DesiredVolume, DesiredWorld } from './desired.ts'
 import { indexByPod } from './desired.ts'
@@ -84,6 +84,14 @@ export const waitMs = 123_000
 export function createVolumeManager(deps: ManagerDeps): VolumeManager {
   const { clock, desired, actual, populator, reconciler } = deps
   const ofPod = indexByPod(desired)
+  const heldBy = heldByPod(actual)
+  /** Who waits for which pod: a change concerns one pod, and nobody else is asked. */
+  const waiters = new Map<PodUid, Set<() => void>>()
+  const stir = (pod: PodUid) => waiters.get(pod)?.forEach((attempt) => attempt())
+  // Only a pod's own mounts can end its wait; what happens to devices cannot.
+  actual.subscribe((_, event) => ('pod' in event && event.pod !== undefined ? stir(event.pod) : undefined))
+  reconciler.onQuiet(stir)
+  populator.onChange(stir)
 
   const standing = (pod: Pod): Standing => {
     const uid = podUid(pod.metadata.uid ?? '')
@@ -120,13 +128,11 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
     const exhausted = (await Promise.all(asked)).includes(true)
     return new VolumesNotReady(now, cause, exhausted ? 'exhausted' : why)
   }
-  const possiblyMounted = (pod: PodUid) =>
-    [...actual.items.values()].filter(({ pods }) => pods.has(pod)).map(({ volume }) => volume)
+  const possiblyMounted = (pod: PodUid) => heldBy(pod).map(({ volume }) => volume)
 
   /** Calls `check` now and after every change that may concern the pod, until it answers. */
   const until = <T>(uid: PodUid, check: () => T | undefined, signal: AbortSignal): Promise<T> =>
     new Promise((resolve, reject) => {
-      const stack = new DisposableStack()
       const attempt = () => {
         try {
           const answer = check()
@@ -137,16 +143,14 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
       }
       const end = (settle: () => void) => {
         signal.removeEventListener('abort', onAbort)
-        stack.dispose()
+        const others = waiters.get(uid)
+        if (others?.delete(attempt) && others.size === 0) waiters.delete(uid)
         settle()
       }
       const onAbort = () => end(() => reject(signal.reason))
       if (signal.aborted) return reject(signal.reason)
       signal.addEventListener('abort', onAbort, { once: true })
-      // Only a pod's own mounts can end its wait; what happens to devices cannot.
-      stack.use(actual.subscribe((_, event) => ('pod' in event && event.pod === uid ? attempt() : undefined)))
-      stack.use(reconciler.onQuiet((quiet) => (quiet === uid ? attempt() : undefined)))
-      stack.use(populator.onChange((changed) => (changed === uid ? attempt() : undefined)))
+      waiters.set(uid, (waiters.get(uid) ?? new Set()).add(attempt))
       attempt()
     })
 
@@ -195,8 +199,8 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
       const uid = podUid(pod.metadata.uid ?? '')
       const given = new Set(pod.spec?.securityContext?.supplementalGroups ?? [])
       const groups = new Set<number>()
-      for (const item of actual.items.values()) {
-        const mount = item.pods.get(uid)
+      for (const { pods } of heldBy(uid)) {
+        const mount = pods.get(uid)
         if (mount?.presence !== 'present' || !/^[+-]?\d+$/.test(mount.group)) continue
         const group = Number(mount.group)
         if (!given.has(group)) groups.add(group)

@@ -147,7 +147,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
       if (known.get(uid)?.pod !== pod) return undefined // superseded while we read; the newer look decides
       const { spec } = resolved
       checkMode(volume.name, spec, usedVolumes(pod))
-      const plugin = findPlugin(registry, volume.name, spec)
+      const plugin = findPlugin(registry, spec)
       const { attachable, deviceMountable } = abilities(plugin, spec)
       const name = uniqueName(plugin, spec, uid)
       const request = { pod, uid, outerName: volume.name, spec, plugin, known: desired.items.get(name) }
@@ -306,12 +306,14 @@ export function uniqueName(plugin: Registered<NodePlugin>, spec: VolumeSpec, pod
 
 class PluginUnknown extends Error {}
 
-function findPlugin(registry: Registry<NodePlugin>, volume: string, spec: VolumeSpec): Registered<NodePlugin> {
+function findPlugin(registry: Registry<NodePlugin>, spec: VolumeSpec): Registered<NodePlugin> {
   try {
     return registry.find(spec)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new PluginUnknown(`failed to get Plugin from volumeSpec for volume "${volume}" err=${why}`, { cause: error })
+    throw new PluginUnknown(`failed to get Plugin from volumeSpec for volume "${spec.name}" err=${why}`, {
+      cause: error,
+    })
   }
 }
 

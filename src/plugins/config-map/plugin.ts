@@ -17,12 +17,12 @@ export default definePlugin({
   node: (deps: ApiVolumeDeps) =>
     createApiVolume(deps, {
       medium: '',
-      async payload({ spec, pod }, signal) {
+      async payload({ spec, pod }, reader, signal) {
         if (!hasSource(spec, 'configMap')) throw refuse('WrongSource', `volume ${spec.name} is no configMap`, 'untried')
         const { value } = spec.source
         const source = { ...value, name: value.name ?? '' }
         const defaultMode = defaultModeOf(value.defaultMode)
-        return configMapPayload(deps.client, { source, namespace: pod.metadata.namespace ?? '', defaultMode }, signal)
+        return configMapPayload(reader, { source, namespace: pod.metadata.namespace ?? '', defaultMode }, signal)
       },
       restored: () => ({ kind: 'configMap', value: {} }),
     }),

@@ -120,6 +120,9 @@ test('T-10, EMPTY-8: huge pages need exactly one requested size, or the size tha
     await tries({ medium: 'HugePages' }, ['2Mi', '1Gi']),
     "medium: HugePages can't be used if container requests multiple huge page sizes",
   )
+  for (const medium of ['HugePages-', 'HugePages-abc'] as readonly string[] as readonly 'HugePages'[])
+    // as written by users
+    assert.match(String(await tries({ medium }, ['2Mi'])), /^quantities must match the regular expression/)
   assert.equal(await tries({ medium: 'HugePages' }, ['2Mi']), 'rw,pagesize=2M')
   assert.equal(await tries({ medium: 'HugePages-1Gi' }, ['2Mi', '1Gi']), 'rw,pagesize=1G')
   assert.equal(

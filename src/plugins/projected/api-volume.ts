@@ -11,6 +11,8 @@ import type { NodePluginDeps } from '../shared/deps.ts'
 import { translated, unlessLeft } from '../shared/errors.ts'
 import { isLeft, setUpScratch, tearDownScratch } from '../shared/scratch.ts'
 import { treeUsage } from '../shared/usage.ts'
+import type { Reader } from './kept-objects.ts'
+import { createKeptObjects } from './kept-objects.ts'
 import { nestedMountPoints } from './nested-mounts.ts'
 
 export type ApiVolumeDeps = Pick<
@@ -21,7 +23,7 @@ export type ApiVolumeDeps = Pick<
 export interface ApiVolumeKind {
   readonly medium: '' | 'Memory'
   /** Everything that can fail because of the API happens here, before the disk is touched (CONF-3). */
-  payload(request: MountRequest, signal: AbortSignal): Promise<Payload>
+  payload(request: MountRequest, reader: Reader, signal: AbortSignal): Promise<Payload>
   /** The source to give a volume found on disk, of which only the name is known. */
   restored(volumeName: string): VolumeSource
   unmounted?(request: { readonly pod: ReturnType<typeof podUid> }): void
@@ -29,13 +31,26 @@ export interface ApiVolumeKind {
 
 export function createApiVolume(deps: ApiVolumeDeps, kind: ApiVolumeKind): NodePlugin {
   const measured = new Map<string, Usage>()
+  const kept = createKeptObjects(deps.client)
   return {
     readOnly: () => true,
-    mount: (request, signal) => unlessLeft(() => mount(deps, kind, request, signal), isLeft(deps.host, request.target)),
+    mount: (request, signal) =>
+      unlessLeft(
+        async () => {
+          try {
+            await mount(deps, kind, request, kept.readerFor(request.target), signal)
+          } catch (error) {
+            if (isNew(request)) kept.release(request.target) // perhaps nobody will unmount it; the next try asks anew
+            throw error
+          }
+        },
+        isLeft(deps.host, request.target),
+      ),
     unmount: ({ volumeName, pod, target }, signal) =>
       translated(async () => {
         await tearDownScratch(deps, { podUid: pod, name: wrapped(volumeName), target }, signal)
         measured.delete(target)
+        kept.release(target)
         kind.unmounted?.({ pod })
       }),
     restore: async ({ volumeName }) => ({
@@ -59,12 +74,13 @@ async function mount(
   deps: ApiVolumeDeps,
   kind: ApiVolumeKind,
   request: MountRequest,
+  reader: Reader,
   signal: AbortSignal,
 ): Promise<void> {
   const { host, clock, random } = deps
   const { spec, pod, target, ownership } = request
   const nested = nestedMountPoints(spec.name, pod)
-  const payload = await kind.payload(request, signal)
+  const payload = await kind.payload(request, reader, signal)
   const scratch = { pod, podUid: podUid(pod.metadata.uid ?? ''), name: wrapped(spec.name), target }
   const { fsGroup } = ownership
   const made = await setUpScratch(
@@ -80,13 +96,14 @@ async function mount(
     await writeAtomically(writer, { directory: target, payload, applyPermissions }, signal)
   } catch (error) {
     // Only what this very call made is taken back: a refresh that fails leaves a running pod its old files (WART-4).
-    if (made && !request.remount && !request.foundOnDisk) {
+    if (made && isNew(request)) {
       await tearDownScratch(deps, scratch, new AbortController().signal).catch(() => undefined)
     }
     throw error
   }
 }
 
+const isNew = ({ remount, foundOnDisk }: MountRequest): boolean => !remount && !foundOnDisk
 const wrapped = (volumeName: string): string => `wrapped_${volumeName}`
 
 /** Old and new contents side by side, in whole pages, and something for directories and links. */

@@ -3,9 +3,9 @@
 
 import { Buffer } from 'node:buffer'
 import type { ConfigMap, KeyToPath, Secret } from '../../api/types.ts'
-import type { Client } from '../../client/client.ts'
 import type { Payload, PayloadFile } from '../../host/atomic-files.ts'
 import { isNotFound, refuse, toVolumeError } from '../shared/errors.ts'
+import type { Reader } from './kept-objects.ts'
 
 export interface KeyedSource {
   readonly name: string
@@ -19,17 +19,17 @@ export interface FetchRequest {
   readonly defaultMode: number
 }
 
-export async function configMapPayload(client: Client, request: FetchRequest, signal: AbortSignal): Promise<Payload> {
+export async function configMapPayload(reader: Reader, request: FetchRequest, signal: AbortSignal): Promise<Payload> {
   const { source, namespace } = request
   const found = await optional(source, 'configmap', () =>
-    client.get('ConfigMap', { namespace, name: source.name }, signal),
+    reader.get('ConfigMap', { namespace, name: source.name }, signal),
   )
   return pick(bytesOfConfigMap(found), request, (key) => `configmap references non-existent config key: ${key}`)
 }
 
-export async function secretPayload(client: Client, request: FetchRequest, signal: AbortSignal): Promise<Payload> {
+export async function secretPayload(reader: Reader, request: FetchRequest, signal: AbortSignal): Promise<Payload> {
   const { source, namespace } = request
-  const found = await optional(source, 'secret', () => client.get('Secret', { namespace, name: source.name }, signal))
+  const found = await optional(source, 'secret', () => reader.get('Secret', { namespace, name: source.name }, signal))
   return pick(bytesOfSecret(found), request, (key) => `references non-existent secret key: ${key}`)
 }
 

@@ -8,9 +8,11 @@ import { messageOf, refuse } from '../shared/errors.ts'
 import { downwardPayload } from './downward-api.ts'
 import { aggregate } from './errors.ts'
 import { configMapPayload, secretPayload } from './keyed-objects.ts'
+import type { Reader } from './kept-objects.ts'
 import type { Tokens } from './tokens.ts'
 
-export interface ProjectionDeps extends Pick<NodePluginDeps, 'client' | 'allocatable'> {
+export interface ProjectionDeps extends Pick<NodePluginDeps, 'allocatable'> {
+  readonly reader: Reader
   readonly tokens: Tokens
 }
 
@@ -42,15 +44,15 @@ async function payloadOf(
   defaultMode: number,
   signal: AbortSignal,
 ): Promise<Payload> {
-  const { client } = deps
+  const { reader } = deps
   const { pod } = request
   const namespace = pod.metadata.namespace ?? ''
   const { secret, configMap, downwardAPI, serviceAccountToken } = source
   if (secret !== undefined)
-    return secretPayload(client, { source: { ...secret, name: secret.name ?? '' }, namespace, defaultMode }, signal)
+    return secretPayload(reader, { source: { ...secret, name: secret.name ?? '' }, namespace, defaultMode }, signal)
   if (configMap !== undefined)
     return configMapPayload(
-      client,
+      reader,
       { source: { ...configMap, name: configMap.name ?? '' }, namespace, defaultMode },
       signal,
     )

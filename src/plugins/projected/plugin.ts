@@ -19,11 +19,11 @@ export default definePlugin({
     const tokens = createTokens(deps)
     return createApiVolume(deps, {
       medium: 'Memory',
-      async payload(request, signal) {
+      async payload(request, reader, signal) {
         if (!hasSource(request.spec, 'projected'))
           throw refuse('WrongSource', `volume ${request.spec.name} is not projected`, 'untried')
         const { sources = [], defaultMode } = request.spec.source.value
-        return projectedPayload({ ...deps, tokens }, sources, request, defaultModeOf(defaultMode), signal)
+        return projectedPayload({ ...deps, tokens, reader }, sources, request, defaultModeOf(defaultMode), signal)
       },
       restored: () => ({ kind: 'projected', value: {} }),
       unmounted: ({ pod }) => tokens.forget(pod),

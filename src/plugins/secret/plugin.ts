@@ -17,12 +17,12 @@ export default definePlugin({
   node: (deps: ApiVolumeDeps) =>
     createApiVolume(deps, {
       medium: 'Memory',
-      async payload({ spec, pod }, signal) {
+      async payload({ spec, pod }, reader, signal) {
         if (!hasSource(spec, 'secret')) throw refuse('WrongSource', `volume ${spec.name} is no secret`, 'untried')
         const { value } = spec.source
         const source = { name: value.secretName ?? '', items: value.items, optional: value.optional }
         const defaultMode = defaultModeOf(value.defaultMode)
-        return secretPayload(deps.client, { source, namespace: pod.metadata.namespace ?? '', defaultMode }, signal)
+        return secretPayload(reader, { source, namespace: pod.metadata.namespace ?? '', defaultMode }, signal)
       },
       restored: (volumeName) => ({ kind: 'secret', value: { secretName: volumeName } }),
     }),

@@ -2,7 +2,13 @@
 // configMap, secret, downwardAPI and projected volumes are built on as well (under the name `wrapped_<volume>`).
 
 import { join } from 'node:path/posix'
-import { bytesOfQuantity, parseQuantity, tryParseQuantity, wholeValue } from '../../api/quantity.ts'
+import {
+  bytesOfQuantity,
+  parseQuantity,
+  quantityFormatWrong,
+  tryParseQuantity,
+  wholeValue,
+} from '../../api/quantity.ts'
 import { pluginName } from '../../api/names.ts'
 import type { PodUid } from '../../api/names.ts'
 import type { Pod } from '../../api/types.ts'
@@ -182,6 +188,7 @@ async function mountHugePages(
 function pageSizeFor(medium: string, pod: Pod): string {
   const requested = [...requestedPageSizes(pod)]
   const wanted = medium === 'HugePages' ? undefined : medium.slice('HugePages-'.length)
+  if (wanted !== undefined && tryParseQuantity(wanted) === undefined) throw refuse('InvalidSize', quantityFormatWrong)
   if (wanted === undefined && requested.length > 1)
     throw refuse('HugePagesAmbiguous', `medium: ${medium} can't be used if container requests multiple huge page sizes`)
   const size = wanted === undefined ? requested[0] : requested.find((one) => samePageSize(one, wanted))
