@@ -120,7 +120,8 @@ function metrics(): string {
   return `${generated('the metric definitions in src')}
 # Metrics
 
-Served at \`/metrics\` of the API server in Prometheus' text form. Names are Kubernetes' own where the meaning is the same.
+Served at \`/metrics\` of the API server in Prometheus' text form; those of a separate agent at \`/api/v1/nodes/NODE/proxy/metrics\`
+there, or at \`/metrics\` of the agent itself, with a token. Names are Kubernetes' own where the meaning is the same.
 
 | Name | Type | Labels | What | Where |
 |---|---|---|---|---|

@@ -37,6 +37,9 @@ export const annotations = {
   csiNodeId: 'csi.volume.kubernetes.io/nodeid',
   /** On a node: its volumes are attached by the controller, not by the kubelet. */
   controllerManagedAttach: 'volumes.kubernetes.io/controller-managed-attach-detach',
+  /** On a node: `host:port` of its own server, and the SHA-256 of the certificate it is known by. */
+  nodeServer: 'hawser.dev/node-server',
+  nodeServerCertificate: 'hawser.dev/node-server-certificate',
   keepTerminatedPodVolumes: 'volumes.kubernetes.io/keep-terminated-pod-volumes',
   configSource: 'kubernetes.io/config.source',
   configMirror: 'kubernetes.io/config.mirror',

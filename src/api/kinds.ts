@@ -61,6 +61,8 @@ export interface SubresourceInfo {
   readonly group?: string
   readonly version?: string
   readonly verbs: readonly Verb[]
+  /** Answered by the node, not by the store. */
+  readonly passedOn?: true
 }
 
 export interface KindInfo {
@@ -82,6 +84,7 @@ export interface KindInfo {
 }
 
 const allVerbs: readonly Verb[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
+const streamVerbs: readonly Verb[] = ['create', 'get']
 const statusVerbs: readonly Verb[] = ['get', 'patch', 'update']
 
 export const kinds: Readonly<Record<KindName, KindInfo>> = {
@@ -95,17 +98,20 @@ export const kinds: Readonly<Record<KindName, KindInfo>> = {
     shortNames: ['po'],
     categories: ['all'],
     subresources: [
+      { name: 'attach', kind: 'PodAttachOptions', verbs: streamVerbs, passedOn: true },
       { name: 'binding', kind: 'Binding', verbs: ['create'] },
       { name: 'ephemeralcontainers', kind: 'Pod', verbs: statusVerbs },
       { name: 'eviction', kind: 'Eviction', group: 'policy', version: 'v1', verbs: ['create'] },
-      { name: 'log', kind: 'Pod', verbs: ['get'] },
+      { name: 'exec', kind: 'PodExecOptions', verbs: streamVerbs, passedOn: true },
+      { name: 'log', kind: 'Pod', verbs: ['get'], passedOn: true },
+      { name: 'portforward', kind: 'PodPortForwardOptions', verbs: streamVerbs, passedOn: true },
       status('Pod'),
     ],
   }),
   Node: kind('Node', '', 'nodes', 'core.Node', {
     namespaced: false,
     shortNames: ['no'],
-    subresources: [status('Node')],
+    subresources: [{ name: 'proxy', kind: 'NodeProxyOptions', verbs: ['get'], passedOn: true }, status('Node')],
   }),
   PersistentVolume: kind('PersistentVolume', '', 'persistentvolumes', 'core.PersistentVolume', {
     namespaced: false,

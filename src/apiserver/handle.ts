@@ -24,9 +24,10 @@ import { decodeBody, MalformedJson } from './codec.ts'
 import type { ServerContext } from './context.ts'
 import type { DocumentDeps } from './documents.ts'
 import { documentResponse, noPage } from './documents.ts'
-import type { HttpCall, PodLogs } from './http-verbs.ts'
+import type { HttpCall } from './http-verbs.ts'
 import { collectionVerb, isWatch, objectVerb } from './http-verbs.ts'
 import { parseFlag } from './options.ts'
+import type { NodeDoors } from './pass-through.ts'
 import type { ApiResponse } from './respond.ts'
 import { errorResponse, jsonResponse } from './respond.ts'
 import type { ReviewRequest } from './reviews.ts'
@@ -54,7 +55,7 @@ export interface HandlerDeps extends DocumentDeps {
   readonly nodes: NodeAccess
   readonly log: Log
   readonly audit: Audit
-  readonly podLogs: PodLogs | undefined
+  readonly doors: NodeDoors | undefined
   /** Requests other than watches served at the same time; more are told to come back. */
   readonly concurrency: number
   /** Streams (watches, logs) open at the same time; more are told to come back. */
@@ -70,7 +71,7 @@ const open: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz', '/ve
 
 export function createApiHandler(deps: HandlerDeps): ApiHandler {
   const lines = createWatchLines()
-  const verbs = { context: deps.context, tokens: deps.tokens, lines, podLogs: deps.podLogs }
+  const verbs = { context: deps.context, tokens: deps.tokens, lines, doors: deps.doors }
   let active = 0
   let streams = 0
 
@@ -83,6 +84,17 @@ export function createApiHandler(deps: HandlerDeps): ApiHandler {
       streams--
     }
   }
+
+  const countedUpgrade =
+    (upgrade: NonNullable<ApiResponse['upgrade']>): typeof upgrade =>
+    async (connection) => {
+      streams++
+      try {
+        await upgrade(connection)
+      } finally {
+        streams--
+      }
+    }
 
   async function answer(call: HttpCall, where: Route): Promise<ApiResponse> {
     switch (where.kind) {
@@ -124,6 +136,7 @@ export function createApiHandler(deps: HandlerDeps): ApiHandler {
         checkKnown(request, where)
         response = await answer(call, where)
         if (!(response.body instanceof Uint8Array)) response = { ...response, body: counted(response.body) }
+        if (response.upgrade) response = { ...response, upgrade: countedUpgrade(response.upgrade) }
       } catch (error) {
         if (!(error instanceof StatusError)) deps.log.error('api request failed', { path: request.path, error })
         response = errorResponse(error instanceof StatusError ? error : internalError('see the server log', error))
@@ -132,7 +145,7 @@ export function createApiHandler(deps: HandlerDeps): ApiHandler {
       }
     }
     const ms = deps.context.clock.now() - started
-    if (isMutating(request.method)) deps.audit(auditRecord(call, where, response.status, ms, made))
+    if (isMutating(request.method) || isStream(where)) deps.audit(auditRecord(call, where, response.status, ms, made))
     deps.observe?.(
       request.method,
       where.kind === 'resource' ? where.info.plural : where.kind,
@@ -164,10 +177,18 @@ function checkKnown(request: ApiRequest, where: Route): void {
   throw unauthorized()
 }
 
-/** Watches and logs live long; they are bounded elsewhere. */
+/** Watches, logs and streams live long; they are bounded elsewhere. */
 function isLong(where: Route, call: HttpCall): boolean {
+  if (isStream(where)) return true
   return where.kind === 'resource' && call.method === 'GET' && (isWatch(where, call) || where.subresource === 'log')
 }
+
+/** Somebody looks into a pod: that is recorded, and is no mere reading, whatever the method says. */
+function isStream(where: Route): boolean {
+  return where.kind === 'resource' && where.info.name === 'Pod' && streamNames.has(where.subresource ?? '')
+}
+
+const streamNames: ReadonlySet<string> = new Set(['exec', 'attach', 'portforward'])
 
 async function checkAccess(deps: HandlerDeps, call: HttpCall, attributes: Attributes): Promise<void> {
   const { user } = call
@@ -196,6 +217,7 @@ function attributesOf(where: ResourceRoute, call: HttpCall): Attributes {
 
 function verbOf(where: ResourceRoute, call: HttpCall): Verb {
   const { name } = where
+  if (isStream(where)) return 'create'
   switch (call.method) {
     case 'GET':
     case 'HEAD':

@@ -1,6 +1,5 @@
 // How do HTTP requests become verbs? Parameters and bodies are read here, outcomes become answers; no decisions.
 import type { KindInfo } from '../api/kinds.ts'
-import { kinds } from '../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../api/meta.ts'
 import {
   badRequest,
@@ -10,7 +9,6 @@ import {
   StatusError,
   unknownResource,
 } from '../api/status-error.ts'
-import type { Pod } from '../api/types.ts'
 import type { Tokens } from './access/tokens.ts'
 import type { Call } from './call.ts'
 import type { ListOptions, Patch, RemoveOptions } from '../api/verbs.ts'
@@ -18,11 +16,10 @@ import type { OnRepeated } from './codec.ts'
 import { decodeBody, MalformedJson, mediaType, parseJson, parseJsonOrYaml } from './codec.ts'
 import type { ServerContext } from './context.ts'
 import { parseRevision, readStored, tooLargeRevision } from './context.ts'
-import type { LogRequest } from './log-request.ts'
-import { logRequest } from './log-request.ts'
 import type { Form } from './negotiate.ts'
 import { negotiate } from './negotiate.ts'
 import { decodeObject } from './objects.ts'
+import type { NodeDoors } from './pass-through.ts'
 import type { FieldValidation, OptionKind } from './options.ts'
 import {
   invalidOptions,
@@ -34,7 +31,7 @@ import {
 } from './options.ts'
 import { deleteOptions } from './delete-options.ts'
 import type { ApiResponse, TableRequest } from './respond.ts'
-import { jsonResponse, listResponse, objectResponse, textResponse, uncached } from './respond.ts'
+import { jsonResponse, listResponse, objectResponse, uncached } from './respond.ts'
 import type { ResourceRoute } from './router.ts'
 import { readObject } from './rules.ts'
 import { answersDeleted } from './strategies.ts'
@@ -59,14 +56,12 @@ export interface HttpCall extends Call {
   readonly made: (name: string) => void
 }
 
-/** Text of a pod's containers; absent when nobody on this server keeps logs. */
-export type PodLogs = (pod: Pod, request: LogRequest, signal: AbortSignal) => Promise<AsyncIterable<Buffer> | Buffer>
-
 export interface VerbDeps {
   readonly context: ServerContext
   readonly tokens: Tokens
   readonly lines: WatchLines
-  readonly podLogs: PodLogs | undefined
+  /** How nodes are asked; absent when this server knows none. */
+  readonly doors: NodeDoors | undefined
 }
 
 export async function collectionVerb(deps: VerbDeps, route: ResourceRoute, call: HttpCall): Promise<ApiResponse> {
@@ -93,9 +88,9 @@ export async function objectVerb(
   const ref = refOf(route, name)
   const sub = subresource === undefined ? undefined : info.subresources.find((each) => each.name === subresource)
   if (subresource !== undefined && sub === undefined) throw unknownResource()
+  if (sub?.passedOn) return passOn(deps, route, ref, sub.name, call)
   switch (call.method) {
     case 'GET':
-      if (subresource === 'log') return logs(deps, ref, call)
       if (sub !== undefined && !sub.verbs.includes('get')) throw methodNotAllowed()
       if (route.watch && subresource === undefined) return watch(deps, { ...route, name }, call)
       return get(deps, info, ref, call)
@@ -323,14 +318,19 @@ async function deleteCollection({ context }: VerbDeps, route: ResourceRoute, cal
   return listResponse(info, found, form, tableRequest(context, call))
 }
 
-async function logs({ podLogs, context }: VerbDeps, ref: ObjectRef, call: HttpCall): Promise<ApiResponse> {
-  const { entry } = await readStored(context, kinds.Pod, ref)
-  const pod = decodeObject(kinds.Pod, entry) as Pod // its kind
-  const request = logRequest(pod, call.query)
-  if (!pod.spec.nodeName) return textResponse(204, '')
-  if (podLogs === undefined) return textResponse(200, '')
-  const body = await podLogs(pod, request, call.signal)
-  return { status: 200, headers: { 'content-type': 'text/plain', 'cache-control': uncached }, body }
+/** What only the node of a pod can tell. Loaded when first asked for: a server without nodes never is. */
+async function passOn(
+  deps: VerbDeps,
+  { rest = '/' }: ResourceRoute,
+  ref: ObjectRef,
+  subresource: string,
+  call: HttpCall,
+): Promise<ApiResponse> {
+  const { nodeProxy, podLogs, podStream } = await import('./pass-through.ts')
+  if (subresource === 'proxy') return nodeProxy(deps, ref.name, rest, call)
+  if (subresource !== 'log') return podStream(deps, ref, subresource, call)
+  if (call.method !== 'GET') throw methodNotAllowed()
+  return podLogs(deps, ref, call)
 }
 
 function writeOptions(kind: OptionKind, { query, headers, user }: HttpCall) {

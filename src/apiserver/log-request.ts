@@ -36,7 +36,7 @@ export function logRequest(pod: Pod, query: URLSearchParams): LogRequest {
   }
 }
 
-function containerOf(pod: Pod, asked: string | null): string {
+export function containerOf(pod: Pod, asked: string | null): string {
   const { name } = pod.metadata
   const { initContainers = [], containers = [], ephemeralContainers = [] } = pod.spec
   const initial = initContainers.map((container) => container.name)

@@ -5,6 +5,7 @@ import { goPackage } from '../api/kinds.ts'
 import type { KubeObject } from '../api/meta.ts'
 import { internalError, StatusError } from '../api/status-error.ts'
 import type { Entry } from '../store/store.ts'
+import type { ByteStream } from '../streams/byte-stream.ts'
 import type { Form } from './negotiate.ts'
 import { decodeObject, itemText, objectText } from './objects.ts'
 import type { IncludeObject } from './table.ts'
@@ -15,6 +16,8 @@ export interface ApiResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer | AsyncIterable<Buffer>
+  /** With status 101: takes over the connection, and resolves when it is done with it. */
+  readonly upgrade?: (connection: ByteStream) => Promise<void>
 }
 
 export interface TableRequest {

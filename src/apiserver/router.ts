@@ -10,6 +10,8 @@ export interface ResourceRoute {
   readonly subresource: string | undefined
   /** The old `/api/v1/watch/…` form. */
   readonly watch: boolean
+  /** Behind `nodes/<name>/proxy`. */
+  readonly rest?: string
 }
 
 export type ReviewName =
@@ -105,6 +107,9 @@ function resourceRoute(group: string, version: string, tail: readonly string[]):
   const review = reviewOf(group, version, plural)
   if (review !== undefined && name === undefined) return { kind: 'review', review, namespace: undefined }
   const info = kindByResource(group, version, plural)
+  if (info?.name === 'Node' && subresource === 'proxy' && !watch) {
+    return { kind: 'resource', info, namespace: undefined, name, subresource, watch, rest: `/${more.join('/')}` }
+  }
   if (info === undefined || more.length > 0 || (info.namespaced && name !== undefined)) return { kind: 'none', known }
   return { kind: 'resource', info, namespace: undefined, name, subresource, watch }
 }

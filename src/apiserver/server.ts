@@ -6,6 +6,7 @@ import { createSecureServer } from 'node:http2'
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { DEFAULT_CIPHERS } from 'node:tls'
+import type { Duplex } from 'node:stream'
 import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
@@ -76,7 +77,14 @@ export async function listen(deps: HttpServerDeps, options: ListenOptions): Prom
       abandon(outgoing)
     })
   }
+  const upgrade = (incoming: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    serveUpgrade(deps, live, incoming, socket, head).catch((error: unknown) => {
+      deps.onError(error)
+      socket.destroy()
+    })
+  }
   const server: Server = options.tls ? secureServer(options.tls, serve) : plainServer(serve)
+  server.on('upgrade', upgrade)
   const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
     intake.welcome()
@@ -164,6 +172,42 @@ async function serveRequest(
   }
 }
 
+/** Streams into pods; whoever asks to upgrade anything else gets the plain answer. */
+async function serveUpgrade(
+  deps: HttpServerDeps,
+  live: Set<() => void>,
+  incoming: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): Promise<void> {
+  const gone = new AbortController()
+  const leave = (): void => gone.abort(over)
+  const close = (): void => void socket.destroy()
+  // Before anything is waited for: an error that nobody hears would end the process.
+  socket.on('error', leave)
+  socket.on('close', leave)
+  live.add(close)
+  try {
+    // Loaded when somebody first comes: it brings the streams with it.
+    const { answerUpgrade } = await import('../streams/socket.ts')
+    const query = queryOf(incoming.url ?? '/')
+    const path = rawPath(incoming.url ?? '/')
+    const headers = incoming.headers as Headers
+    const user = await userOf(deps.tokens, incoming, headers)
+    const asked = { method: incoming.method ?? 'GET', path, headers, body: noBody, user, signal: gone.signal }
+    const response = query === undefined ? unreadable() : await deps.handle({ ...asked, query })
+    await answerUpgrade(response, socket, head)
+  } catch (error) {
+    // Clients leave in the middle; what a session was about is told to them, not to our log.
+    if (!gone.signal.aborted) throw error
+  } finally {
+    live.delete(close)
+    socket.destroy()
+  }
+}
+
+const unreadable = () => errorResponse(badRequest('the path of the request cannot be read'))
+
 async function answer(
   deps: HttpServerDeps,
   intake: Intake,
@@ -171,7 +215,7 @@ async function answer(
   signal: AbortSignal,
 ): Promise<ApiResponse> {
   const query = queryOf(incoming.url ?? '/')
-  if (query === undefined) return errorResponse(badRequest('the path of the request cannot be read'))
+  if (query === undefined) return unreadable()
   const body = await readBody(incoming)
   if (body === undefined) return errorResponse(requestEntityTooLarge(`limit is ${bodyLimit}`))
   const headers = incoming.headers as Headers

@@ -14,11 +14,11 @@ import type { ObjectApi } from '../api/verbs.ts'
 import type { ServerContext } from './context.ts'
 import type { ApiHandler } from './handle.ts'
 import { createApiHandler } from './handle.ts'
-import type { PodLogs } from './http-verbs.ts'
 import { expireEvents } from './lifecycle/expiry.ts'
 import { collectGarbage } from './lifecycle/garbage.ts'
 import { ensureNamespaces, keepNamespaces } from './lifecycle/namespaces.ts'
 import { createObjectApi } from './object-api.ts'
+import type { NodeDoors } from './pass-through.ts'
 
 export interface ApiServerOptions {
   readonly store: Store
@@ -32,7 +32,8 @@ export interface ApiServerOptions {
   /** Takes a record of every changing request; without it they are lines of the log. */
   readonly audit?: Audit
   readonly metrics?: Metrics
-  readonly podLogs?: PodLogs
+  /** How nodes are asked for logs, streams and their own documents. */
+  readonly doors?: NodeDoors
   /** What must happen before the server is ready, beside its own start; empty in the end. */
   readonly starting?: () => readonly string[]
   /** Requests other than watches served at the same time (default 400). */
@@ -66,7 +67,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     nodes: createNodeAccess(context),
     log,
     audit: options.audit ?? ((record) => log.info('api request', { audit: record })),
-    podLogs: options.podLogs,
+    doors: options.doors,
     concurrency: options.concurrency ?? 400,
     streams: options.streams ?? 10_000,
     metrics: options.metrics && (() => options.metrics?.text() ?? Promise.resolve('')),

@@ -40,6 +40,14 @@ export function slashed(word: string): ResourceName {
   return { kind: kindFrom(kind), name }
 }
 
+/** `first` or `pod/first`: what commands about pods take; `what` is what only pods have. */
+export function podFrom(text: string, what: string): string {
+  if (!text.includes('/')) return text
+  const { kind, name } = slashed(text)
+  if (kind !== 'Pod') throw new UsageError(`only pods have ${what}, not ${text}`, `pod/${name}`)
+  return name
+}
+
 function entries(): readonly (readonly [KindName, KindInfo])[] {
   return Object.entries(kinds) as [KindName, KindInfo][]
 }

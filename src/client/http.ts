@@ -1,5 +1,6 @@
 // How do we talk to an API server on the other end of a network connection?
 // One keep-alive pool for requests, one connection per watch; answers are parsed JSON or a StatusError.
+import { randomBytes } from 'node:crypto'
 import http from 'node:http'
 import https from 'node:https'
 import type { IncomingMessage, RequestOptions } from 'node:http'
@@ -7,6 +8,9 @@ import { errorFromAnswer } from './http-errors.ts'
 import { createRestClient } from './rest.ts'
 import type { RestRequest, RestTransport } from './rest.ts'
 import type { Client } from './client.ts'
+import type { ByteStream } from '../streams/byte-stream.ts'
+import { streamOfSocket } from '../streams/socket.ts'
+import { acceptKey } from '../streams/websocket-frames.ts'
 
 export interface HttpConfig {
   readonly url: string
@@ -29,6 +33,8 @@ export type HttpClient = Client & Disposable
 export interface HttpTransport extends RestTransport, Disposable {
   /** An answer that is no JSON (a pod's log), piece by piece as it arrives; no time limit. */
   bytes(request: RestRequest, signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** A connection that became a WebSocket with one of these subprotocols; a refusal is thrown as StatusError. */
+  upgrade(path: string, protocols: readonly string[], signal: AbortSignal): Promise<ByteStream>
 }
 
 export function createHttpClient(config: HttpConfig): HttpClient {
@@ -57,7 +63,12 @@ export function createHttpTransport(config: HttpConfig): HttpTransport {
   const timeoutMs = config.timeoutMs ?? 35_000
   const prefix = base.pathname.replace(/\/+$/, '')
 
-  const begin = (request: RestRequest, agent: http.Agent, signal?: AbortSignal): http.ClientRequest => {
+  const begin = (
+    request: RestRequest,
+    agent: http.Agent,
+    signal?: AbortSignal,
+    more: Readonly<Record<string, string>> = {},
+  ): http.ClientRequest => {
     const { body } = request
     const options: RequestOptions = {
       protocol: base.protocol,
@@ -70,6 +81,7 @@ export function createHttpTransport(config: HttpConfig): HttpTransport {
       headers: {
         accept: request.accept ?? 'application/json',
         'user-agent': config.userAgent ?? 'hawser',
+        ...more,
         ...(config.token === undefined ? {} : { authorization: `Bearer ${config.token}` }),
         ...(body === undefined
           ? {}
@@ -150,6 +162,23 @@ export function createHttpTransport(config: HttpConfig): HttpTransport {
         response.destroy()
       }
     },
+    upgrade: (path, protocols, signal) =>
+      new Promise((resolve, reject) => {
+        const key = randomBytes(16).toString('base64')
+        const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
+        const wish = { 'sec-websocket-key': key, 'sec-websocket-protocol': protocols.join(', ') }
+        const outgoing = begin({ method: 'GET', path, accept: '*/*' }, watches, signal, { ...headers, ...wish })
+        outgoing.on('error', reject)
+        outgoing.on('upgrade', (response, socket, head) => {
+          if (response.headers['sec-websocket-accept'] === acceptKey(key)) return resolve(streamOfSocket(socket, head))
+          socket.destroy()
+          reject(new Error('whoever answered does not speak WebSocket'))
+        })
+        outgoing.on('response', (response) => {
+          const { statusCode = 0 } = response
+          readText(response).then((text) => reject(errorFromAnswer(statusCode, text)), reject)
+        })
+      }),
     [Symbol.dispose]() {
       requests.destroy()
       watches.destroy()

@@ -1,5 +1,6 @@
 // How are long-lived processes started, found again and ended? The port behind the `processes` runtime.
 // A process is named by pid and start time: a pid alone may belong to somebody else by now.
+import type { CommandStreams } from '../streams/remote-command.ts'
 
 export interface ProcessIdentity {
   readonly pid: number
@@ -39,11 +40,28 @@ export interface RunResult {
   readonly output: string
 }
 
+export interface ConverseRequest {
+  readonly argv: readonly [string, ...string[]]
+  /** The whole environment; nothing of ours is inherited. */
+  readonly env: Readonly<Record<string, string>>
+  /** A terminal of its own; then everything it says is standard output. */
+  readonly tty: boolean
+  /** Whose streams they are: a process that changes its user opens /dev/stderr and its terminal by name. */
+  readonly owner?: number
+}
+
 export interface Processes {
   /** Starts a process in a session of its own that lives on when we die; answers when descriptor 3 has spoken. */
   launch(request: LaunchRequest, signal: AbortSignal): Promise<Launched>
   /** Runs a process to its end. A non-zero exit is an answer, not an error. */
   run(request: RunRequest, signal: AbortSignal): Promise<RunResult>
+  /**
+   * Runs a process with its streams open, to its end; answers its exit code. When the signal aborts it is killed, with
+   * everything of its session; when one of its listeners fails, too.
+   */
+  converse(request: ConverseRequest, streams: CommandStreams, signal: AbortSignal): Promise<number>
+  /** Writes into a named pipe until the input ends; fails with ENXIO when nobody reads it, ENOENT when there is none. */
+  speak(pipe: string, input: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>
   isAlive(identity: ProcessIdentity): Promise<boolean>
   /** Resolves when the process is gone, also for processes that are no children of ours. */
   gone(identity: ProcessIdentity, signal: AbortSignal): Promise<void>

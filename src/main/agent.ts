@@ -1,17 +1,20 @@
 // A node in a process of its own: `hawser agent`. It knows the control plane only through its API, ours or Kubernetes'.
 import { randomBytes } from 'node:crypto'
-import { createHttpClient } from '../client/http.ts'
+import { createHttpTransport } from '../client/http.ts'
 import type { HttpConfig } from '../client/http.ts'
 import { createHistory } from '../client/history.ts'
 import { createInformers } from '../client/informer.ts'
+import { createRestClient } from '../client/rest.ts'
 import { createRandom } from '../clock/random.ts'
 import { createSystemClock } from '../clock/system-clock.ts'
 import { createLinuxHost } from '../host/linux/linux-host.ts'
+import type { Door } from '../streams/door.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import type { HawserConfig } from './config.ts'
 import { startCsiJobs } from './csi.ts'
 import { startNode } from './node.ts'
+import { openNodeServer } from './node-server.ts'
 import { packageVersion } from './version.ts'
 
 export interface AgentConfig extends Pick<
@@ -27,6 +30,8 @@ export interface AgentConfig extends Pick<
 > {
   readonly node: { readonly name: string; readonly root: string }
   readonly server: HttpConfig
+  /** Where the node's own server listens; without it on the kubelet's port, or a free one. */
+  readonly listen?: { readonly host: string; readonly port: number } | undefined
   /** Do the jobs of the CSI sidecars for the drivers registered here. */
   readonly csiJobs: boolean
 }
@@ -36,11 +41,16 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
   const random = createRandom(randomBytes(32))
   const metrics = createMetrics()
   await using stack = new AsyncDisposableStack()
-  const client = stack.use(createHttpClient({ ...config.server, userAgent: 'hawser-agent' }))
+  const transport = stack.use(createHttpTransport({ ...config.server, userAgent: 'hawser-agent' }))
+  const client = createRestClient(transport)
   const host = stack.use(createLinuxHost())
   const { node } = config
   const { csiDrivers } = config
-  const deps = { config, node, client, clock, random, log, metrics, host, version: packageVersion, csiDrivers }
+  const { dataDirectory, server, listen } = config
+  const openDoor = (door: Door) =>
+    openNodeServer({ dataDirectory, node: node.name, server, listen }, { clock, log, transport, door })
+  const version = packageVersion
+  const deps = { config, node, client, clock, random, log, metrics, host, version, csiDrivers, openDoor }
   const { drivers } = stack.use(await startNode(deps))
   if (config.csiJobs) {
     const informers = stack.use(createInformers({ client, clock, random, log }))

@@ -7,6 +7,7 @@ import { createRandom } from '../clock/random.ts'
 import { createSystemClock } from '../clock/system-clock.ts'
 import type { Client } from '../client/client.ts'
 import { createHistory } from '../client/history.ts'
+import type { Door } from '../streams/door.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import type { HawserConfig } from './config.ts'
@@ -85,7 +86,8 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
       const builtIn = stack.use(await csi.startBuiltInDriver({ clock, log }, config, node))
       const csiDrivers = [builtIn, ...(index === 0 ? config.csiDrivers : [])]
       const version = packageVersion
-      const deps = { config, node, client: own, clock, random, log, metrics, host, version, csiDrivers }
+      const openDoor = (door: Door) => void plane.localDoors.set(node.name, door)
+      const deps = { config, node, client: own, clock, random, log, metrics, host, version, csiDrivers, openDoor }
       const started = stack.use(await startNode(deps))
       // One instance of each driver does the jobs of the whole cluster.
       if (index > 0) continue

@@ -5,6 +5,7 @@ import { createClientCertificate, createAuthority, createServerCertificate } fro
 import type { KeyPair } from '../apiserver/certificates.ts'
 import { startApiServer } from '../apiserver/listen.ts'
 import type { StartedApiServer } from '../apiserver/listen.ts'
+import type { NodeDoors } from '../apiserver/pass-through.ts'
 import type { ServerTls } from '../apiserver/server.ts'
 import type { Client } from '../client/client.ts'
 import { createInProcessClient } from '../client/in-process.ts'
@@ -14,6 +15,7 @@ import { createMemoryStore } from '../store/memory-store.ts'
 import { openSqliteStore } from '../store/sqlite-store.ts'
 import type { Store } from '../store/store.ts'
 import { isStoreError } from '../store/store.ts'
+import type { Door } from '../streams/door.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { openAuditFile } from './audit-file.ts'
@@ -22,7 +24,6 @@ import { UsageError } from './config.ts'
 import type { DataDirectory } from './data-directory.ts'
 import { readIfThere, writePrivate } from './data-directory.ts'
 import { kubeconfigText } from './kubeconfig.ts'
-import { createPodLogs } from './pod-logs.ts'
 
 export interface ControlPlaneDeps {
   readonly config: HawserConfig
@@ -40,6 +41,8 @@ export interface ControlPlane extends AsyncDisposable {
   readonly server: StartedApiServer
   readonly store: Store
   readonly tls: ServerTls
+  /** The servers of nodes in this process, by their names. */
+  readonly localDoors: Map<string, Door>
   /** In process, as an administrator of the system. */
   clientFor(name: string): Client
 }
@@ -50,11 +53,20 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
   const store = stack.use(openStore(config, directory))
   const audit = stack.use(openAuditFile({ path: directory.file('audit.log'), clock, log }))
   const authority = await keepAuthority(directory, clock.now())
-  const podLogs = createPodLogs({
-    clock,
-    directory: directory.file('logs'),
-    pod: (ref) => server.api().get('Pod', ref),
-  })
+  const localDoors = new Map<string, Door>()
+  let doors: NodeDoors | undefined
+  // Loaded when somebody first asks a node.
+  const openDoors = async (): Promise<NodeDoors> => {
+    const { createNodeDoors } = await import('./node-doors.ts')
+    return createNodeDoors({
+      local: localDoors,
+      node: (name) => server.api().get('Node', { name }),
+      identity: () => ({
+        certificate: readIfThere(directory.file('admin.crt')) ?? '',
+        key: readIfThere(directory.file('admin.key')) ?? '',
+      }),
+    })
+  }
   const server = await listen(config, () =>
     startApiServer({
       store,
@@ -69,7 +81,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
       signingKey: directory.signingKey,
       listen: config.listen,
       tls: authority.tls,
-      podLogs,
+      doors: async (node, request) => await (doors ??= await openDoors())(node, request),
       ...(starting === undefined ? {} : { starting }),
     }),
   )
@@ -86,6 +98,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
     server,
     store,
     tls: authority.tls,
+    localDoors,
     clientFor: (name) =>
       createInProcessClient(server.api({ name, groups: ['system:masters', 'system:authenticated'] })),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),

@@ -1,7 +1,10 @@
 // What machine is this? What a Node object says about it, read once at start.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { arch, availableParallelism, networkInterfaces, release, totalmem } from 'node:os'
+import type { StatsFs } from 'node:fs'
+import { statfs } from 'node:fs/promises'
+import { arch, availableParallelism, cpus, freemem, networkInterfaces, release, totalmem } from 'node:os'
+import type { FilesystemUsage, MachineUsage } from '../node/server/summary.ts'
 import type { NodeDescription } from '../node/status.ts'
 
 /** What the system itself needs is not offered to pods. */
@@ -56,6 +59,35 @@ function text(path: string): string {
   } catch {
     return ''
   }
+}
+
+/** What the machine uses just now; what it cannot tell is left out. */
+export async function measureMachine(root: string): Promise<MachineUsage> {
+  const [total, available] = [totalmem(), memoryAvailable()]
+  const busyMs = cpus().reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0)
+  const usageBytes = total - available
+  const fs = await statfs(root).catch(() => undefined) // a root that is not there yet says nothing
+  return {
+    cpu: { usageCoreNanoSeconds: busyMs * 1_000_000 },
+    memory: { availableBytes: available, usageBytes, workingSetBytes: usageBytes },
+    ...(fs ? { fs: filesystemUsage(fs) } : {}),
+  }
+}
+
+function filesystemUsage({ bsize, blocks, bfree, bavail, files, ffree }: StatsFs): FilesystemUsage {
+  return {
+    availableBytes: bavail * bsize,
+    capacityBytes: blocks * bsize,
+    usedBytes: (blocks - bfree) * bsize,
+    inodesFree: ffree,
+    inodes: files,
+    inodesUsed: files - ffree,
+  }
+}
+
+function memoryAvailable(): number {
+  const [, kilobytes] = /^MemAvailable:\s+(\d+) kB$/m.exec(text('/proc/meminfo')) ?? []
+  return kilobytes === undefined ? freemem() : Number(kilobytes) * 1024
 }
 
 /** Begins to measure; asked later, says for how much of the time since then the event loop was at work (0 … 1). */

@@ -20,13 +20,15 @@ import type { Runtime } from '../node/runtime/port.ts'
 import { createProcessRuntime } from '../node/runtime/processes.ts'
 import { defaultDriverDirectory } from '../plugins/flex-volume/probe.ts'
 import { csiNodePlugin, nodePlugins, probeFlexDrivers } from '../plugins/index.ts'
+import type { Door } from '../streams/door.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { OperationObserver } from '../volume/operation.ts'
 import { registrationDirectory } from '../volume/paths.ts'
 import { createRegistry } from '../volume/registry.ts'
 import type { HawserConfig, NodeConfig } from './config.ts'
-import { describeMachine, hostAddress, measureWork } from './machine.ts'
+import { describeMachine, hostAddress, measureMachine, measureWork } from './machine.ts'
+import type { OpenDoor } from './node-server.ts'
 import { registerDrivers } from './driver-registration.ts'
 import { createOwnBinds } from './own-binds.ts'
 
@@ -45,6 +47,8 @@ export interface NodeDeps {
   readonly version: string
   /** Drivers that no registrar announces: the built-in one, and those named by the user. */
   readonly csiDrivers: HawserConfig['csiDrivers']
+  /** Offers the node's own server to those who may ask it; tells where, if that is an address. */
+  readonly openDoor?: (door: Door) => Promise<OpenDoor> | void
   /** Hears of every step in place of the history; for tests. */
   readonly observer?: OperationObserver
 }
@@ -81,12 +85,26 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
     allocatable: () => description.allocatable,
     imageRoots: (reference: string) => config.imageRoots?.find((root) => root.reference === reference)?.directory,
   }
+  const network = createLinuxNetwork()
   const registry = createRegistry([...nodePlugins(pluginDeps), csiNodePlugin(pluginDeps)])
   const directory = config.volumePluginDirectory ?? defaultDriverDirectory
   stack.use(await probeFlexDrivers({ ...pluginDeps, directory }, registry, stopping.signal))
   const logDirectory = join(config.dataDirectory, 'logs', node.name, 'pods')
   const runtime = createRuntime(deps, logDirectory, log)
   if (Symbol.asyncDispose in runtime) stack.use(runtime as Runtime & AsyncDisposable)
+  const startedAt = clock.now()
+  // Loaded when somebody first asks.
+  const door = lazily(async () => {
+    const { createNodeServer } = await import('../node/server/handle.ts')
+    const { createContainerLogs } = await import('./container-logs.ts')
+    const logs = createContainerLogs({ clock, directory: logDirectory })
+    const machine = () => measureMachine(node.root)
+    const { stats, pods, settings } = agent
+    const parts = { clock, runtime, logs, metrics, settings, stats, pods, machine, node: node.name, startedAt }
+    return createNodeServer({ ...parts, dial: (port, signal) => network.open({ host: '127.0.0.1', port }, signal) })
+  })
+  const opened = await deps.openDoor?.(door)
+  if (opened) stack.use(opened)
   const history = stack.use(createHistory({ client, clock, log, owns: (actor) => actor === `node ${node.name}` }))
   const register = async () => {
     await host.files.mkdirAll(registrationDirectory(node.root), 0o750, stopping.signal)
@@ -117,7 +135,8 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
       log,
       metrics,
       host,
-      network: createLinuxNetwork(),
+      network,
+      ...(opened ? { door: opened.address } : {}),
       runtime,
       registry,
       history,
@@ -142,6 +161,11 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
     logDirectory,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
+}
+
+function lazily(make: () => Promise<Door>): Door {
+  let made: Promise<Door> | undefined
+  return async (request) => await (await (made ??= make()))(request)
 }
 
 function createRuntime({ config, node, clock, host }: NodeDeps, logDirectory: string, log: Log): Runtime {

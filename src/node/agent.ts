@@ -23,14 +23,16 @@ import type { Registry } from '../volume/registry.ts'
 import { createNodeHistory } from './history.ts'
 import { createLull } from './lull.ts'
 import type { LullDeps } from './lull.ts'
+import { processSettings } from './container-request.ts'
 import { createPods } from './pods.ts'
-import type { Runtime } from './runtime/port.ts'
+import type { PodView } from './pods.ts'
+import type { ProcessSettings, Runtime } from './runtime/port.ts'
 import { runSources, sourceNames } from './sources.ts'
 import type { SourceDeps, SourceName } from './sources.ts'
 import { countVolumes, createVolumeStats } from './stats.ts'
 import type { VolumeStats } from './stats.ts'
 import { createNodeStatus, isListedAttached } from './status.ts'
-import type { NodeDescription } from './status.ts'
+import type { DoorAddress, NodeDescription } from './status.ts'
 import { createVolumeHealth } from './volume-health.ts'
 import type { ActualVolume } from './volumes/actual.ts'
 import { createActualWorld } from './volumes/actual.ts'
@@ -70,6 +72,8 @@ export interface AgentDeps {
   readonly history?: History
   readonly measureWork?: LullDeps['measureWork']
   readonly beforeApiPods?: Promise<unknown>
+  /** Where this node's own server listens, if it does. */
+  readonly door?: DoorAddress
 }
 
 export interface Agent extends AsyncDisposable {
@@ -83,6 +87,9 @@ export interface Agent extends AsyncDisposable {
   readonly ready: Promise<void>
   readonly volumes: VolumeManager
   readonly stats: VolumeStats
+  pods(): readonly PodView[]
+  /** As whom and with which variables a container's processes run. */
+  settings(view: PodView, container: string, signal: AbortSignal): Promise<ProcessSettings>
   readonly desired: ReadonlyMap<UniqueVolumeName, DesiredVolume>
   readonly actual: ReadonlyMap<UniqueVolumeName, ActualVolume>
   /** Why volumes stand still; the node's half of `hawser why`. */
@@ -164,6 +171,7 @@ export function createAgent(deps: AgentDeps): Agent {
     log,
     node,
     description: deps.description,
+    door: deps.door,
     runtimeVersion: runtime.version,
     ownNode,
     manager,
@@ -259,6 +267,16 @@ export function createAgent(deps: AgentDeps): Agent {
     ready,
     volumes: manager,
     stats,
+    pods: pods.views,
+    async settings({ pod, settings }, name, signal) {
+      const known = settings.get(name)
+      if (known) return known
+      const { initContainers = [], containers = [], ephemeralContainers = [] } = pod.spec ?? {}
+      const container = [...initContainers, ...containers, ...ephemeralContainers].find((each) => each.name === name)
+      if (!container) throw new Error(`container ${name} is not valid for pod ${pod.metadata.name}`)
+      const parts = { client, manager, hostAddress: deps.hostAddress, ownNode: () => ownNode.get(node) }
+      return (await processSettings(parts, pod, container, signal)).settings
+    },
     desired: desired.items,
     actual: actual.items,
     waiting: reconciler.waiting,

@@ -44,6 +44,7 @@ export async function containerRequest(
     attempt,
     graceMs: (pod.spec?.terminationGracePeriodSeconds ?? 30) * 1000,
     argv: [...expand(container.command), ...expand(container.args)],
+    stdin: container.stdin === true,
     readOnlyRoot: container.securityContext?.readOnlyRootFilesystem === true,
     mounts,
     devices: await devicesOf(deps, container, volumes, signal),

@@ -55,7 +55,17 @@ export interface Pods extends AsyncDisposable {
   /** CSI-71: what the storage says of a volume of this pod. */
   tellHealth(uid: PodUid, volume: string, conditions: readonly HealthCondition[]): void
   readonly known: ReadonlySet<PodUid>
+  /** Every pod and what its containers do, for whoever looks into them. */
+  views(): readonly PodView[]
   idle(): Promise<void>
+}
+
+export interface PodView {
+  readonly pod: Pod
+  readonly uid: PodUid
+  readonly containers: ReadonlyMap<string, ContainerView>
+  /** As containers were started; of those that an earlier life of the agent started nothing is known. */
+  readonly settings: PodWork['settings']
 }
 
 export interface PodsDeps extends Omit<ContainerLifeDeps, 'stopping' | 'tell' | 'tellLater' | 'wake'> {
@@ -367,6 +377,10 @@ export function createPods(deps: PodsDeps): Pods {
     get known() {
       return new Set(works.keys())
     },
+    views: () =>
+      [...works.values()].flatMap(({ pod, uid, containers, settings }) =>
+        pod ? [{ pod, uid, containers, settings }] : [],
+      ),
     put,
     clean,
     runs(uid) {

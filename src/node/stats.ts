@@ -48,8 +48,13 @@ export function createVolumeStats(deps: StatsDeps): VolumeStats {
     async ofPod(pod, signal) {
       const found = new Map<string, Usage>()
       for (const [name, { volume }] of manager.mountedVolumes(pod)) {
-        const usage = await usageOf(volume, pod, signal)
-        if (usage) found.set(name, usage)
+        try {
+          const usage = await usageOf(volume, pod, signal)
+          if (usage) found.set(name, usage)
+        } catch (error) {
+          // One that does not answer must not keep the others from being told.
+          deps.log.debug('volume usage unknown', { volume, error })
+        }
       }
       return found
     },

@@ -29,12 +29,21 @@ export interface NodeDescription {
   readonly info: Omit<NodeSystemInfo, 'containerRuntimeVersion'>
 }
 
+/** Where the node's own server listens, and by which certificate it is known. */
+export interface DoorAddress {
+  readonly host: string
+  readonly port: number
+  /** SHA-256 of the certificate, as `AB:CD:…`. */
+  readonly fingerprint: string
+}
+
 export interface NodeStatusDeps {
   readonly client: Client
   readonly clock: Clock
   readonly log: Log
   readonly node: NodeName
   readonly description: NodeDescription
+  readonly door?: DoorAddress | undefined
   readonly runtimeVersion: string
   readonly ownNode: Informer<Node>
   readonly manager: VolumeManager
@@ -158,14 +167,16 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
       ...deps.description.labels,
       [labelNames.hostname]: deps.description.labels[labelNames.hostname] ?? node,
     }
-    const annotations = { [wellKnown.controllerManagedAttach]: 'true' }
+    const annotations = { [wellKnown.controllerManagedAttach]: 'true', ...doorAnnotations(deps.door) }
     const object: Node = { apiVersion: 'v1', kind: 'Node', metadata: { name: node, labels, annotations }, spec: {} }
     let present: readonly NodeCondition[] = []
     try {
       await client.create('Node', object, {}, signal)
     } catch (error) {
       if (!isAlreadyExists(error)) throw error
-      const patch = { type: 'merge' as const, body: { metadata: { labels, annotations } } }
+      // What an earlier life said of a server that is no longer there must go.
+      const all = { [wellKnown.nodeServer]: null, [wellKnown.nodeServerCertificate]: null, ...annotations }
+      const patch = { type: 'merge' as const, body: { metadata: { labels, annotations: all } } }
       const known = await client.patch('Node', { name: node }, patch, {}, signal)
       // Read from the answer, not from a cache that may be empty yet: a Ready that vanished for a moment would let the
       // controller take volumes by force.
@@ -238,7 +249,14 @@ function fullStatus(
     addresses: description.addresses,
     conditions: [...present.filter(({ type }) => !types.has(type)), ...ours],
     nodeInfo: { ...description.info, containerRuntimeVersion: runtimeVersion },
+    ...(deps.door ? { daemonEndpoints: { kubeletEndpoint: { Port: deps.door.port } } } : {}),
   }
+}
+
+function doorAnnotations(door: DoorAddress | undefined): Readonly<Record<string, string>> {
+  if (!door) return {}
+  const host = door.host.includes(':') ? `[${door.host}]` : door.host
+  return { [wellKnown.nodeServer]: `${host}:${door.port}`, [wellKnown.nodeServerCertificate]: door.fingerprint }
 }
 
 const nodeConditions = [

@@ -2,6 +2,8 @@
 import { createApiServer } from '../../src/apiserver/start.ts'
 import type { ApiServer } from '../../src/apiserver/start.ts'
 import type { User } from '../../src/apiserver/call.ts'
+import type { NodeDoors } from '../../src/apiserver/pass-through.ts'
+import type { ApiResponse } from '../../src/apiserver/respond.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import type { VirtualClock } from '../../src/clock/virtual-clock.ts'
 import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
@@ -24,6 +26,7 @@ export interface Request {
   readonly raw?: string | Uint8Array
   readonly type?: string
   readonly accept?: string
+  readonly headers?: Readonly<Record<string, string>>
   readonly user?: User | undefined
   readonly query?: Readonly<Record<string, string>>
 }
@@ -33,6 +36,8 @@ export interface TestServer extends AsyncDisposable {
   readonly store: Store
   readonly clock: VirtualClock
   readonly lines: { readonly level: string; readonly message: string; readonly fields: Fields }[]
+  /** The answer as the listener gets it. */
+  open(method: string, path: string, request?: Request): Promise<ApiResponse>
   send(method: string, path: string, request?: Request): Promise<Answer>
   /** Opens a watch; `next` answers the next event. */
   watch(path: string, request?: Request): Promise<{ next(): Promise<Answer['body']>; stop(): void }>
@@ -57,6 +62,7 @@ export async function makeServer(
     readonly history?: HistoryLimits
     readonly streams?: number
     readonly starting?: () => readonly string[]
+    readonly doors?: NodeDoors
   } = {},
 ): Promise<TestServer> {
   const store = createMemoryStore(options)
@@ -71,6 +77,7 @@ export async function makeServer(
     ...(options.starting === undefined ? {} : { starting: options.starting }),
     tokens: [{ token: 'admin-token', user: admin }],
     signingKey: new Uint8Array(32).fill(7),
+    ...(options.doors === undefined ? {} : { doors: options.doors }),
     ...(options.streams === undefined ? {} : { streams: options.streams }),
   })
   const stop = new AbortController()
@@ -86,6 +93,7 @@ export async function makeServer(
         'content-type': request.type ?? 'application/json',
         accept: request.accept ?? 'application/json',
         'user-agent': 'test/1',
+        ...request.headers,
       },
       body: typeof sent === 'string' ? Buffer.from(sent) : sent,
       user: 'user' in request ? request.user : admin,
@@ -104,6 +112,7 @@ export async function makeServer(
     store,
     clock,
     lines,
+    open: (method, path, request = {}) => open(method, path, request, stop.signal),
     send,
     async watch(path, request = {}) {
       const own = new AbortController()

@@ -19,6 +19,7 @@ const objects = (name: string) => `objects.test.ts: ${name}`
 const machine = (name: string) => `machine.test.ts: ${name}`
 const volumes = (name: string) => `volumes.test.ts: ${name}`
 const agents = (name: string) => `agent.test.ts: ${name}`
+const look = (name: string) => `look.test.ts: ${name}`
 const notThere = objects('what is not there is exit code 3')
 const mistake = objects('a mistake is told in a sentence')
 
@@ -44,6 +45,10 @@ const transcripts: Readonly<Record<string, Transcripts>> = {
   apply: { works: [objects('apply creates')], fails: [mistake, objects('files with mistakes are named')] },
   delete: { works: [objects('delete shows what is lost')], fails: [notThere, mistake] },
   logs: { works: [volumes('logs prints, tails')], fails: [notThere, mistake] },
+  exec: { works: [look('exec: streams')], fails: [look('exec: streams, exit code, terminal, and what is wrong')] },
+  attach: { works: [look('attach listens')], fails: [look('attach listens from now on, to what is there')] },
+  cp: { works: [look('cp: a file and a tree')], fails: [look('cp: a file and a tree, there and back')] },
+  'port-forward': { works: [look('port-forward: a port here')], fails: [look('port-forward: a port here')] },
   events: { works: [objects('events are listed')], fails: [objects('events and why of what')] },
   'volume create': {
     works: [volumes('volume create tells')],

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { accessSync, constants, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import test from 'node:test'
 import { createAuthority, createServerCertificate } from '../../src/apiserver/certificates.ts'
 import { startApiServer } from '../../src/apiserver/listen.ts'
@@ -14,8 +14,9 @@ import { createRandom } from '../../src/clock/random.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { createMemoryStore } from '../../src/store/memory-store.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
+import { kubectlBinaries } from '../support/kubectl.ts'
 
-const binaries = (process.env['HAWSER_KUBECTL']?.split(':') ?? fromPath('kubectl')).filter(executable)
+const binaries = kubectlBinaries()
 
 for (const binary of binaries) {
   test(`kubectl transcript: ${binary}`, { timeout: 180_000 }, async (context) => {
@@ -319,21 +320,4 @@ async function eventually(check: () => boolean | Promise<boolean>): Promise<void
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
   assert.fail('it did not happen within ten seconds')
-}
-
-function fromPath(name: string): readonly string[] {
-  return (process.env['PATH'] ?? '')
-    .split(delimiter)
-    .map((directory) => join(directory, name))
-    .filter(executable)
-    .slice(0, 1)
-}
-
-function executable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK)
-    return true
-  } catch {
-    return false
-  }
 }

@@ -31,6 +31,11 @@ interface Trial {
 
 const ownListener = { 'hawser up': 'hawser up --listen 127.0.0.1:0', '--listen 0.0.0.0:7443': '', 'sudo ': '' }
 
+const firstRuns = [
+  `hawser apply -f ${join(repository, 'docs/examples/first.yaml')}`,
+  'until hawser exec first -- test -s /data/written; do sleep 0.2; done',
+]
+
 /** By page and first line. */
 const trials: Readonly<Record<string, Trial>> = {
   'README.md: npm ci && npm run demo': {
@@ -75,6 +80,18 @@ const trials: Readonly<Record<string, Trial>> = {
   },
   'docs/how-to/use-a-csi-driver.md: hawser up --csi-driver': {
     replace: { ...ownListener, '/run/csi/csi.sock': 'csi.sock' },
+  },
+  'docs/how-to/look-into-a-pod.md: hawser logs': {
+    server: [],
+    before: firstRuns,
+    replace: { ' --follow': '', '-it -- sh': '-- true' },
+    elsewhere: { 'hawser port-forward': 'test/cli/look.test.ts' },
+  },
+  'docs/how-to/look-into-a-pod.md: kubectl get --raw': {
+    server: ['--node-name', 'n1'],
+    before: firstRuns,
+    replace: { NODE: 'n1' },
+    needsKubectl: true,
   },
   'docs/how-to/use-kubectl.md: export KUBECONFIG': {
     server: [],

@@ -306,7 +306,7 @@ test(
       mkdirSync(late, { recursive: true })
       writeFileSync(join(late, 'start-456'), '')
       const marker = join(base, 'marker')
-      const words = ['-c', superviseScript, 'hawser-supervise', late, 'start-123', 'touch', marker]
+      const words = ['-c', superviseScript, 'hawser-supervise', late, 'start-123', '', 'touch', marker]
       assert.equal(spawnSync('/bin/sh', words, { stdio: ['ignore', 'ignore', 'ignore', 'ignore'] }).status, 1)
       assert.equal(existsSync(marker), false)
     } finally {

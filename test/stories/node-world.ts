@@ -37,6 +37,8 @@ export interface NodeWorldOptions {
   readonly plugins?: readonly Registered<NodePlugin>[]
   /** Stands between the agent and the API server. */
   through?(client: Client): Client
+  /** Where the node's own server listens; asked at each start. */
+  door?(): AgentDeps['door']
   readonly manifestDirectory?: string
   readonly manifestUrl?: AgentDeps['manifestUrl']
 }
@@ -94,6 +96,7 @@ export async function createNodeWorld(options: NodeWorldOptions = {}) {
       ]),
       description: { labels: {}, addresses: [], capacity: { memory: '1Gi' }, allocatable: { memory: '1Gi' }, info },
       hostAddress: '10.0.0.1',
+      ...doorOf(options),
       ...(options.manifestDirectory ? { manifestDirectory: options.manifestDirectory } : {}),
       ...(options.manifestUrl ? { manifestUrl: options.manifestUrl } : {}),
     })
@@ -180,4 +183,9 @@ const info = {
 /** Two plugins must not serve one source: where a test brings its own, the built-in one stays out. */
 function builtIns(deps: Parameters<typeof nodePlugins>[0]) {
   return nodePlugins(deps).filter(({ name }) => name !== 'kubernetes.io/fc')
+}
+
+function doorOf({ door }: NodeWorldOptions): Pick<AgentDeps, 'door'> {
+  const found = door?.()
+  return found ? { door: found } : {}
 }

@@ -36,6 +36,8 @@ const reading: ReadonlySet<Verb> = new Set<Verb>(['get', 'list', 'watch'])
 /** What lets its holder become somebody else, or end everything, is for administrators. */
 const beyondControllers: ReadonlySet<string> = new Set(['/secrets', '/serviceaccounts', '/namespaces'])
 const secrets = '/secrets'
+/** Whoever looks into a pod is whoever the pod is, and reads what it reads. */
+const streams: ReadonlySet<string> = new Set(['pods/exec', 'pods/attach', 'pods/portforward'])
 
 export function roleOf(user: User): Role {
   const { groups, name } = user
@@ -66,11 +68,14 @@ export async function authorize(user: User, attributes: Attributes, nodes: NodeA
     case 'admin':
       return { allowed: true, reason: '' }
     case 'read-only':
-      return decide(reading.has(attributes.verb) && resource !== secrets, 'read-only users read everything but secrets')
+      return decide(
+        reading.has(attributes.verb) && resource !== secrets && !opensPods(attributes),
+        'read-only users read everything but secrets',
+      )
     case 'controller':
       return decide(
-        reading.has(attributes.verb) || !beyondControllers.has(resource),
-        'controllers do not write secrets, service accounts and namespaces',
+        !opensPods(attributes) && (reading.has(attributes.verb) || !beyondControllers.has(resource)),
+        'controllers do not write secrets, service accounts and namespaces, nor look into pods',
       )
     case 'node':
       return nodes.decide(nodeNameOf(user), attributes)
@@ -79,6 +84,13 @@ export async function authorize(user: User, attributes: Attributes, nodes: NodeA
     default:
       return role satisfies never
   }
+}
+
+function opensPods({ verb, group, resource, subresource }: Attributes): boolean {
+  if (group !== '') return false
+  return (
+    streams.has(`${resource}/${subresource}`) || (resource === 'nodes' && subresource === 'proxy' && verb !== 'get')
+  )
 }
 
 function decide(allowed: boolean, rule: string): Decision {

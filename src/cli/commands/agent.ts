@@ -1,6 +1,7 @@
 // `hawser agent`: one node in a process of its own, for a server elsewhere.
 import { join, resolve } from 'node:path'
 import { buildCommand } from '@stricli/core'
+import { UsageError } from '../../main/config.ts'
 import { loadKubeconfig } from '../../main/kubeconfig.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import type { Context } from '../context.ts'
@@ -12,6 +13,7 @@ import { driversFrom, nodeFlags, nodeFrom, requireMountRights } from '../node-fl
 interface Flags extends NodeFlags {
   readonly kubeconfig?: string
   readonly dataDir?: string
+  readonly nodeListen?: string
   readonly csiJobs: boolean
 }
 
@@ -45,6 +47,13 @@ export const agent = buildCommand<Flags, [], Context>({
         placeholder: 'DIR',
         brief: 'Records of containers and logs',
       },
+      nodeListen: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        placeholder: 'HOST:PORT',
+        brief: "Where the node's own server listens, for logs and exec (default: port 10250, or a free one)",
+      },
       csiJobs: {
         kind: 'boolean',
         default: true,
@@ -59,6 +68,7 @@ export const agent = buildCommand<Flags, [], Context>({
     const path = flags.kubeconfig ?? env['HAWSER_KUBECONFIG'] ?? env['KUBECONFIG'] ?? join(dataDirectory, 'kubeconfig')
     const server = loadKubeconfig(path)
     const drivers = driversFrom(flags)
+    const listen = flags.nodeListen === undefined ? undefined : parseNodeListen(flags.nodeListen)
     requireMountRights(env, 'sudo hawser agent --kubeconfig FILE')
     const { startAgent } = await import('../../main/agent.ts')
     const stop = Promise.withResolvers<string>()
@@ -68,7 +78,7 @@ export const agent = buildCommand<Flags, [], Context>({
       this.note(`  try: hawser get nodes --kubeconfig ${path}`)
     }, patienceMs)
     const starting = startAgent(
-      { dataDirectory, server, node, csiJobs: flags.csiJobs, ...drivers },
+      { dataDirectory, server, node, listen, csiJobs: flags.csiJobs, ...drivers },
       { log: createPinoLog({ level: flags.logLevel }) },
     )
     const started = await Promise.race([starting, stop.promise])
@@ -84,3 +94,10 @@ export const agent = buildCommand<Flags, [], Context>({
     await started[Symbol.asyncDispose]()
   },
 })
+
+function parseNodeListen(text: string): { readonly host: string; readonly port: number } {
+  const [, ipv6, host = ipv6, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d+)$/.exec(text) ?? []
+  if (host === undefined || Number(port) > 65_535)
+    throw new UsageError(`--node-listen takes HOST:PORT, not "${text}"`, '--node-listen 0.0.0.0:10250')
+  return { host, port: Number(port) }
+}

@@ -1,11 +1,10 @@
 // `hawser logs`: what a pod's containers wrote.
 import { buildCommand } from '@stricli/core'
 import { objectPath } from '../../client/rest.ts'
-import { UsageError } from '../../main/config.ts'
 import type { ConnectFlags, Connection } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
-import { slashed } from '../resources.ts'
+import { podFrom } from '../resources.ts'
 
 interface Flags extends ConnectFlags {
   readonly container?: string
@@ -37,7 +36,10 @@ export const logs = buildCommand<Flags, [string], Context>({
       tail: { kind: 'parsed', parse: linesFrom, optional: true, placeholder: 'N', brief: 'Only the last N lines' },
     },
     aliases: { c: 'container', f: 'follow', n: 'namespace' },
-    positional: { kind: 'tuple', parameters: [{ parse: podFrom, placeholder: 'POD', brief: 'Whose output' }] },
+    positional: {
+      kind: 'tuple',
+      parameters: [{ parse: (text: string) => podFrom(text, 'logs'), placeholder: 'POD', brief: 'Whose output' }],
+    },
   },
   async func(flags, name) {
     using connection = connect(this, flags)
@@ -72,13 +74,6 @@ export async function printLogs(
   } catch (error) {
     if (!signal.aborted) throw error
   }
-}
-
-function podFrom(text: string): string {
-  if (!text.includes('/')) return text
-  const { kind, name } = slashed(text)
-  if (kind !== 'Pod') throw new UsageError(`only pods have logs, not ${text}`, 'hawser logs pod/NAME')
-  return name
 }
 
 function linesFrom(text: string): number {

@@ -3,16 +3,33 @@
 // When the agent dies it ends too; what it started lives on.
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
-import type { LaunchRequest, RunRequest } from '../processes.ts'
+import type { TerminalSize } from '../../streams/terminal-sizes.ts'
+import type { ConverseRequest, LaunchRequest, RunRequest } from '../processes.ts'
+import type { Talk } from './launch-talk.ts'
 
 export type LaunchOrder =
   | { readonly id: number; readonly kind: 'launch'; readonly request: LaunchRequest }
   | { readonly id: number; readonly kind: 'run'; readonly request: RunRequest }
-  /** The answer took too long: whoever was started for it must not go on. */
+  | { readonly id: number; readonly kind: 'talk'; readonly request: TalkRequest }
+  | { readonly id: number; readonly kind: 'resize'; readonly size: TerminalSize }
+  /** The answer took too long, or nobody wants it any more: whoever was started for it must not go on. */
   | { readonly id: number; readonly kind: 'kill' }
 
+export interface TalkRequest extends ConverseRequest {
+  readonly stdin: boolean
+  /** What its terminal begins with. */
+  readonly size: TerminalSize | undefined
+}
+
+export type TalkStream = 'stdin' | 'stdout' | 'stderr' | 'terminal'
+
 export type LaunchNews =
+  /** Comes with the socket. */
+  | { readonly id: number; readonly kind: 'stream'; readonly name: TalkStream }
+  /** All its streams were told; it runs. */
+  | { readonly id: number; readonly kind: 'talking' }
   | { readonly id: number; readonly kind: 'launched'; readonly pid: number; readonly message: string }
   | { readonly id: number; readonly kind: 'failed'; readonly message: string }
   | { readonly id: number; readonly kind: 'ended'; readonly exitCode: number; readonly output: string }
@@ -24,10 +41,12 @@ const outputLimit = 10_240
 const lastWordsMs = 100
 /** Children whose answer is still waited for. */
 const silent = new Map<number, number>()
+/** Processes whose streams are open; undefined while one is being started. */
+const talks = new Map<number, Talk | undefined>()
 
-function tell(news: LaunchNews): void {
+function tell(news: LaunchNews, socket?: Socket): void {
   // With a callback a failure is no crash: the agent may have died this very moment.
-  if (process.connected) process.send?.(news, () => {})
+  if (process.connected) process.send?.(news, socket, { keepOpen: false }, () => {})
 }
 
 function launch(id: number, request: LaunchRequest): void {
@@ -92,6 +111,31 @@ function run(id: number, request: RunRequest): void {
   child.once('exit', (code) => setTimeout(() => end(code ?? 137), lastWordsMs))
 }
 
+/** Loaded when somebody first asks: terminals need the system's library, and most nodes never see one. */
+async function talk(id: number, request: TalkRequest): Promise<void> {
+  talks.set(id, undefined)
+  try {
+    const { startTalk } = await import('./launch-talk.ts')
+    // It may have been called off meanwhile.
+    if (!talks.has(id)) return tell({ id, kind: 'ended', exitCode: 137, output: '' })
+    const end = (exitCode: number) => {
+      talks.delete(id)
+      tell({ id, kind: 'ended', exitCode, output: '' })
+    }
+    talks.set(id, startTalk(request, { tell: (name, socket) => tell({ id, kind: 'stream', name }, socket), end }))
+    tell({ id, kind: 'talking' })
+  } catch (error) {
+    talks.delete(id)
+    tell({ id, kind: 'failed', message: error instanceof Error ? error.message : String(error) })
+  }
+}
+
+function endTalk(id: number): void {
+  const running = talks.get(id)
+  if (running) running.kill()
+  else talks.delete(id)
+}
+
 function killSilent(id: number): void {
   const pid = silent.get(id)
   if (pid !== undefined) process.kill(-pid, 'SIGKILL')
@@ -99,11 +143,19 @@ function killSilent(id: number): void {
 
 process.on('message', (order: LaunchOrder) => {
   try {
-    if (order.kind === 'kill') killSilent(order.id)
+    if (order.kind === 'kill') {
+      killSilent(order.id)
+      endTalk(order.id)
+    } else if (order.kind === 'talk') void talk(order.id, order.request)
+    else if (order.kind === 'resize') talks.get(order.id)?.resize(order.size)
     else if (order.kind === 'run') run(order.id, order.request)
     else launch(order.id, order.request)
   } catch (error) {
     tell({ id: order.id, kind: 'failed', message: error instanceof Error ? error.message : String(error) })
   }
 })
-process.on('disconnect', () => process.exit(0))
+process.on('disconnect', () => {
+  // Whoever talked through the agent has gone with it; containers live on.
+  for (const running of talks.values()) running?.kill()
+  process.exit(0)
+})

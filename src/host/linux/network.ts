@@ -3,6 +3,7 @@ import { request as httpRequest } from 'node:http'
 import { connect as http2Connect } from 'node:http2'
 import { request as httpsRequest } from 'node:https'
 import { connect as tcpConnect } from 'node:net'
+import { streamOfSocket } from '../../streams/socket.ts'
 import { HostError } from '../host-error.ts'
 import type { Connect, HttpAnswer, HttpGet, Network } from '../network.ts'
 
@@ -21,6 +22,15 @@ export function createLinuxNetwork(): Network {
       }
     },
     connect: (request, signal) => withDeadline(request, signal, (late) => open(request, late)),
+    open: ({ host, port }, signal) =>
+      new Promise((resolve, reject) => {
+        const socket = tcpConnect({ host, port, signal, allowHalfOpen: true, noDelay: true })
+        socket.once('error', reject)
+        socket.once('connect', () => {
+          socket.off('error', reject)
+          resolve(streamOfSocket(socket))
+        })
+      }),
     grpcHealth: (request, signal) =>
       withDeadline(request, signal, (late) => checkHealth(request, request.service, late)),
   }

@@ -1,13 +1,17 @@
 // How does Linux start, find and end long-lived processes? Detached children, /proc, and signals to groups.
 import { fork } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
+import type { Socket } from 'node:net'
 import { close, open } from 'node:fs'
 import { readdir, readFile, readlink } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import type { Clock } from '../../clock/clock.ts'
+import type { CommandStreams } from '../../streams/remote-command.ts'
+import type { TerminalSize } from '../../streams/terminal-sizes.ts'
 import { HostError } from '../host-error.ts'
 import type { LaunchNews, LaunchOrder } from './launch-server.ts'
 import type {
+  ConverseRequest,
   Launched,
   LaunchRequest,
   MountNamespace,
@@ -16,7 +20,9 @@ import type {
   RunRequest,
   RunResult,
 } from '../processes.ts'
+import { holdTalk, IncomingTalk, speak, takeFirstSize } from './talks.ts'
 
+const startTalkMs = 30_000
 const pollMs = 1_000
 /** Whether a number still means the same process costs more to ask, and is asked less often. */
 const identityMs = 30_000
@@ -34,11 +40,13 @@ export function createLinuxProcesses({ clock }: { readonly clock: Clock }): Proc
     if (await isAlive(identity)) await watcher.gone(identity, signal)
   }
   const killer = createNamespaceKiller(clock)
-  const { launch, run } = createLauncher(clock, (identity) => gone(identity, never))
+  const { launch, run, converse } = createLauncher(clock, (identity) => gone(identity, never))
   return {
     isAlive,
     launch,
     run,
+    converse,
+    speak,
     gone,
     async signalGroup(identity, name) {
       // The leader may be gone while its group lives on; the group's number stays taken until the last member dies.
@@ -157,7 +165,18 @@ function createLauncher(clock: Clock, gone: (identity: ProcessIdentity) => Promi
   const waiting = new Map<number, { resolve(news: LaunchNews): void; reject(error: Error): void }>()
   const running = new Map<number, { identity: ProcessIdentity | undefined; resolve(): void }>()
 
-  const hear = (news: LaunchNews) => {
+  const talks = new Map<number, IncomingTalk>()
+
+  const hear = (news: LaunchNews, socket: Socket | undefined) => {
+    const talk = talks.get(news.id)
+    if (news.kind === 'stream') {
+      // An error that nobody hears would end the process; whoever reads hears of it anyway.
+      socket?.on('error', () => {})
+      if (talk && socket) talk.sockets.set(news.name, socket)
+      else socket?.destroy()
+      return
+    }
+    if (talk && news.kind === 'ended') talk.exited.resolve(news.exitCode)
     if (news.kind === 'exited') {
       running.get(news.id)?.resolve()
       running.delete(news.id)
@@ -171,6 +190,7 @@ function createLauncher(clock: Clock, gone: (identity: ProcessIdentity) => Promi
     const error = new HostError('WORKER', 'the process that starts others has ended', { certain: false })
     for (const { reject } of waiting.values()) reject(error)
     waiting.clear()
+    for (const talk of talks.values()) talk.lose()
     // Its children live on and are nobody's: from here on they are looked at from time to time.
     for (const { identity, resolve } of running.values()) if (identity) void gone(identity).then(resolve)
     running.clear()
@@ -184,7 +204,7 @@ function createLauncher(clock: Clock, gone: (identity: ProcessIdentity) => Promi
       env,
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     })
-    opened.on('message', (news) => hear(news as LaunchNews)) // only our own file speaks here
+    opened.on('message', (news, socket) => hear(news as LaunchNews, socket as Socket | undefined)) // only our own file speaks here
     opened.once('exit', lost)
     opened.on('error', lost)
     opened.unref()
@@ -232,6 +252,27 @@ function createLauncher(clock: Clock, gone: (identity: ProcessIdentity) => Promi
       const news = await order(id, { id, kind: 'run', request }, request.timeoutMs, signal)
       if (news.kind !== 'ended') throw new HostError('NOPROGRAM', 'it could not be started')
       return { exitCode: news.exitCode, output: news.output }
+    },
+    async converse(request: ConverseRequest, streams: CommandStreams, signal: AbortSignal): Promise<number> {
+      const id = nextId++
+      const talk = new IncomingTalk()
+      talks.set(id, talk)
+      const say = (order: LaunchOrder) => {
+        if (server?.connected) server.send(order)
+      }
+      try {
+        const noSize = { size: undefined, sizes: streams.sizes }
+        const { size, sizes } = request.tty ? await takeFirstSize(clock, streams.sizes, signal) : noSize
+        const asked = { ...request, stdin: streams.stdin !== undefined, size }
+        await order(id, { id, kind: 'talk', request: asked }, startTalkMs, signal)
+        const resize = (size: TerminalSize) => say({ id, kind: 'resize', size })
+        const kill = () => say({ id, kind: 'kill' })
+        const deps = { clock, sockets: talk.sockets, exited: talk.exited.promise, resize, kill }
+        return await holdTalk(deps, { ...streams, sizes }, signal)
+      } finally {
+        for (const socket of talk.sockets.values()) socket.destroy()
+        talks.delete(id)
+      }
     },
   }
 }

@@ -9,13 +9,23 @@
 // exec       in a running container's namespace: the same user and variables for one more command.
 // enter      after the change of user: sets the container's environment and becomes the command.
 
-/** Arguments: directory, token, then the command to supervise. Descriptor 3 leads to the agent. */
+/**
+ * Arguments: directory, token, whether it may be spoken to (1 or empty), then the command to supervise. Descriptor 3 leads to
+ * the agent. Who may be spoken to reads from a named pipe; a keeper holds that open until a line comes through `detach`.
+ */
 export const superviseScript = `
 set -u
 dir=$1
 mv "$dir/$2" "$dir/begun" 2>&3 || exit 1
-shift 2
-setsid "$@" </dev/null &
+input=/dev/null keeper=
+if [ -n "$3" ]; then
+  input=$dir/stdin
+  mkfifo -m 600 "$input" "$dir/detach"
+  { read -r line <"$dir/detach"; } <>"$input" >/dev/null 2>&1 3>&- &
+  keeper=$!
+fi
+shift 3
+setsid "$@" <"$input" &
 pid=$!
 exec 3>&-
 if read -r line </proc/$pid/stat 2>/dev/null; then
@@ -27,6 +37,7 @@ if read -r line </proc/$pid/stat 2>/dev/null; then
 fi
 wait "$pid"
 code=$?
+if [ -n "$keeper" ]; then kill "$keeper" 2>/dev/null; fi
 printf '%s %s\\n' "$code" "$(date +%s%3N)" >"$dir/exit.new"
 mv "$dir/exit.new" "$dir/exit"
 `

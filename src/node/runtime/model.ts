@@ -91,6 +91,27 @@ export function createModelRuntime({ clock, machine, script = () => ({}) }: Mode
       const exitCode = script(request).exec?.(argv) ?? 0
       return Promise.resolve({ exitCode, output: exitCode === 0 ? '' : `ended with ${exitCode}` })
     },
+    /** Says what it hears, then ends as the script says: a `cat`, whatever it is called. */
+    async converse({ pod, name, argv }, { stdin, stdout }, signal) {
+      const { record, request } = {
+        record: machine.containers.get(keyFor(pod, name)),
+        request: machine.requests.get(keyFor(pod, name)),
+      }
+      if (!record || record.exit || !request) throw new Error(`container ${name} does not run`)
+      const gone = Promise.withResolvers<never>()
+      gone.promise.catch(() => {})
+      signal.addEventListener('abort', () => gone.reject(signal.reason), { once: true })
+      signal.throwIfAborted()
+      const echo = async () => {
+        for await (const bytes of stdin ?? []) await stdout(bytes)
+      }
+      await Promise.race([echo(), gone.promise])
+      return script(request).exec?.(argv) ?? 0
+    },
+    async speak({ pod, name }, input) {
+      if (machine.requests.get(keyFor(pod, name))?.stdin !== true) throw new Error(`container ${name} reads no input`)
+      for await (const bytes of input) void bytes
+    },
     removePod(pod) {
       for (const [key, record] of machine.containers) {
         if (record.pod !== pod) continue

@@ -26,6 +26,8 @@ export function createNoRuntime({ clock }: { readonly clock: Clock }): Runtime {
     },
     // Nothing runs, so nothing can be unwell.
     exec: () => Promise.resolve({ exitCode: 0, output: '' }),
+    converse: ({ name }) => Promise.reject(new Error(`container ${name} has no process: this node runs volumes only`)),
+    speak: ({ name }) => Promise.reject(new Error(`container ${name} has no process: this node runs volumes only`)),
     removePod(pod: PodUid) {
       for (const [key, record] of records) if (record.pod === pod) records.delete(key)
       return Promise.resolve()

@@ -1,6 +1,7 @@
 // What may we ask of whatever runs containers? Start, stop, remember, and say when one has ended.
 // A runtime keeps its own records across restarts of the agent; `restore` is how we learn of them.
 import type { PodUid } from '../../api/names.ts'
+import type { CommandStreams } from '../../streams/remote-command.ts'
 
 export interface Runtime {
   /** For node.status.nodeInfo.containerRuntimeVersion, such as `hawser-processes://1`. */
@@ -13,6 +14,10 @@ export interface Runtime {
   stop(request: StopRequest, signal: AbortSignal): Promise<void>
   /** Runs a command inside a running container, as the container's own user. A non-zero exit is an answer. */
   exec(request: ExecRequest, signal: AbortSignal): Promise<ExecResult>
+  /** The same with its streams open: answers the exit code, and kills the command when the signal aborts. */
+  converse(request: ConverseRequest, streams: CommandStreams, signal: AbortSignal): Promise<number>
+  /** Speaks to the container's own process, if it was made to be spoken to; `once` means that nobody will again. */
+  speak(request: SpeakRequest, input: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>
   /** Forgets a pod whose containers are gone, with its files. */
   removePod(pod: PodUid, signal: AbortSignal): Promise<void>
   /** Hears of every change of a container. */
@@ -59,6 +64,8 @@ export interface ContainerRequest extends ProcessSettings {
   /** Empty: no process of its own (a pause). */
   readonly argv: readonly string[]
   readonly readOnlyRoot: boolean
+  /** It may be spoken to; else it reads nothing. */
+  readonly stdin?: boolean
   readonly mounts: readonly ContainerMount[]
   readonly devices: readonly ContainerDevice[]
 }
@@ -87,6 +94,19 @@ export interface ExecRequest extends ProcessSettings {
   readonly name: string
   readonly argv: readonly string[]
   readonly timeoutMs: number
+}
+
+export interface ConverseRequest extends ProcessSettings {
+  readonly pod: PodUid
+  readonly name: string
+  readonly argv: readonly string[]
+  readonly tty: boolean
+}
+
+export interface SpeakRequest {
+  readonly pod: PodUid
+  readonly name: string
+  readonly once: boolean
 }
 
 export interface ExecResult {

@@ -13,15 +13,9 @@ import type { Host } from '../../host/host.ts'
 import type { MountNamespace, Processes, ProcessIdentity } from '../../host/processes.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { delayedAbort } from './delayed-abort.ts'
-import { enterScript, execScript, setupScript, superviseScript } from './launcher.ts'
-import type {
-  ContainerExit,
-  ContainerMount,
-  ContainerRecord,
-  ContainerRequest,
-  ProcessSettings,
-  Runtime,
-} from './port.ts'
+import { enterScript, setupScript, superviseScript } from './launcher.ts'
+import type { ContainerExit, ContainerMount, ContainerRecord, ContainerRequest, Runtime } from './port.ts'
+import { argvInside, privilegesOf, variablesOf } from './process-command.ts'
 import { lostExit, parseExit, parseIdentity, parseRecord, tokenOf } from './records.ts'
 import type { SavedRecord } from './records.ts'
 import { createTurns } from './turns.ts'
@@ -179,14 +173,23 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       if (!(await goneBy(entry.gone, signal))) signal.throwIfAborted()
     },
     async exec(request, signal) {
-      const { pod, name, workingDirectory, timeoutMs } = request
-      const { record, process } = live.get(keyFor(pod, name)) ?? {}
-      if (!record || record.exit) throw new Error(`container ${name} does not run`)
-      if (!process) throw new Error(`container ${name} has no command, so there is no process to run beside`)
-      const argv: [string, ...string[]] = ['nsenter', `--target=${process.pid}`, '--mount', '--']
-      argv.push('/bin/sh', '-c', execScript, 'hawser-exec', workingDirectory, privilegesOf(request), enterScript)
-      argv.push(...request.argv)
-      return await processes.run({ argv, env: variablesOf(request), timeoutMs }, signal)
+      const argv = argvInside(request, processOf(request))
+      return await processes.run({ argv, env: variablesOf(request), timeoutMs: request.timeoutMs }, signal)
+    },
+    async converse(request, streams, signal) {
+      const { tty, user: owner = 0 } = request
+      const env = tty ? { TERM: 'xterm', ...request.env } : request.env
+      const argv = argvInside(request, processOf(request))
+      return await processes.converse({ argv, env: variablesOf({ env }), tty, owner }, streams, signal)
+    },
+    async speak(request, input, signal) {
+      processOf(request)
+      const { directory } = live.get(keyFor(request.pod, request.name))!
+      await processes.speak(join(directory, 'stdin'), input, signal).catch((error: unknown) => {
+        if (hasCode(error, 'ENOENT')) throw new Error(`container ${request.name} reads no input`)
+        throw error
+      })
+      if (request.once) await processes.speak(join(directory, 'detach'), oneLine(), signal)
     },
     async removePod(pod, signal) {
       // Logs first: while there are records, a later life of the agent still knows of the pod.
@@ -203,6 +206,13 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       stopping.abort(new Error('the agent is stopping; containers run on'))
       for (const { namespace } of live.values()) await namespace?.[Symbol.asyncDispose]()
     },
+  }
+
+  function processOf({ pod, name }: { readonly pod: PodUid; readonly name: string }): ProcessIdentity {
+    const { record, process } = live.get(keyFor(pod, name)) ?? {}
+    if (!record || record.exit) throw new Error(`container ${name} does not run`)
+    if (!process) throw new Error(`container ${name} has no command, so there is no process to run beside`)
+    return process
   }
 
   async function launchContainer(request: ContainerRequest, signal: AbortSignal): Promise<ContainerRecord> {
@@ -273,6 +283,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     const unchanged = request.mounts.some(({ propagation }) => propagation === 'Bidirectional')
     const ownDev = request.devices.length > 0 || request.mounts.some(({ target }) => target.startsWith('/dev/'))
     const argv: [string, ...string[]] = ['/bin/sh', '-c', superviseScript, 'hawser-supervise', directory, token]
+    argv.push(request.stdin ? '1' : '')
     argv.push('unshare', '--mount', '--propagation', unchanged ? 'unchanged' : 'slave', '--')
     argv.push('/bin/sh', '-c', setupScript, 'hawser-setup', directory, deps.hidden.join(':'))
     argv.push(request.readOnlyRoot ? '1' : '', ownDev ? '1' : '', request.workingDirectory)
@@ -336,27 +347,15 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
   }
 }
 
-export const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
-
-/** As the enter script takes them. */
-function variablesOf({ env }: ProcessSettings): Record<string, string> {
-  const variables = Object.entries(env).map(([key, value], index) => [`HAWSER_E${index}`, `${key}=${value}`])
-  return { PATH: searchPath, HAWSER_COUNT: String(variables.length), ...Object.fromEntries(variables) }
-}
-
-function privilegesOf({ user, group, groups }: ProcessSettings): string {
-  if (user === undefined && group === undefined && groups.length === 0) return ''
-  const parts = [groups.length > 0 ? `--groups=${groups.join(',')}` : '--clear-groups']
-  if (user !== undefined) parts.push(`--reuid=${user}`)
-  if (group !== undefined) parts.push(`--regid=${group}`)
-  return parts.join(' ')
-}
-
 /** True when the container went within the time. */
 async function goneBy(gone: Promise<void>, signal: AbortSignal): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<false>()
   signal.addEventListener('abort', () => resolve(false), { once: true })
   return await Promise.race([gone.then(() => true), late])
+}
+
+async function* oneLine(): AsyncGenerator<Uint8Array, void, undefined> {
+  yield Buffer.from('\n')
 }
 
 const depth = (path: string) => path.split('/').filter(Boolean).length

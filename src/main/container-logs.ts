@@ -1,38 +1,27 @@
-// What did a container print? Read from the node's log files for `kubectl logs`, following them when asked.
+// What did a container print? Read from the log files of this machine's nodes, following them when asked.
 import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
-import { badRequest } from '../api/status-error.ts'
-import type { ObjectRef } from '../api/meta.ts'
-import type { Pod } from '../api/types.ts'
-import type { PodLogs } from '../apiserver/http-verbs.ts'
 import type { Clock } from '../clock/clock.ts'
+import type { ContainerLogs } from '../node/server/logs.ts'
 
-export interface PodLogsDeps {
+export interface ContainerLogsDeps {
   readonly clock: Clock
-  /** `<directory>/<node>/pods/<namespace>_<pod>_<uid>/<container>/<attempt>.log` */
+  /** `<directory>/<namespace>_<pod>_<uid>/<container>/<attempt>.log` */
   readonly directory: string
-  pod(ref: ObjectRef): Promise<Pod>
 }
 
 /** How often a followed file is looked at: log files of processes announce nothing. */
 const followMs = 200
 const chunkBytes = 64 * 1024
 
-export function createPodLogs({ clock, directory, pod: getPod }: PodLogsDeps): PodLogs {
-  return async (pod, { container, previous, follow: following, tailLines, limitBytes }, signal) => {
-    const { namespace, name, uid } = pod.metadata
-    const folder = join(directory, pod.spec.nodeName ?? '', 'pods', `${namespace}_${name}_${uid}`, container)
+export function createContainerLogs({ clock, directory }: ContainerLogsDeps): ContainerLogs {
+  return async ({ namespace, pod, uid, container, previous, follow: following, tailLines, limitBytes }, signal) => {
+    const folder = join(directory, `${namespace}_${pod}_${uid}`, container)
     const file = newest(folder, previous)
-    if (file === undefined) {
-      if (previous) throw badRequest(`previous terminated container "${container}" in pod "${name}" not found`)
-      return Buffer.alloc(0)
-    }
+    if (file === undefined) return undefined
     const start = await startOf(file, tailLines)
-    const ref = namespace === undefined ? { name } : { namespace, name }
-    if (following) {
-      return follow(file, start, signal, async () => !isRunning(await getPod(ref).catch(() => undefined)), clock)
-    }
+    if (following) return follow(file, start, signal, following.ended, clock)
     const end = limitBytes === undefined ? {} : { end: start + limitBytes - 1 }
     return createReadStream(file, { start, ...end, signal }) as AsyncIterable<Buffer>
   }
@@ -68,13 +57,13 @@ async function* follow(
   file: string,
   start: number,
   signal: AbortSignal,
-  ended: () => Promise<boolean>,
+  ended: () => boolean,
   clock: Clock,
 ): AsyncGenerator<Buffer> {
   await using handle = await open(file)
   for (let position = start; !signal.aborted;) {
     // Asked before reading: whatever was written before the end is then read for sure.
-    const last = await ended()
+    const last = ended()
     for (;;) {
       const { bytesRead, buffer } = await handle.read(Buffer.alloc(chunkBytes), 0, chunkBytes, position)
       if (bytesRead === 0) break
@@ -84,9 +73,4 @@ async function* follow(
     if (last) return
     await clock.sleep(followMs, signal).catch(() => {})
   }
-}
-
-function isRunning(pod: Pod | undefined): boolean {
-  const phase = pod?.status?.phase
-  return pod !== undefined && phase !== 'Succeeded' && phase !== 'Failed'
 }

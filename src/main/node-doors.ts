@@ -1,0 +1,117 @@
+// How does the API server reach a node's own server? In this process by a call; elsewhere over HTTPS, at the address and with the
+// certificate that the Node object tells. Both look the same to whoever asks.
+import { request as httpRequest } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { connect as connectTls } from 'node:tls'
+import type { TLSSocket } from 'node:tls'
+import { annotations } from '../api/annotations.ts'
+import type { Node } from '../api/types.ts'
+import type { NodeDoors } from '../apiserver/pass-through.ts'
+import { joinStreams } from '../streams/byte-stream.ts'
+import type { Door, DoorAnswer, DoorRequest } from '../streams/door.ts'
+import { streamOfSocket } from '../streams/socket.ts'
+
+export interface NodeDoorsDeps {
+  /** Nodes of this process. */
+  readonly local: ReadonlyMap<string, Door>
+  node(name: string): Promise<Node>
+  /** PEM texts: who we are to the nodes. */
+  identity(): Identity
+}
+
+const connectMs = 10_000
+/** A stream on which nothing is said, not even the pings of its ends, has nobody left. */
+const silenceMs = 10 * 60_000
+
+export function createNodeDoors(deps: NodeDoorsDeps): NodeDoors {
+  return async (name, request) => {
+    const local = deps.local.get(name)
+    if (local) return await local(request)
+    const { metadata } = await deps.node(name)
+    const address = metadata.annotations?.[annotations.nodeServer]
+    const fingerprint = metadata.annotations?.[annotations.nodeServerCertificate]
+    if (!address || !fingerprint) throw new Error(`node ${name} has told no address of a server of its own`)
+    return await ask(new URL(`https://${address}`), fingerprint, deps.identity(), request)
+  }
+}
+
+interface Identity {
+  readonly certificate: string
+  readonly key: string
+}
+
+async function ask(base: URL, fingerprint: string, identity: Identity, asked: DoorRequest): Promise<DoorAnswer> {
+  const { method, path, headers, signal } = asked
+  const patience = AbortSignal.any([signal, AbortSignal.timeout(connectMs)])
+  const socket = await connect(base, fingerprint, identity, patience)
+  return await new Promise((resolve, reject) => {
+    const createConnection = () => socket
+    const outgoing = httpRequest({
+      method,
+      path,
+      headers: forwarded(headers),
+      host: base.host,
+      createConnection,
+      signal,
+    })
+    const timer = setTimeout(() => outgoing.destroy(new Error(`${base.host} did not answer in time`)), connectMs)
+    outgoing.on('error', (error) => {
+      clearTimeout(timer)
+      reject(error)
+    })
+    outgoing.on('response', (response) => {
+      clearTimeout(timer)
+      resolve({ status: response.statusCode ?? 502, headers: headersOf(response), body: response })
+    })
+    outgoing.on('upgrade', (response, _socket, head) => {
+      clearTimeout(timer)
+      socket.setTimeout(silenceMs, () => socket.destroy())
+      const body = new Uint8Array()
+      const upgrade: DoorAnswer['upgrade'] = (client) => joinStreams(client, streamOfSocket(socket, head))
+      resolve({ status: 101, headers: headersOf(response), body, upgrade })
+    })
+    outgoing.end()
+  })
+}
+
+/** Nothing is said before it is sure that this is the node: a command may hold a password. */
+function connect(base: URL, fingerprint: string, identity: Identity, signal: AbortSignal): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const socket = connectTls({
+      host: base.hostname.replace(/^\[|\]$/g, ''),
+      port: Number(base.port || 443),
+      cert: identity.certificate,
+      key: identity.key,
+      // Not its names count, and not who signed it, but that it is the very certificate the Node object tells.
+      rejectUnauthorized: false,
+    })
+    const give = (error: Error) => {
+      socket.destroy()
+      reject(error)
+    }
+    const onAbort = () => give(new Error(`${base.host} did not answer in time`, { cause: signal.reason }))
+    signal.addEventListener('abort', onAbort, { once: true })
+    if (signal.aborted) onAbort()
+    socket.on('error', give) // a line that breaks later is heard of by whoever uses it
+    socket.once('secureConnect', () => {
+      signal.removeEventListener('abort', onAbort)
+      if (socket.getPeerCertificate().fingerprint256 === fingerprint) resolve(socket)
+      else give(new Error(`whoever listens on ${base.host} is not the node: it has another certificate`))
+    })
+  })
+}
+
+const passed = ['connection', 'upgrade', 'accept', 'x-stream-protocol-version']
+
+/** What a stream is opened with; who asked is none of the node's business. */
+function forwarded(headers: DoorRequest['headers']): Record<string, string> {
+  const kept = Object.entries(headers).filter(([name]) => passed.includes(name) || name.startsWith('sec-websocket-'))
+  return Object.fromEntries(kept.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+}
+
+const answered = ['connection', 'upgrade', 'content-type', 'content-length', 'x-stream-protocol-version']
+
+function headersOf({ headers }: IncomingMessage): Record<string, string> {
+  const kept = Object.entries(headers).filter(([name]) => answered.includes(name) || name.startsWith('sec-websocket-'))
+  return Object.fromEntries(kept.flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])))
+}

@@ -1,0 +1,88 @@
+// How does a node in a process of its own become reachable? A listener with a certificate of its own, whose fingerprint the Node
+// object tells, and callers that the API server vouches for.
+import { X509Certificate } from 'node:crypto'
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { createAuthority, createServerCertificate } from '../apiserver/certificates.ts'
+import type { KeyPair } from '../apiserver/certificates.ts'
+import type { RestTransport } from '../client/rest.ts'
+import type { Clock } from '../clock/clock.ts'
+import { createAccess } from '../node/server/access.ts'
+import { listenForNode } from '../node/server/listener.ts'
+import type { DoorAddress } from '../node/status.ts'
+import type { Door } from '../streams/door.ts'
+import type { Log } from '../telemetry/log.ts'
+import { UsageError } from './config.ts'
+import { readIfThere, writePrivate } from './data-directory.ts'
+import { hostAddress } from './machine.ts'
+
+export interface NodeServerConfig {
+  readonly dataDirectory: string
+  readonly node: string
+  /** Where to listen; without it on the kubelet's port, or on a free one when that is taken. */
+  readonly listen: { readonly host: string; readonly port: number } | undefined
+  readonly server: { readonly url: string; readonly ca?: string }
+}
+
+export interface OpenDoor extends AsyncDisposable {
+  readonly address: DoorAddress
+}
+
+export const kubeletPort = 10_250
+/** Long before it ends, a certificate is made anew. */
+const renewMs = 90 * 86_400_000
+const everywhere = new Set(['0.0.0.0', '::'])
+
+export async function openNodeServer(
+  config: NodeServerConfig,
+  deps: { readonly clock: Clock; readonly log: Log; readonly transport: RestTransport; readonly door: Door },
+): Promise<OpenDoor> {
+  const { clock, log, transport, door } = deps
+  const host = config.listen?.host ?? defaultHost(config.server.url)
+  const pair = await keepCertificate(config.dataDirectory, [config.node, hostAddress(), '127.0.0.1'], clock.now())
+  const access = createAccess({
+    clock,
+    node: config.node,
+    review: (path, body) => {
+      const signal = AbortSignal.timeout(reviewMs)
+      return transport.request({ method: 'POST', path, body: JSON.stringify(body) }, signal)
+    },
+  })
+  const start = (port: number) =>
+    listenForNode({ door, access, log }, { host, port, ...pair, authority: config.server.ca })
+  const listener = await start(config.listen?.port ?? kubeletPort).catch(async (error: unknown) => {
+    const { code } = error as NodeJS.ErrnoException
+    // Several nodes may share a machine; the Node object tells the port, so any will do.
+    if (config.listen === undefined && code === 'EADDRINUSE') return await start(0)
+    const where = `${host}:${config.listen?.port ?? kubeletPort}`
+    throw new UsageError(`this node cannot listen on ${where}: ${code}`, 'choose another address with --node-listen')
+  })
+  const { fingerprint256: fingerprint } = new X509Certificate(pair.certificate)
+  const told = everywhere.has(host) ? hostAddress() : host
+  return {
+    address: { host: told, port: listener.port, fingerprint },
+    [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
+  }
+}
+
+const reviewMs = 10_000
+
+/** A server on this very machine is the only one that asks: then nobody else need reach us. */
+function defaultHost(url: string): string {
+  const { hostname } = new URL(url)
+  return ['127.0.0.1', 'localhost', '[::1]'].includes(hostname) ? '127.0.0.1' : hostAddress()
+}
+
+async function keepCertificate(directory: string, names: readonly string[], now: number): Promise<KeyPair> {
+  const file = (end: string) => join(directory, `node-server.${end}`)
+  const stamp = JSON.stringify({ names, period: Math.floor(now / renewMs) })
+  const [certificate, key] = [readIfThere(file('crt')), readIfThere(file('key'))]
+  if (certificate && key && readIfThere(file('stamp')) === stamp) return { certificate, key }
+  if (!existsSync(directory)) mkdirSync(directory, { recursive: true, mode: 0o711 })
+  // Signed by an authority that nobody keeps: what counts is the fingerprint in the Node object.
+  const made = await createServerCertificate(await createAuthority(now), { names }, now)
+  writePrivate(file('key'), made.key)
+  writePrivate(file('crt'), made.certificate)
+  writePrivate(file('stamp'), stamp)
+  return made
+}

@@ -1,0 +1,201 @@
+// How does a command's input and output travel to whoever asked for it? The remote command protocol of Kubernetes, over SPDY
+// streams (v4) or over channels of a WebSocket (v4, v5). The end of it is a Status, as kubectl takes its exit code from.
+import type { Clock } from '../clock/clock.ts'
+import type { ByteStream } from './byte-stream.ts'
+import { createByteQueue } from './byte-stream.ts'
+import type { SpdyStream } from './spdy-session.ts'
+import { openSpdySession } from './spdy-session.ts'
+import type { TerminalSize } from './terminal-sizes.ts'
+import { createSizes } from './terminal-sizes.ts'
+import { openWebSocket } from './websocket.ts'
+
+export interface CommandWish {
+  readonly stdin: boolean
+  readonly stdout: boolean
+  readonly stderr: boolean
+  readonly tty: boolean
+}
+
+export interface CommandStreams {
+  /** Its end is the end of the command's input. */
+  readonly stdin: AsyncIterable<Uint8Array> | undefined
+  /** Resolves when there is room for more; fails when nobody takes it any more. */
+  stdout(bytes: Uint8Array): Promise<void>
+  stderr(bytes: Uint8Array): Promise<void>
+  readonly sizes: AsyncIterable<TerminalSize>
+}
+
+export interface CommandSession {
+  readonly streams: CommandStreams
+  /** Aborts when the client goes before the end. */
+  readonly gone: AbortSignal
+  /** Tells how it ended, and closes the connection. */
+  finish(status: object): Promise<void>
+}
+
+export const commandProtocols = {
+  spdy: ['v4.channel.k8s.io'],
+  webSocket: ['v5.channel.k8s.io', 'v4.channel.k8s.io'],
+} as const
+
+export const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, close: 255 } as const
+
+const streamsMs = 30_000
+const mostStreams = 16
+const nothing = new Uint8Array()
+/** What is said on a channel of its own without end is no size and no close. */
+const sentenceLimit = 4_096
+
+/** Resolves when the client has opened all streams it wants; fails when it does not. */
+export async function openSpdyCommand(
+  connection: ByteStream,
+  wish: CommandWish,
+  clock: Clock,
+): Promise<CommandSession> {
+  const expected = spdyStreamNames(wish)
+  const found = new Map<string, SpdyStream>()
+  const complete = Promise.withResolvers<void>()
+  const gone = new AbortController()
+  const session = openSpdySession(connection, {
+    role: 'server',
+    clock,
+    maxStreams: mostStreams,
+    onStream(stream) {
+      const name = stream.headers['streamtype'] ?? ''
+      if (!expected.includes(name) || found.has(name)) return stream.reset()
+      found.set(name, stream)
+      if (name !== 'stdin' && name !== 'resize') stream.discard()
+      if (found.size === expected.length) complete.resolve()
+    },
+  })
+  void session.ended.then(() => {
+    gone.abort(new Error('the client has gone'))
+    complete.reject(gone.signal.reason)
+  })
+  using deadline = clock.deadline(streamsMs, gone.signal)
+  deadline.signal.addEventListener('abort', () => complete.reject(deadline.signal.reason), { once: true })
+  try {
+    await complete.promise
+  } catch (error) {
+    await session.close()
+    throw error
+  }
+  const sizes = createSizes()
+  const resize = found.get('resize')
+  if (resize) void sizes.readFrom(resize.input)
+  const write = (name: string) => async (bytes: Uint8Array) => await found.get(name)?.write(bytes)
+  return {
+    streams: { stdin: found.get('stdin')?.input, stdout: write('stdout'), stderr: write('stderr'), sizes },
+    gone: gone.signal,
+    async finish(status) {
+      for (const name of ['stdout', 'stderr']) await found.get(name)?.end()
+      await found.get('error')?.write(Buffer.from(JSON.stringify(status)))
+      await found.get('error')?.end()
+      await session.close()
+    },
+  }
+}
+
+function spdyStreamNames({ stdin, stdout, stderr, tty }: CommandWish): readonly string[] {
+  const wanted = { error: true, stdin, stdout, stderr: stderr && !tty, resize: tty }
+  return Object.entries(wanted).flatMap(([name, is]) => (is ? [name] : []))
+}
+
+export async function openWebSocketCommand(
+  connection: ByteStream,
+  wish: CommandWish,
+  clock: Clock,
+): Promise<CommandSession> {
+  const socket = openWebSocket(connection, { clock })
+  const gone = new AbortController()
+  const stdin = createByteQueue()
+  if (!wish.stdin) stdin.discard()
+  const sizes = createSizes()
+  const listen = async () => {
+    let channel = -1
+    let sentence = Buffer.alloc(0)
+    for await (const { bytes, first, last } of socket.parts) {
+      if (first) {
+        channel = bytes[0] ?? -1
+        sentence = Buffer.alloc(0)
+      }
+      const said = first ? bytes.subarray(1) : bytes
+      if (channel === channels.stdin) await stdin.write(said)
+      else if (sentence.length + said.length <= sentenceLimit) sentence = Buffer.concat([sentence, said])
+      if (!last) continue
+      if (channel === channels.resize) sizes.read(sentence.toString())
+      if (channel === channels.close && sentence[0] === channels.stdin) stdin.end()
+    }
+  }
+  // A broken connection and a farewell mean the same here: nobody is there any more.
+  void listen()
+    .catch(() => {})
+    .finally(() => {
+      stdin.end()
+      gone.abort(new Error('the client has gone'))
+    })
+  const write = (channel: number) => (bytes: Uint8Array) => socket.send(Uint8Array.of(channel), bytes)
+  const silent = () => Promise.resolve()
+  // Clients that wait for a first word learn that the connection stands.
+  const lowest = wish.stdout ? channels.stdout : wish.stderr && !wish.tty ? channels.stderr : channels.error
+  await write(lowest)(nothing)
+  return {
+    streams: {
+      stdin: wish.stdin ? stdin : undefined,
+      stdout: wish.stdout ? write(channels.stdout) : silent,
+      stderr: wish.stderr && !wish.tty ? write(channels.stderr) : silent,
+      sizes,
+    },
+    gone: gone.signal,
+    async finish(status) {
+      await write(channels.error)(Buffer.from(JSON.stringify(status)))
+      await socket.close()
+    },
+  }
+}
+
+/** Runs the command for the session and tells the client how it ended: with an exit code, or not at all. */
+export async function serveCommand(
+  session: CommandSession,
+  run: (streams: CommandStreams, signal: AbortSignal) => Promise<number>,
+): Promise<void> {
+  let status: object
+  try {
+    status = statusOfExit(await run(session.streams, session.gone))
+  } catch (error) {
+    status = statusOfFailure(error instanceof Error ? error.message : String(error))
+  }
+  // Whoever has gone is told nothing.
+  if (!session.gone.aborted) await session.finish(status).catch(() => {})
+}
+
+export function statusOfExit(code: number): object {
+  if (code === 0) return { metadata: {}, status: 'Success' }
+  return {
+    metadata: {},
+    status: 'Failure',
+    message: `command terminated with non-zero exit code: exit status ${code}`,
+    reason: 'NonZeroExitCode',
+    details: { causes: [{ reason: 'ExitCode', message: String(code) }] },
+  }
+}
+
+function statusOfFailure(message: string): object {
+  const details = { causes: [{ message }] }
+  const text = `Internal error occurred: ${message}`
+  return { metadata: {}, status: 'Failure', message: text, reason: 'InternalError', details, code: 500 }
+}
+
+/** What the Status at the end of a session says: an exit code, or why there is none. */
+export function exitFromStatus(text: string): { readonly code: number } | { readonly error: string } {
+  const status = JSON.parse(text) as {
+    status?: string
+    message?: string
+    reason?: string
+    details?: { causes?: readonly { reason?: string; message?: string }[] }
+  }
+  if (status.status === 'Success') return { code: 0 }
+  const exit = status.details?.causes?.find(({ reason }) => reason === 'ExitCode')
+  if (status.reason === 'NonZeroExitCode' && exit) return { code: Number(exit.message) }
+  return { error: status.message ?? 'the server did not say how it ended' }
+}

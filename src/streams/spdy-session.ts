@@ -1,0 +1,192 @@
+// How do many streams share one connection? SPDY/3.1 as Kubernetes speaks it: either side opens streams, each has two
+// directions that end apart. A stream whose reader is slow stops the connection: SPDY here has no flow control per stream.
+import type { Clock } from '../clock/clock.ts'
+import type { ByteQueue, ByteStream } from './byte-stream.ts'
+import { createByteQueue } from './byte-stream.ts'
+import { keepAlive } from './keep-alive.ts'
+import type { SpdyFrame } from './spdy-frames.ts'
+import { createSpdyDecoder, createSpdyEncoder, resetStatus } from './spdy-frames.ts'
+import type { SpdyHeaders } from './spdy-headers.ts'
+import { SpdyError } from './spdy-headers.ts'
+
+export interface SpdyStream extends Omit<ByteStream, 'destroy'> {
+  readonly headers: SpdyHeaders
+  /** Drops what the other side says here. */
+  discard(): void
+  /** Both directions, at once. */
+  reset(): void
+}
+
+export interface SpdySession {
+  /** Opens a stream of our own. */
+  open(headers: SpdyHeaders): Promise<SpdyStream>
+  /** Resolves when the connection is over, however it ended. */
+  readonly ended: Promise<void>
+  /** Says goodbye and closes the connection. */
+  close(): Promise<void>
+}
+
+export interface SpdySessionOptions {
+  readonly role: 'server' | 'client'
+  readonly clock: Clock
+  /** Streams open at the same time; more are refused. */
+  readonly maxStreams: number
+  /** Hears of each stream that the other side opens. */
+  onStream(stream: SpdyStream): void
+}
+
+const lingerMs = 2_000
+
+interface Open {
+  readonly input: ByteQueue
+  inputEnded: boolean
+  outputEnded: boolean
+  reset: boolean
+}
+
+export function openSpdySession(connection: ByteStream, options: SpdySessionOptions): SpdySession {
+  const { clock, role } = options
+  const encode = createSpdyEncoder()
+  const decoder = createSpdyDecoder()
+  const over = new AbortController()
+  const send = (frame: SpdyFrame) => connection.write(encode(frame))
+  const table = createTable(send, over.signal)
+  let nextStream = role === 'server' ? 2 : 1
+  let lastSeen = 0
+
+  const take = async (id: number, headers: SpdyHeaders, fin: boolean) => {
+    const ours = id % 2 === (role === 'server' ? 0 : 1)
+    if (id <= lastSeen || ours) throw new SpdyError(`stream ${id} comes out of order`)
+    lastSeen = id
+    if (table.streams.size >= options.maxStreams) {
+      return await send({ kind: 'reset', stream: id, status: resetStatus.refused })
+    }
+    const stream = table.admit(id, headers)
+    await send({ kind: 'synReply', stream: id, headers: {}, fin: false })
+    if (fin) table.endInput(id)
+    options.onStream(stream)
+  }
+  const hear = async (frame: SpdyFrame): Promise<void> => {
+    switch (frame.kind) {
+      case 'synStream':
+        return await take(frame.stream, frame.headers, frame.fin)
+      case 'data':
+        await table.put(frame.stream, frame.bytes)
+        if (frame.fin) table.endInput(frame.stream)
+        return
+      case 'synReply':
+      case 'headers':
+        if (frame.fin) table.endInput(frame.stream)
+        return
+      case 'reset':
+        return table.cut(frame.stream, 'the other side closed the stream')
+      case 'ping':
+        // Whoever asks chooses odd or even numbers, as for streams; the others are answers to ours.
+        if (frame.id % 2 === (role === 'server' ? 1 : 0)) await send(frame)
+        return
+      case 'goAway':
+      case 'ignored':
+        return
+      default:
+        return frame satisfies never
+    }
+  }
+  const listen = async () => {
+    try {
+      for await (const bytes of connection.input) for (const frame of decoder.feed(bytes)) await hear(frame)
+    } catch (error) {
+      // A connection that breaks needs no words; one that breaks the protocol gets them.
+      if (!(error instanceof SpdyError)) return
+      const status = resetStatus.protocolError
+      await send({ kind: 'goAway', lastStream: lastSeen, status }).catch(() => {})
+    } finally {
+      finish()
+    }
+  }
+  const finish = () => {
+    over.abort(new SpdyError('the connection is over'))
+    table.cutAll()
+    connection.destroy()
+  }
+  const ended = listen()
+  const id = role === 'server' ? 2 : 1
+  void keepAlive(clock, over.signal, () => send({ kind: 'ping', id }), finish)
+  return {
+    ended,
+    async open(headers) {
+      const id = nextStream
+      nextStream += 2
+      const stream = table.admit(id, headers)
+      await send({ kind: 'synStream', stream: id, headers, fin: false })
+      return stream
+    },
+    async close() {
+      if (over.signal.aborted) return
+      await send({ kind: 'goAway', lastStream: lastSeen, status: 0 }).catch(() => {})
+      await connection.end()
+      // Whoever still speaks would tear the connection down with our last words in it.
+      await Promise.race([ended, clock.sleep(lingerMs, over.signal).catch(() => {})])
+      finish()
+    },
+  }
+}
+
+/** The streams that are open; each is forgotten when both its directions have ended. */
+function createTable(send: (frame: SpdyFrame) => Promise<void>, over: AbortSignal) {
+  const streams = new Map<number, Open>()
+  const forgetEnded = (id: number, open: Open) => {
+    if (open.reset || (open.inputEnded && open.outputEnded)) streams.delete(id)
+  }
+  const cut = (id: number, why: string) => {
+    const open = streams.get(id)
+    if (!open) return
+    open.reset = true
+    open.input.fail(new SpdyError(why))
+    forgetEnded(id, open)
+  }
+  return {
+    streams,
+    cut,
+    admit(id: number, headers: SpdyHeaders): SpdyStream {
+      const open: Open = { input: createByteQueue(), inputEnded: false, outputEnded: false, reset: false }
+      streams.set(id, open)
+      const isClosed = () => over.aborted || open.reset || open.outputEnded
+      return {
+        headers,
+        input: open.input,
+        discard: () => open.input.discard(),
+        async write(bytes) {
+          if (isClosed()) throw new SpdyError('the stream is closed')
+          if (bytes.length > 0) await send({ kind: 'data', stream: id, bytes, fin: false })
+        },
+        async end() {
+          if (isClosed()) return
+          open.outputEnded = true
+          forgetEnded(id, open)
+          await send({ kind: 'data', stream: id, bytes: new Uint8Array(), fin: true })
+        },
+        reset() {
+          if (over.aborted || open.reset || !streams.has(id)) return
+          cut(id, 'we closed the stream')
+          send({ kind: 'reset', stream: id, status: resetStatus.cancel }).catch(() => {})
+        },
+      }
+    },
+    /** What comes for a stream that is not there may have crossed our own end of it: no reason to end the others. */
+    async put(id: number, bytes: Uint8Array) {
+      const open = streams.get(id)
+      if (open && !open.inputEnded) await open.input.write(bytes)
+    },
+    endInput(id: number) {
+      const open = streams.get(id)
+      if (!open) return
+      open.inputEnded = true
+      open.input.end()
+      forgetEnded(id, open)
+    },
+    /** Whoever said all and left has not broken anything. */
+    cutAll() {
+      for (const [id, open] of [...streams]) if (!open.inputEnded) cut(id, 'the connection is over')
+    },
+  }
+}

@@ -1,0 +1,91 @@
+// How are messages exchanged over a WebSocket? Pings are answered, a close is answered with a close, and what breaks the
+// protocol ends it with a code. `tunnel` carries a plain stream of bytes in its messages.
+import type { Clock } from '../clock/clock.ts'
+import type { ByteStream } from './byte-stream.ts'
+import { keepAlive } from './keep-alive.ts'
+import { closePayload, createWebSocketDecoder, encodeWebSocketFrame, WebSocketError } from './websocket-frames.ts'
+
+/** A part of a message; `first` opens it. */
+export interface MessagePart {
+  readonly bytes: Uint8Array
+  readonly first: boolean
+  readonly last: boolean
+}
+
+export interface WebSocketConnection {
+  /** Ends when the other side closes; fails when it breaks the connection or the protocol. Read it, or nothing goes on. */
+  readonly parts: AsyncIterable<MessagePart>
+  /** One binary message of these bytes. Resolves when there is room for more. */
+  send(...bytes: readonly Uint8Array[]): Promise<void>
+  close(code?: number, reason?: string): Promise<void>
+  destroy(): void
+}
+
+export interface WebSocketOptions {
+  readonly clock: Clock
+  /** Only for clients: they mask what they send, each frame anew. */
+  readonly mask?: () => Uint8Array
+}
+
+const lingerMs = 2_000
+
+export function openWebSocket(stream: ByteStream, { clock, mask }: WebSocketOptions): WebSocketConnection {
+  const decoder = createWebSocketDecoder(mask === undefined)
+  const over = new AbortController()
+  let closing = false
+  let ended = Promise.withResolvers<void>()
+  const send = (kind: Parameters<typeof encodeWebSocketFrame>[0], parts: readonly Uint8Array[]) =>
+    stream.write(encodeWebSocketFrame(kind, parts, mask?.()))
+  const finish = () => {
+    over.abort(new Error('the connection is over'))
+    stream.destroy()
+    ended.resolve()
+  }
+  const sayClose = async (code: number, reason: string) => {
+    if (closing) return
+    closing = true
+    await send('close', [closePayload(code, reason)]).catch(() => {})
+    await stream.end()
+  }
+  async function* read(): AsyncGenerator<MessagePart, void, undefined> {
+    try {
+      for await (const bytes of stream.input) {
+        for (const frame of decoder.feed(bytes)) {
+          if (frame.kind === 'data') yield frame
+          else if (frame.kind === 'ping') await send('pong', [frame.bytes])
+          else if (frame.kind === 'close') return await sayClose(1000, '')
+        }
+      }
+    } catch (error) {
+      if (error instanceof WebSocketError) await sayClose(error.closeCode, error.message)
+      throw error
+    } finally {
+      finish()
+    }
+  }
+  void keepAlive(clock, over.signal, async () => (closing ? undefined : await send('ping', [])), finish)
+  return {
+    parts: { [Symbol.asyncIterator]: read },
+    send: (...bytes) => send('binary', bytes),
+    async close(code = 1000, reason = '') {
+      await sayClose(code, reason)
+      // The other side answers with a close of its own; then nothing of ours can get lost.
+      await Promise.race([ended.promise, clock.sleep(lingerMs, over.signal).catch(() => {})])
+      finish()
+    },
+    destroy: finish,
+  }
+}
+
+/** A stream of bytes inside messages: where they begin and end means nothing. */
+export function tunnel(socket: WebSocketConnection): ByteStream {
+  async function* read(): AsyncGenerator<Uint8Array, void, undefined> {
+    for await (const { bytes } of socket.parts) if (bytes.length > 0) yield bytes
+  }
+  return {
+    input: { [Symbol.asyncIterator]: read },
+    write: (bytes) => socket.send(bytes),
+    end: () => socket.close(),
+    destroy: socket.destroy,
+  }
+}
