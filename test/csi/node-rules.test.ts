@@ -261,6 +261,8 @@ test('DES-13: a full disk before the driver was asked leaves nothing in doubt', 
   await bench.stage()
   faults.plant(full)
   await assert.rejects(bench.plugin.mount(bench.request(), signal), effectIs('untried'))
+  faults.plant({ ...full, kind: 'failsAfter', code: 'TIMEOUT' })
+  await assert.rejects(bench.plugin.mount(bench.request(), signal), effectIs('unknown'), 'the file may be there')
   assert.deepEqual(asked(bench), ['nodeStageVolume'])
 })
 

@@ -97,6 +97,9 @@ test('a pod that runs with volumes that cannot be brought up to date is told so,
     [blocked?.cause, blocked?.step.name, blocked?.nextTry],
     ['noSpaceOnNode', 'its volumes are kept up to date', '2026-01-01T00:01:10.000Z'],
   )
+  const gone = failed('node a', 'volume_mount', [onPod], 'ObjectMissing')
+  const pods = [pod({ node: 'a', configMap: 'settings', status: running })]
+  assert.equal(explain(facts(ofPod, { pods, nodes: [node()], operations: [gone] })).verdict, 'healthy')
 })
 
 test('an inline volume’s missing driver is named', () => {

@@ -205,7 +205,8 @@ function ownVolumesLink(facts: Facts, pod: Pod, node: string): readonly Link[] {
     const mounted = recordsOf(facts, podTarget(pod)).filter(isOwnVolume)
     const last = mounted.toSorted((one, other) => timeOf(other) - timeOf(one)).find(isMounted)
     // Contents from the API are written again when they change; a pod that runs goes on with the old ones.
-    const stale = failure ? [failed('its volumes are kept up to date', failure)] : []
+    // What somebody deleted meanwhile is nothing that they wait for.
+    const stale = failure && !isMissing(failure) ? [failed('its volumes are kept up to date', failure)] : []
     return own.length === 0 ? [] : [done(title, actor, last), ...stale]
   }
   const [missing] = facts.missing
@@ -219,6 +220,9 @@ function ownVolumesLink(facts: Facts, pod: Pod, node: string): readonly Link[] {
   const link = unresolved(facts, pod, title, actor, names)
   return link ? [link] : own.length === 0 ? [] : [later(title, actor)]
 }
+
+const isMissing = ({ status }: OperationRecord) =>
+  ['configMissing', 'keyMissing'].includes(causeOfCode(status?.error?.code, 'mountFailed'))
 
 const isMounted = ({ spec, status }: OperationRecord) =>
   mountOperations.includes(spec.operation) && status?.phase === 'Succeeded'

@@ -150,10 +150,9 @@ export async function recorded<T>(
   signal: AbortSignal,
 ): Promise<T> {
   await devices.save(record, signal).catch((cause: unknown) => {
-    // Nothing was asked of anybody yet: a full disk leaves no doubt.
-    const { code, message } = asVolumeError(cause)
-    const told = cause instanceof HostError ? cause.code : code
-    throw new VolumeError(told, message, { effect: 'untried', cause })
+    // Nothing was asked of anybody yet: a full disk leaves no doubt, unless the record may have been written after all.
+    if (!(cause instanceof HostError)) throw cause
+    throw new VolumeError(cause.code, cause.message, { effect: cause.certain ? 'untried' : 'unknown', cause })
   })
   try {
     return await call()

@@ -25,13 +25,16 @@ export function toVolumeError(error: unknown): unknown {
   return error
 }
 
-/** What is prepared before anybody is asked: its failure says nothing about what an earlier attempt may have left. */
+/**
+ * What is prepared before anybody is asked: its failure says nothing about what an earlier attempt may have left. A call that
+ * may have taken effect all the same leaves doubt.
+ */
 export async function preparing<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call()
   } catch (error) {
     if (!(error instanceof HostError)) throw error
-    throw new VolumeError(error.code, error.message, { effect: 'untried', cause: error })
+    throw new VolumeError(error.code, error.message, { effect: error.certain ? 'untried' : 'unknown', cause: error })
   }
 }
 
