@@ -16,7 +16,7 @@ before(() => void (place = mkdtempSync(join(tmpdir(), 'hawser-agent-'))))
 after(() => rmSync(place, { recursive: true, force: true }))
 
 const pod =
-  '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"there"},"spec":{"nodeName":"worker","containers":[{"name":"c","image":"none","command":["sh","-c","echo hello > /d/file; sleep 600"],"volumeMounts":[{"name":"d","mountPath":"/d"}]}],"volumes":[{"name":"d","emptyDir":{}}]}}'
+  '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"there"},"spec":{"nodeName":"worker","containers":[{"name":"c","image":"none","command":["sh","-c","echo hello > /d/file; exec sleep 600"],"volumeMounts":[{"name":"d","mountPath":"/d"}]}],"volumes":[{"name":"d","emptyDir":{}}]}}'
 const noServer =
   'apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{ name: a, cluster: { server: "https://127.0.0.1:1" } }]\ncontexts: [{ name: a, context: { cluster: a, user: a } }]\nusers: []\n'
 
@@ -37,6 +37,7 @@ test('an agent joins a server, runs a pod with a volume, and stops when it is to
   assert.deepEqual([why.code, why.err], [0, ''], why.out)
   assert.match(why.out, /it is placed on worker/)
   await server.hawser('delete', 'pod/there', '--yes')
+  await until(() => podsIn(data) === 0)
   agent.child.kill('SIGTERM')
   await once(agent.child, 'exit')
   assert.equal(agent.child.exitCode, 0)
@@ -101,6 +102,9 @@ test('pods of manifests run before the server has answered, and run on when it d
   await agent.says(/^node worker is up$/m)
   assert.match((await server.hawser('get', 'nodes')).out, /worker/)
   assert.equal(written(), 1)
+  rmSync(join(manifests, 'there.json'))
+  await until(() => podsIn(data) === 0)
+  assert.equal(podsIn(data), 0)
 })
 
 test('an agent whose server does not answer says so, and can be stopped: exit code 5', needs, async () => {
@@ -137,6 +141,9 @@ function speaking(args: readonly string[]): Speaking {
     },
   }
 }
+
+/** A pod's directory goes last, behind its containers and volumes. */
+const podsIn = (data: string) => globSync(join(data, 'node/pods/*')).length
 
 /** For half a minute at most; whoever asks looks once more. */
 async function until(isSo: () => boolean): Promise<void> {
