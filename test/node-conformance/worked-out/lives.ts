@@ -253,7 +253,7 @@ export const lives: readonly Case[] = [
         wait: running('p'),
         expect: pod(
           'p',
-          emptyDir('m', { size: '1024k', fsGroup: 2000, more: ['a d 03777 0:2000', 'a/b d 02777 0:2000'] }),
+          emptyDir('m', { size: '1024k', fsGroup: 2000, more: ['a d 03777 0:2000', 'a/b d 03777 0:2000'] }),
           data('secret', 's', { files: { k: 'v' }, fsGroup: 2000, more: ['nope d 03777 0:2000'] }),
           subPath(
             'm',
