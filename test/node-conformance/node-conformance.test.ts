@@ -1,6 +1,6 @@
-// The layouts recorded from a real kubelet, and those worked out from the rules beside them (worked-out/), compared with a
-// real agent on this machine: every case is a test. Between the steps `hawser why` is asked about every object of the case:
-// causes.json says what it must name, and whatever is not in it is well.
+// The layouts recorded from a real kubelet (suite/ was given, recorded/ is ours), and those worked out from the rules beside
+// them (worked-out/), compared with a real agent on this machine: every case is a test. Between the steps `hawser why` is
+// asked about every object of the case: causes.json says what it must name, and whatever is not in it is well.
 // The CSI cases need csi-driver-host-path: from the Go module registry, or a binary named by HAWSER_HOSTPATH_PLUGIN.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
@@ -23,6 +23,7 @@ import { restarts } from './worked-out/restarts.ts'
 import { seen } from './worked-out/seen.ts'
 
 const suite = join(import.meta.dirname, 'suite')
+const recorded = join(import.meta.dirname, 'recorded')
 const driver = 'hostpath.csi.k8s.io'
 const wanted = JSON.parse(readFileSync(join(import.meta.dirname, 'causes.json'), 'utf8')) as Readonly<
   Record<string, Readonly<Record<string, WantedCauses>>>
@@ -129,7 +130,8 @@ test('recorded layouts of the node', { skip: needsRoot, timeout: 1_500_000 }, as
 
 /** All cases in one place, where the runner finds them; answers how many of them it can play. */
 function writeCases(scratch: string, csi: boolean): number {
-  for (const part of ['cases', 'expected']) cpSync(join(suite, part), join(scratch, part), { recursive: true })
+  for (const part of ['cases', 'expected'])
+    for (const from of [suite, recorded]) cpSync(join(from, part), join(scratch, part), { recursive: true })
   for (const { name, case: given, expected } of [apiVolumes, csiVolumes, hostVolumes, lives, restarts, seen].flat()) {
     writeFileSync(join(scratch, 'cases', `${name}.json`), JSON.stringify(given))
     writeFileSync(join(scratch, 'expected', `${name}.json`), JSON.stringify(expected))

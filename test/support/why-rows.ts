@@ -79,6 +79,10 @@ export const started = (status: object, more: Partial<Facts> = {}) =>
   placed({ ...attached, pods: [pod({ node: 'a', status })], ...more })
 const going = (more: Partial<Facts>, status: object = {}) =>
   placed({ pods: [pod({ node: 'a', deleting: true, status })], ...more })
+const held = (deletionGracePeriodSeconds: number) => {
+  const { metadata, ...rest } = pod({ node: 'a', deleting: true })
+  return { ...rest, metadata: { ...metadata, deletionGracePeriodSeconds, finalizers: ['example.com/hold'] } }
+}
 const unplaced = (more: Partial<Facts>) =>
   facts(ofPod, {
     pods: [pod()],
@@ -300,6 +304,8 @@ const nodeRows: readonly Row[] = [
   ['unmountFailed', going({ operations: [unmountFailed] })],
   ['unmounting', going({ operations: [record('node a', 'volume_unmount', [onVolume, onPod], { phase: 'Running' })] })],
   ['nodeSilent', going({})],
+  ['nodeSilent', going({ pods: [held(30)] })],
+  ['finalizersHold', going({ pods: [held(0)] })],
   ['deviceBusy', going({ operations: [failed('node a', 'pod_sync', [onPod], 'EBUSY')] })],
   ['unmountFailed', going({ operations: [unmountFailed, failed('node a', 'pod_sync', [onPod], 'ENOTEMPTY')] })],
   ['readOnlyStorage', placed({ ...attached, operations: [failed('node a', 'pod_sync', [onPod], 'EROFS')] })],

@@ -170,6 +170,9 @@ function unmountLink(facts: Facts, pod: Pod, actor: string): Link {
   }
   const running = runningOf(facts, podTarget(pod), unmountOperations)
   const asked = parse(pod.metadata.deletionTimestamp) ?? facts.now
+  // The node takes the last of its time away when it is through with the pod; a finalizer may hold the object longer.
+  const { finalizers = [], deletionGracePeriodSeconds } = pod.metadata
+  if (!running && finalizers.length > 0 && deletionGracePeriodSeconds === 0) return done(title, actor)
   if (!running && facts.now - asked > quietMs) return blocked(title, actor, 'nodeSilent', names, sinceFacts(asked))
   return blocked(title, actor, 'unmounting', names, {
     ...sinceFacts(parse(running?.status?.startedAt)),

@@ -36,6 +36,11 @@ import {
   rows,
 } from '../../../test/support/why-rows.ts'
 
+test('a pod that runs waits for no claim that none of its containers uses', () => {
+  const running = { phase: 'Running', containerStatuses: [{ name: 'c', restartCount: 0, state: { running: {} } }] }
+  assert.equal(explain(started(running, { claims: [], volumes: [] })).blocked, undefined)
+})
+
 test('a snapshot that is ready is in order', () => {
   const { verdict } = explain(described({ snapshots: [snapshot({ readyToUse: true })] }))
   assert.equal(verdict, 'healthy')

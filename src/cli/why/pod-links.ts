@@ -28,7 +28,9 @@ export function podLinks(facts: Facts, pod: Pod): readonly Link[] {
   const made = done(`pod ${name} is made`, 'you', undefined, parse(creationTimestamp))
   if (deletionTimestamp) return [made, ...stopLinks(facts, pod)]
   if (isOver(pod)) return [made, ...placeLinks(facts, pod), startLink(facts, pod)]
-  const claims = claimNamesOf(pod).map(({ claim }) => claimOfPodLink(facts, pod, claim))
+  // A pod that runs has no use for a claim that is not there: no container of it names that volume.
+  const isNeeded = (claim: string) => !hasStarted(pod) || claimOf(facts, pod.metadata.namespace, claim) !== undefined
+  const claims = claimNamesOf(pod).flatMap(({ claim }) => (isNeeded(claim) ? [claimOfPodLink(facts, pod, claim)] : []))
   const node = pod.spec?.nodeName
   const placed = placeLinks(facts, pod)
   if (!node) return [made, ...claims, ...placed, later('volumes are mounted', 'node'), later('it runs', 'node')]

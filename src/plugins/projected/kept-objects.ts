@@ -20,11 +20,10 @@ export function createKeptObjects(client: Reader): KeptObjects {
     readerFor: (holder) => ({
       async get<K extends KindName>(kind: K, ref: ObjectRef, signal?: AbortSignal) {
         const key = `${kind}/${refKey(ref)}`
-        const object = kept.get(key)?.object ?? (await client.get(kind, ref, signal))
-        if ('immutable' in object && object.immutable === true) {
-          const { holders } = kept.get(key) ?? { holders: new Set<string>() }
-          kept.set(key, { object, holders: holders.add(holder) })
-        }
+        const found = kept.get(key)?.object ?? (await client.get(kind, ref, signal))
+        // Somebody else may have come first while we read.
+        const { object, holders } = kept.get(key) ?? { object: found, holders: new Set<string>() }
+        if ('immutable' in object && object.immutable === true) kept.set(key, { object, holders: holders.add(holder) })
         return object as KindMap[K] // the key holds the kind
       },
     }),
