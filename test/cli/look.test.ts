@@ -8,7 +8,7 @@ import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { runProgram } from '../support/server-process.ts'
+import { nobodyTypes, runProgram } from '../support/server-process.ts'
 import type { Server } from './harness.ts'
 import { binary, fileIn, isRoot, startServer } from './harness.ts'
 
@@ -54,9 +54,8 @@ test('exec: streams, exit code, terminal, and what is wrong', { skip, timeout: 6
   const piped = await hawser(['exec', 'pod/looked', '-i', '--', 'wc', '-c'], 'x'.repeat(200_000))
   assert.deepEqual([piped.code, piped.stdout.trim()], [0, '200000'])
   const inside = `${binary} exec looked -it -- sh -c 'stty size; tty'`
-  const terminal = await runProgram('script', ['-qec', `stty rows 20 cols 90; ${inside}`, '/dev/null'], {
-    env: server.env,
-  })
+  const words = ['-qec', `stty rows 20 cols 90; ${inside}`, '/dev/null']
+  const terminal = await runProgram('script', words, { env: server.env, input: nobodyTypes })
   assert.match(terminal.stdout, /20 90\r+\n\/dev\/pts\/\d+\r+\n/)
   const none = await hawser(['exec', 'nobody', '--', 'true'])
   assert.deepEqual([none.code, none.stderr], [3, 'hawser: pods "nobody" not found\n'])

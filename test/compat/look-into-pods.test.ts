@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { after, before } from 'node:test'
 import { kubectlBinaries } from '../support/kubectl.ts'
-import { launcher, runProgram, startServer } from '../support/server-process.ts'
+import { launcher, nobodyTypes, runProgram, startServer } from '../support/server-process.ts'
 import type { ServerProcess } from '../support/server-process.ts'
 
 const binaries = kubectlBinaries()
@@ -111,7 +111,7 @@ for (const way of ways) {
     test(`${way.name} on ${node}: a terminal`, { skip, timeout: 60_000 }, async () => {
       const inside = `${way.binary} exec -it ${pod} -- sh -c 'test -t 0 && test -t 1 && tty; stty size; exit 9'`
       const words = ['-qec', `stty rows 33 cols 77; ${inside}`, '/dev/null']
-      const { code, stdout } = await runProgram('script', words, { env: environment(way) })
+      const { code, stdout } = await runProgram('script', words, { env: environment(way), input: nobodyTypes })
       assert.equal(code, 9, stdout)
       assert.match(stdout, /\/dev\/pts\/\d+\r\n33 77\r\n/)
     })

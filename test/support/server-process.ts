@@ -87,11 +87,14 @@ export async function freePort(): Promise<number> {
   return port
 }
 
+/** An input that stays open and silent: script(1) would type its end into the terminal, at some moment or other. */
+export const nobodyTypes = Symbol('nobody types')
+
 /** Runs a program to its end; resolves with its code and all it printed. */
 export async function runProgram(
   command: string,
   args: readonly string[],
-  options: { env?: NodeJS.ProcessEnv; cwd?: string; input?: string } = {},
+  options: { env?: NodeJS.ProcessEnv; cwd?: string; input?: string | typeof nobodyTypes } = {},
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
   const child = spawn(command, [...args], {
     cwd: options.cwd ?? repository,
@@ -102,7 +105,7 @@ export async function runProgram(
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
   child.stdin.on('error', () => {})
-  child.stdin.end(options.input ?? '')
+  if (options.input !== nobodyTypes) child.stdin.end(options.input ?? '')
   const [code] = (await once(child, 'close')) as [number | null]
   return { code, stdout, stderr }
 }
