@@ -6,7 +6,6 @@ import type { Pod } from '../api/types.ts'
 import type { Client } from '../client/client.ts'
 import type { Recorder } from '../client/recorder.ts'
 import { createKeyLoop } from '../loop/key-loop.ts'
-import { eventReasons } from '../volume/messages.ts'
 import { podDirectory } from '../volume/paths.ts'
 import type { HealthCondition } from '../volume/plugin.ts'
 import { createContainerLife } from './container-life.ts'
@@ -34,8 +33,7 @@ import type { ContainerRecord } from './runtime/port.ts'
 import type { SourceName } from './sources.ts'
 import { createStatusWriter } from './status-writer.ts'
 import { withHealth } from './volume-health.ts'
-import { usedVolumes } from './volumes/claims.ts'
-import { VolumesNotReady } from './volumes/manager.ts'
+import { usesMore, waitForVolumes } from './volume-wait.ts'
 import type { Populator } from './volumes/populate.ts'
 
 export interface Pods extends AsyncDisposable {
@@ -86,10 +84,7 @@ export interface PodTrouble {
   readonly error: unknown
 }
 
-/** The same words about waiting volumes are said again only after this long. */
-const repeatMs = 60_000
 const goodNewsMs = 250
-const quietMs = 1_500
 
 export function createPods(deps: PodsDeps): Pods {
   const { clock, log, runtime, manager, populator, recorder } = deps
@@ -189,39 +184,8 @@ export function createPods(deps: PodsDeps): Pods {
     populator.put(pod)
     if (work.volumesReady || work.volumeWait) return
     work.volumeWait = new AbortController()
-    void waitForVolumes(work, AbortSignal.any([work.volumeWait.signal, stopping.signal]))
-  }
-  const waitForVolumes = async (work: PodWork, signal: AbortSignal) => {
-    let [said, heard] = [
-      { text: '', at: 0 },
-      { text: '', at: 0 },
-    ]
-    while (!signal.aborted && work.pod) {
-      try {
-        const { pod } = work
-        await manager.mounted(pod, signal)
-        if (usesMore(work.pod, pod)) continue
-        work.volumesReady = true
-        loop.wake(work.uid)
-        return
-      } catch (error) {
-        if (signal.aborted) return
-        if (!(error instanceof VolumesNotReady)) {
-          log.error('waiting for volumes failed', { pod: work.uid, error })
-          await clock.sleep(1_000, signal).catch(() => {})
-          continue
-        }
-        if (error.why === 'time') populator.reprocess(work.uid) // whatever we did not hear of is read again
-        if (error.why === 'exhausted') return reject(work, eventReasons.attachLimit, error.message)
-        // A claim is often bound a moment after it was made: what passes by itself is no news for anybody.
-        if (error.message !== heard.text) heard = { text: error.message, at: clock.now() }
-        if (error.why === 'error' && clock.now() - heard.at < quietMs) continue
-        const text = `Unable to attach or mount volumes: ${error.message}`
-        if (text === said.text && clock.now() - said.at < repeatMs) continue
-        said = { text, at: clock.now() }
-        tell(work, 'Warning', eventReasons.mountFailed, text)
-      }
-    }
+    const wait = { ...deps, tell, reject, ready: () => loop.wake(work.uid) }
+    void waitForVolumes(wait, work, AbortSignal.any([work.volumeWait.signal, stopping.signal]))
   }
   /** The pod can never start on this node; whoever made it may make another one elsewhere (VM-5). */
   const reject = (work: PodWork, reason: string, message: string) => {
@@ -426,10 +390,4 @@ export function createPods(deps: PodsDeps): Pods {
       await status[Symbol.asyncDispose]()
     },
   }
-}
-
-/** Containers are added to a pod, never taken away: more names mean that some of them are new. */
-function usesMore(now: Pod, before: Pod): boolean {
-  const count = (pod: Pod) => usedVolumes(pod).mounts.size + usedVolumes(pod).devices.size
-  return now.spec?.ephemeralContainers !== undefined && count(now) > count(before)
 }
