@@ -101,12 +101,15 @@ export async function createCluster(options: ClusterOptions): Promise<Cluster> {
   const violations: string[] = []
   const exclusive = new Set<string>()
   const trouble = new Map<string, number>()
+  /** Nodes whose disk fails. */
+  const ill = new Set<string>()
   const watch = watchAttachments({
     volumeOf: (handle) => `kubernetes.io/csi/${modelDriver}^${handle}`,
     isExclusive: (handle) => exclusive.has(handle),
     holders: (handle) => storage.holders(handle),
     isMounted: (node, volume) => machines.get(node)?.mounted.has(volume) === true,
-    wasTroubled: (node) => clock.now() - (trouble.get(node) ?? -Infinity) < troubleLastsMs,
+    // An agent whose disk fails may not come up again; to the cluster its node is lost then, as rightly as without power.
+    wasTroubled: (node) => ill.has(node) || clock.now() - (trouble.get(node) ?? -Infinity) < troubleLastsMs,
     violated(rule, details) {
       trace.line('VIOLATION', { rule, details })
       violations.push(`${rule}: ${details}`)
@@ -165,6 +168,8 @@ export async function createCluster(options: ClusterOptions): Promise<Cluster> {
       const host = real?.hosts.get(node)
       if (!host) return
       host.faults.clear()
+      if (troubled) ill.add(node)
+      else if (ill.delete(node) && trouble.get(node) !== Infinity) trouble.set(node, clock.now())
       if (troubled) trace.line('disk fails', { node, code: strikeHost(host, `${nodeRoot}/pods`, random) })
     },
     cutOff(node, cut) {
