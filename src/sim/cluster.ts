@@ -22,6 +22,7 @@ import type { Faults, FaultRates, Life } from './faults.ts'
 import { createFaultyClient, createLife, roughWeather, strikeHost } from './faults.ts'
 import { watchAttachments } from './invariants/attachment.ts'
 import type { AttachmentWatch } from './invariants/attachment.ts'
+import { followLostNodes } from './invariants/lost-nodes.ts'
 import { createModelAttacher } from './model/attacher.ts'
 import { createMachine, createModelNode } from './model/node.ts'
 import type { Machine } from './model/node.ts'
@@ -101,15 +102,18 @@ export async function createCluster(options: ClusterOptions): Promise<Cluster> {
   const violations: string[] = []
   const exclusive = new Set<string>()
   const trouble = new Map<string, number>()
-  /** Nodes whose disk fails. */
-  const ill = new Set<string>()
+  /** The time at which a node's disk last failed, by name. */
+  const ill = new Map<string, number>()
+  const lostNodes = followLostNodes(admin, clock)
+  const lately = (time: number | undefined) => clock.now() - (time ?? -Infinity) < troubleLastsMs
   const watch = watchAttachments({
     volumeOf: (handle) => `kubernetes.io/csi/${modelDriver}^${handle}`,
     isExclusive: (handle) => exclusive.has(handle),
     holders: (handle) => storage.holders(handle),
     isMounted: (node, volume) => machines.get(node)?.mounted.has(volume) === true,
-    // An agent whose disk fails may not come up again; to the cluster its node is lost then, as rightly as without power.
-    wasTroubled: (node) => ill.has(node) || clock.now() - (trouble.get(node) ?? -Infinity) < troubleLastsMs,
+    // An agent whose disk fails may not come up again, and to the cluster its node is lost then, as rightly as without
+    // power; but only then. While it is Ready, nothing may be forced from it, however sick its disk (FD-3).
+    wasTroubled: (node) => lately(trouble.get(node)) || (lately(ill.get(node)) && lately(lostNodes.lastLost(node))),
     violated(rule, details) {
       trace.line('VIOLATION', { rule, details })
       violations.push(`${rule}: ${details}`)
@@ -168,8 +172,8 @@ export async function createCluster(options: ClusterOptions): Promise<Cluster> {
       const host = real?.hosts.get(node)
       if (!host) return
       host.faults.clear()
-      if (troubled) ill.add(node)
-      else if (ill.delete(node) && trouble.get(node) !== Infinity) trouble.set(node, clock.now())
+      if (troubled) ill.set(node, Infinity)
+      else if (ill.get(node) === Infinity) ill.set(node, clock.now())
       if (troubled) trace.line('disk fails', { node, code: strikeHost(host, `${nodeRoot}/pods`, random) })
     },
     cutOff(node, cut) {
@@ -179,6 +183,7 @@ export async function createCluster(options: ClusterOptions): Promise<Cluster> {
     },
     async [Symbol.asyncDispose]() {
       faults.calm = true
+      lostNodes[Symbol.dispose]()
       end(parts.controller?.life, parts.controller?.rest)
       for (const part of [parts.attacher, ...parts.agents.values()]) end(part?.life, part?.running)
       await clock.advance(200_000) // what still waits for an answer or a deadline ends

@@ -4,9 +4,11 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import type { Node } from '../../src/api/types.ts'
 import type { Client } from '../../src/client/client.ts'
+import { createCluster } from '../../src/sim/cluster.ts'
 import { roughWeather } from '../../src/sim/faults.ts'
 import { runSimulation } from '../../src/sim/simulator.ts'
 import type { SimulationOptions } from '../../src/sim/simulator.ts'
+import { addBoundClaim, podFor } from '../../src/sim/workload.ts'
 
 const heavy = process.env['HAWSER_HEAVY'] === '1'
 const seeds = heavy ? 200 : 20
@@ -61,26 +63,49 @@ test('FD-2 FD-4: an impatient controller among a storage that loses half its ans
   await check({ seed: 7, steps: 60, nodes: 3, rates, attachment: { maxWaitForUnmountMs: 0 } })
 })
 
-test('the invariants can fail: a controller that cannot see what nodes use is caught', async () => {
-  const blind = (node: Node): Node => ({ ...node, status: { ...node.status, volumesInUse: [] } })
-  const sabotage = (client: Client): Client => ({
+/** A controller that is shown other Nodes than there are. */
+function showing(shown: (node: Node) => Node): (client: Client) => Client {
+  const change = <T>(kind: string, object: T): T => (kind === 'Node' ? (shown(object as Node) as T) : object)
+  return (client) => ({
     ...client,
-    get: async (kind, ref, signal) => blinded(kind, await client.get(kind, ref, signal)),
+    get: async (kind, ref, signal) => change(kind, await client.get(kind, ref, signal)),
     list: async (kind, options, signal) => {
       const list = await client.list(kind, options, signal)
-      return { ...list, items: list.items.map((item) => blinded(kind, item)) }
+      return { ...list, items: list.items.map((item) => change(kind, item)) }
     },
     async *watch(kind, options, signal) {
       for await (const event of client.watch(kind, options, signal)) {
-        yield event.type === 'bookmark' ? event : { ...event, object: blinded(kind, event.object) }
+        yield event.type === 'bookmark' ? event : { ...event, object: change(kind, event.object) }
       }
     },
   })
-  const blinded = <T>(kind: string, object: T): T => (kind === 'Node' ? (blind(object as Node) as T) : object)
+}
+
+test('the invariants can fail: a controller that cannot see what nodes use is caught', async () => {
+  const sabotage = showing((node) => ({ ...node, status: { ...node.status, volumesInUse: [] } }))
   const caught: string[] = []
   for (let seed = 1; seed <= 5; seed++) caught.push(...(await runSimulation({ seed, steps: 80, sabotage })).violations)
   assert.ok(
     caught.some((text) => text.startsWith('no detach under a mount')),
     caught.join('\n'),
   )
+})
+
+test('FD-3, the invariants can fail: force on a node that is Ready is caught, though its disk fails or has just failed', async () => {
+  const notReady: Node['status'] = { conditions: [{ type: 'Ready', status: 'False' }] }
+  const sabotage = showing((node) => ({ ...node, status: { ...node.status, ...notReady } }))
+  const attachment = { maxWaitForUnmountMs: 0 }
+  for (const healed of [false, true]) {
+    await using cluster = await createCluster({ seed: 1, nodes: 1, cast: 'real', sabotage, attachment })
+    cluster.faults.calm = true
+    await cluster.start()
+    await addBoundClaim(cluster, '1')
+    await cluster.admin.create('Pod', podFor('p', 'n1', ['c1']))
+    await cluster.clock.advance(180_000) // long enough for the time before its first Ready not to count any more
+    cluster.troubleHost('n1', true)
+    if (healed) cluster.troubleHost('n1', false)
+    await cluster.admin.remove('Pod', { namespace: 'default', name: 'p' }, { gracePeriodSeconds: 0 })
+    await cluster.clock.advance(10_000)
+    assert.match(cluster.violations.join('\n'), /^force only on lost nodes: /, `disk well again: ${healed}`)
+  }
 })
