@@ -3,6 +3,7 @@ import type { PodUid, UniqueVolumeName } from '../api/names.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { hasTag } from '../volume/effect.ts'
 import type { NodePlugin, Usage } from '../volume/plugin.ts'
 import type { Registry } from '../volume/registry.ts'
 import { pluginLabel } from './operations/steps.ts'
@@ -11,8 +12,8 @@ import type { DesiredWorld } from './volumes/desired.ts'
 import type { VolumeManager } from './volumes/manager.ts'
 
 export interface VolumeStats {
-  /** Outer name → usage, for volumes whose plugin can tell. */
-  ofPod(pod: PodUid, signal: AbortSignal): Promise<ReadonlyMap<string, Usage>>
+  /** Outer name → usage, for volumes whose plugin can tell; unknown when its storage fails or does not answer in time. */
+  ofPod(pod: PodUid, signal: AbortSignal): Promise<ReadonlyMap<string, Usage | 'unknown'>>
   /** Asks for every mounted claim and keeps the answers as kubelet_volume_stats_* metrics. */
   refreshClaims(signal: AbortSignal): Promise<void>
 }
@@ -27,6 +28,12 @@ export interface StatsDeps {
 }
 
 const freshMs = 60_000
+/** Somebody waits for the summary. */
+const summaryMs = 5_000
+/** Nobody waits for the metrics, and a large tree takes its time. */
+const metricsMs = 60_000
+/** So many claims are asked at once: a few dead ones do not hold up the others. */
+const atOnce = 8
 
 export function createVolumeStats(deps: StatsDeps): VolumeStats {
   const { clock, registry, manager, desired } = deps
@@ -44,35 +51,49 @@ export function createVolumeStats(deps: StatsDeps): VolumeStats {
     if (usage) remembered.set(volume, usage)
     return usage
   }
+  /** Every volume has a deadline of its own: one that does not answer must not keep the others from being told. */
+  const ask = async (volume: UniqueVolumeName, pod: PodUid, patienceMs: number, signal: AbortSignal) => {
+    using deadline = clock.deadline(patienceMs, signal)
+    try {
+      return await usageOf(volume, pod, deadline.signal)
+    } catch (error) {
+      if (hasTag(error, 'notSupported')) return undefined
+      deps.log.debug('volume usage unknown', { volume, error })
+      return 'unknown'
+    }
+  }
   return {
     async ofPod(pod, signal) {
-      const found = new Map<string, Usage>()
-      for (const [name, { volume }] of manager.mountedVolumes(pod)) {
-        try {
-          const usage = await usageOf(volume, pod, signal)
-          if (usage) found.set(name, usage)
-        } catch (error) {
-          // One that does not answer must not keep the others from being told.
-          deps.log.debug('volume usage unknown', { volume, error })
-        }
-      }
-      return found
+      const volumes = [...manager.mountedVolumes(pod)]
+      const usages = await Promise.all(volumes.map(([, { volume }]) => ask(volume, pod, summaryMs, signal)))
+      return new Map(
+        volumes.flatMap(([name], index) => {
+          const usage = usages[index]
+          return usage ? [[name, usage]] : []
+        }),
+      )
     },
     async refreshClaims(signal) {
       for (const volume of remembered.keys()) if (!desired.items.has(volume)) remembered.delete(volume)
-      gauges.reset()
-      for (const { volume, pods } of [...desired.items.values()]) {
-        const [mount] = pods.values()
-        const claim = mount?.spec.persistentVolume?.spec?.claimRef
-        if (!mount || !claim?.name) continue
-        try {
-          const usage = await usageOf(volume, mount.uid, signal)
-          if (usage) gauges.set({ namespace: claim.namespace ?? '', persistentvolumeclaim: claim.name }, usage)
-        } catch (error) {
-          if (signal.aborted) return
-          deps.log.debug('volume usage unknown', { volume, error })
+      const answered: [ClaimLabels, Usage][] = []
+      const waiting = [...desired.items.values()].values()
+      const askInTurn = async () => {
+        for (const { volume, pods } of waiting) {
+          const [mount] = pods.values()
+          const claim = mount?.spec.persistentVolume?.spec?.claimRef
+          if (!mount || !claim?.name || signal.aborted) continue
+          const usage = await ask(volume, mount.uid, metricsMs, signal)
+          if (usage === undefined || usage === 'unknown') continue
+          const labels = { namespace: claim.namespace ?? '', persistentvolumeclaim: claim.name }
+          answered.push([labels, usage])
+          gauges.set(labels, usage)
         }
       }
+      await Promise.all(Array.from({ length: atOnce }, askInTurn))
+      if (signal.aborted) return
+      // Only now the figures of those go that did not answer, or are no more: meanwhile the old ones are better than none.
+      gauges.reset()
+      for (const [labels, usage] of answered) gauges.set(labels, usage)
     },
   }
 }

@@ -33,9 +33,6 @@ export interface SummaryDeps {
   machine(): Promise<MachineUsage>
 }
 
-/** A storage that does not answer must not keep the others from being told. */
-const podMs = 5_000
-
 export async function summaryOf(deps: SummaryDeps, signal: AbortSignal): Promise<object> {
   const { clock, node, startedAt } = deps
   const time = timestamp(clock.now())
@@ -74,9 +71,14 @@ async function volumesOf(
   uid: PodUid,
   signal: AbortSignal,
 ): Promise<readonly object[]> {
-  using deadline = clock.deadline(podMs, signal)
-  const usages = await stats.ofPod(uid, deadline.signal)
-  return [...usages].map(([name, usage]) => ({ ...volumeStats(usage), name, ...claimOf(pod, name) }))
+  const usages = await stats.ofPod(uid, signal)
+  // One that did not answer is named, without a figure.
+  const unknown = { time: timestamp(clock.now()) }
+  return [...usages].map(([name, usage]) => ({
+    ...(usage === 'unknown' ? unknown : volumeStats(usage)),
+    name,
+    ...claimOf(pod, name),
+  }))
 }
 
 function volumeStats(usage: Usage): object {

@@ -22,8 +22,9 @@ export function createExpander(
       const driver = findDriver(deps, source.driver, 'Expander.NodeExpand failed to create CSI client')
       const capabilities = await driver.nodeCapabilities(signal)
       if (!capabilities.has('EXPAND_VOLUME')) {
-        const message = `kubernetes.io/csi: Expander.NodeExpand: driver ${source.driver} does not support node expansion`
-        throw new VolumeError('NotSupported', message, { effect: 'none', tags: ['notSupported'] })
+        throw notSupported(
+          `kubernetes.io/csi: Expander.NodeExpand: driver ${source.driver} does not support node expansion`,
+        )
       }
       const secrets = await readSecret(deps.client, source.nodeExpandSecretRef, 'NodeExpandSecretRef', signal)
       const request = {
@@ -41,11 +42,11 @@ export function createExpander(
     async usage({ spec, path }, outer) {
       using deadline = deps.clock.deadline(statsMs, outer)
       const { signal } = deadline
+      if (sourceOf(spec).lifecycle !== 'Persistent') throw notSupported('an inline volume has no figures')
       const source = persistent(spec)
       const driver = deps.drivers.require(source.driver)
       if (!(await driver.nodeCapabilities(signal)).has('GET_VOLUME_STATS')) {
-        const message = `driver ${source.driver} does not support GET_VOLUME_STATS`
-        throw new VolumeError('NotSupported', message, { effect: 'none', tags: ['notSupported'] })
+        throw notSupported(`driver ${source.driver} does not support GET_VOLUME_STATS`)
       }
       const { condition, ...usage } = await driver.node.stats(source.volumeHandle, path, signal)
       const abnormal = condition?.abnormal ? { abnormal: { message: condition.message } } : {}
@@ -61,4 +62,8 @@ export function createExpander(
       return await driver.node.health({ volumeId: source.value.volumeHandle, publishPath: path, stagingPath }, signal)
     },
   }
+}
+
+function notSupported(message: string): VolumeError {
+  return new VolumeError('NotSupported', message, { effect: 'none', tags: ['notSupported'] })
 }
