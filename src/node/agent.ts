@@ -340,8 +340,8 @@ async function labelDirectories(host: Host, root: string, log: Log, signal: Abor
 function isExpandable(registry: Registry<NodePlugin>, item: DesiredVolume | undefined): boolean {
   const [mount] = item?.pods.values() ?? []
   if (!item || !mount) return false
-  const { plugin } = registry.byName(item.plugin)
-  return plugin.expand !== undefined && (plugin.requiresResize?.(mount.spec) ?? true)
+  const plugin = registry.known(item.plugin)?.plugin
+  return plugin?.expand !== undefined && (plugin.requiresResize?.(mount.spec) ?? true)
 }
 
 /** Until it works: the API server may come up after us. */

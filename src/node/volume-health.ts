@@ -34,16 +34,16 @@ export function createVolumeHealth(deps: VolumeHealthDeps): VolumeHealth {
   const keyed = (volume: UniqueVolumeName) => tried.getOrInsertComputed(volume, () => new Set<PodUid>())
 
   const ask = async (item: DesiredVolume, mount: DesiredMount, signal: AbortSignal) => {
-    const { volume } = item
-    const { plugin, name } = registry.byName(item.plugin)
+    const { volume, plugin: name } = item
+    const plugin = registry.known(name)?.plugin
     const known = actual.items.get(volume)
     const target = podVolumePath(deps.root, mount.uid, name, mount.spec.name)
     // A raw device has no paths that a driver would know.
     const block = mount.spec.mode === 'Block'
-    const path = !block && known?.pods.has(mount.uid) ? (plugin.path?.(mount.spec, target) ?? target) : ''
+    const path = !block && known?.pods.has(mount.uid) ? (plugin?.path?.(mount.spec, target) ?? target) : ''
     const stagingPath = !block && known && known.device.presence !== 'absent' ? known.device.path : ''
     try {
-      const conditions = await plugin.health?.({ spec: mount.spec, path, stagingPath }, signal)
+      const conditions = await plugin?.health?.({ spec: mount.spec, path, stagingPath }, signal)
       if (conditions) for (const outer of mount.outerNames) deps.tell(mount.uid, outer, conditions)
     } catch (error) {
       if (!signal.aborted) deps.log.debug('volume health unknown', { volume, error })
@@ -65,7 +65,7 @@ export function createVolumeHealth(deps: VolumeHealthDeps): VolumeHealth {
 
   function askable(): { item: DesiredVolume; mount: DesiredMount }[] {
     return [...desired.items.values()].flatMap((item) => {
-      if (!registry.byName(item.plugin).plugin.health) return []
+      if (!registry.known(item.plugin)?.plugin.health) return []
       const isTried = (pod: PodUid) =>
         tried.get(item.volume)?.has(pod) === true || actual.items.get(item.volume)?.pods.has(pod) === true
       const mounts = [...item.pods.values()].filter(({ uid, spec }) => spec.persistentVolume && isTried(uid))

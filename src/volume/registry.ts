@@ -2,6 +2,7 @@
 import type { PluginName } from '../api/names.ts'
 import { VolumeError } from './effect.ts'
 import type { ClusterPlugin, NodePlugin, PluginDefinition, PluginTraits } from './plugin.ts'
+import { hasSource } from './spec.ts'
 import type { SourceKind, VolumeSpec } from './spec.ts'
 
 /** A plugin as one side sees it: P is NodePlugin on a node, ClusterPlugin in the control plane. */
@@ -17,6 +18,8 @@ export interface Registry<P> {
   /** Exactly one plugin must support the spec. */
   find(spec: VolumeSpec): Registered<P>
   byName(name: PluginName): Registered<P>
+  /** The same for questions that need no answer: a FlexVolume driver may be gone while its volumes are there. */
+  known(name: PluginName): Registered<P> | undefined
   all(): readonly Registered<P>[]
   /** Dynamic plugins: an added one replaces its namesake among the probed. */
   add(plugin: Registered<P>): void
@@ -46,7 +49,7 @@ export function createRegistry<P>(builtIns: readonly Registered<P>[]): Registry<
     find(spec) {
       const matches = all().filter((plugin) => plugin.supports(spec))
       const [first, ...others] = matches
-      if (!first) throw new VolumeError('NoPluginMatched', 'no volume plugin matched', { effect: 'untried' })
+      if (!first) throw noneMatched(spec)
       if (others.length > 0) {
         const names = matches.map(({ name }) => name).join(',')
         throw new VolumeError('PluginAmbiguous', `multiple volume plugins matched: ${names}`, { effect: 'untried' })
@@ -65,6 +68,7 @@ export function createRegistry<P>(builtIns: readonly Registered<P>[]): Registry<
       }
       return found
     },
+    known: (name) => fixed.get(name) ?? probed.get(name),
     add(plugin) {
       probed.set(plugin.name, plugin)
       tell()
@@ -77,6 +81,12 @@ export function createRegistry<P>(builtIns: readonly Registered<P>[]): Registry<
       return { [Symbol.dispose]: () => void listeners.delete(listener) }
     },
   }
+}
+
+function noneMatched(spec: VolumeSpec): VolumeError {
+  const driver = hasSource(spec, 'flexVolume') ? spec.source.value.driver : undefined
+  const why = driver === undefined ? '' : `: FlexVolume driver ${driver} is not installed`
+  return new VolumeError('NoPluginMatched', `no volume plugin matched${why}`, { effect: 'untried' })
 }
 
 type Common<K extends SourceKind> = Omit<PluginDefinition<K, never>, 'node' | 'cluster'>

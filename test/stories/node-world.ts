@@ -24,7 +24,7 @@ import { createMetrics } from '../../src/telemetry/metrics.ts'
 import type { Metrics } from '../../src/telemetry/metrics.ts'
 import type { NodePlugin } from '../../src/volume/plugin.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
-import type { Registered } from '../../src/volume/registry.ts'
+import type { Registered, Registry } from '../../src/volume/registry.ts'
 
 export const root = '/var/lib/node'
 export const nodeName = 'n1' as NodeName
@@ -65,6 +65,18 @@ export async function createNodeWorld(options: NodeWorldOptions = {}) {
     const ownClient = cutOff(options.through?.(client) ?? client, power)
     const metrics = createMetrics()
     const script = options.script ? { script: options.script } : {}
+    const registry = createRegistry([
+      ...builtIns({
+        host: ownHost,
+        client: ownClient,
+        clock,
+        random,
+        log: silentLog,
+        root,
+        allocatable: () => ({ memory: '1Gi' }),
+      }),
+      ...(options.plugins ?? []).map((each) => ({ ...each, plugin: cutOffPlugin(each.plugin, power) })),
+    ])
     const agent = createAgent({
       node: nodeName,
       root,
@@ -82,18 +94,7 @@ export async function createNodeWorld(options: NodeWorldOptions = {}) {
       host: ownHost,
       network: createModelNetwork(options.answer ? { answer: options.answer } : {}),
       runtime: cutOff(createModelRuntime({ clock, machine, ...script }), power),
-      registry: createRegistry([
-        ...builtIns({
-          host: ownHost,
-          client: ownClient,
-          clock,
-          random,
-          log: silentLog,
-          root,
-          allocatable: () => ({ memory: '1Gi' }),
-        }),
-        ...(options.plugins ?? []).map((each) => ({ ...each, plugin: cutOffPlugin(each.plugin, power) })),
-      ]),
+      registry,
       description: { labels: {}, addresses: [], capacity: { memory: '1Gi' }, allocatable: { memory: '1Gi' }, info },
       hostAddress: '10.0.0.1',
       ...doorOf(options),
@@ -101,7 +102,7 @@ export async function createNodeWorld(options: NodeWorldOptions = {}) {
       ...(options.manifestUrl ? { manifestUrl: options.manifestUrl } : {}),
     })
     await agent.start(signal)
-    return { agent, metrics, crash: () => void (power.on = false) }
+    return { agent, metrics, registry, crash: () => void (power.on = false) }
   }
   const create = async (pod: Pod) => {
     const made = await client.create('Pod', pod)
@@ -122,6 +123,7 @@ export async function createNodeWorld(options: NodeWorldOptions = {}) {
 export interface Life {
   readonly agent: Agent
   readonly metrics: Metrics
+  readonly registry: Registry<NodePlugin>
   /** From now on nothing this agent does reaches anything. */
   crash(): void
 }

@@ -123,7 +123,7 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
     const waiting = ofPod(now.uid).filter(({ attachable, volume }) => attachable && !actual.items.has(volume))
     const asked = waiting.map(({ plugin, pods }) => {
       const { spec } = pods.get(now.uid)!
-      return deps.registry.byName(plugin).plugin.exhausted?.(spec, signal) ?? false
+      return deps.registry.known(plugin)?.plugin.exhausted?.(spec, signal) ?? false
     })
     const exhausted = (await Promise.all(asked)).includes(true)
     return new VolumesNotReady(now, cause, exhausted ? 'exhausted' : why)
@@ -216,20 +216,20 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
  */
 function isAttached({ registry }: ManagerDeps, { attachable, restored, plugin, spec }: ActualVolume): boolean {
   if (attachable === 'yes' || !restored) return attachable === 'yes'
-  const known = registry.all().find(({ name }) => name === plugin)
-  return known?.plugin.attachable?.(spec) ?? false
+  return registry.known(plugin)?.plugin.attachable?.(spec) ?? false
 }
 
 function describe({ registry, root, actual }: ManagerDeps, item: DesiredVolume, pod: PodUid): MountedVolume {
   const { spec } = item.pods.get(pod)!
   const { volume, plugin: name } = item
-  const { plugin } = registry.byName(name)
-  const readOnly = plugin.readOnly?.(spec) ?? spec.readOnly
+  // What is mounted stays usable while its driver is gone.
+  const plugin = registry.known(name)?.plugin
+  const readOnly = plugin?.readOnly?.(spec) ?? spec.readOnly
   if (spec.mode === 'Block') {
     const path = `${podDeviceDirectory(root, pod, name)}/${spec.name}`
     const mapPath = `${actual.items.get(volume)?.device.path ?? ''}/${pod}`
     return { volume, spec, mode: 'Block', path, readOnly, mapPath }
   }
   const target = podVolumePath(root, pod, name, spec.name)
-  return { volume, spec, mode: 'Filesystem', path: plugin.path?.(spec, target) ?? target, readOnly, mapPath: '' }
+  return { volume, spec, mode: 'Filesystem', path: plugin?.path?.(spec, target) ?? target, readOnly, mapPath: '' }
 }

@@ -73,8 +73,11 @@ interface Known {
   refreshed: number
   /** The pod changed, and what is made of it (downwardAPI) has not been set up again yet. */
   changed: boolean
+  /** The pod that was last set up again in part, while a volume of it was in trouble. */
+  refreshedFor: Pod | undefined
 }
 
+const unchanged = { changed: false, refreshedFor: undefined }
 const errorLimit = 10
 const firstPictureMs = 2_000
 const firstRetryMs = 100
@@ -115,21 +118,28 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     record.seen = true
     deps.onResolved?.(pod, errors)
     for (const { message } of errors) if (record.errors.size < errorLimit) record.errors.add(message)
+    // Only now the desired world has the new pod: an earlier refresh would be made of the old one, and be the last. Where a
+    // volume is in trouble, perhaps for long, the others of the pod do not wait for it; all are refreshed when it is over.
+    if (record.pod === pod && record.changed && (errors.length === 0 || record.refreshedFor !== pod)) {
+      for (const { volume } of refreshable(uid)) refresh(uid, volume)
+      record.refreshedFor = pod
+    }
+    const due = nextRefresh(uid, record)
     if (errors.length > 0) {
       record.failures++
       tell(uid)
-      return { again: clock.now() + Math.min(retryCapMs, firstRetryMs * 2 ** Math.min(record.failures - 1, 20)) }
+      const retryMs = Math.min(retryCapMs, firstRetryMs * 2 ** Math.min(record.failures - 1, 20))
+      return { again: Math.min(clock.now() + retryMs, due ?? Infinity) }
     }
     record.failures = 0
     record.errors.clear()
     if (record.pod === pod) {
       unresolved.delete(uid)
-      // Only now the desired world has the new pod: an earlier refresh would be made of the old one, and be the last.
-      if (record.changed) for (const { volume } of refreshable(uid)) refresh(uid, volume)
       record.changed = false
+      record.refreshedFor = undefined
     }
     tell(uid)
-    return { again: nextRefresh(uid, record) }
+    return { again: due }
   }
 
   const firstPictures = async (record: Known, signal: AbortSignal) => {
@@ -189,8 +199,8 @@ export function createPopulator(deps: PopulatorDeps): Populator {
   const refreshable = (uid: PodUid) =>
     ofPod(uid).filter((item) => {
       const mount = item.pods.get(uid)!
-      const { plugin, traits } = registry.byName(item.plugin)
-      return plugin.remountRequired?.(mount.spec) ?? traits.remountOnPodUpdate
+      const found = registry.known(item.plugin)
+      return found?.plugin.remountRequired?.(mount.spec) ?? found?.traits.remountOnPodUpdate ?? false
     })
   const refresh = (uid: PodUid, volume: UniqueVolumeName) => {
     desired.apply({ kind: 'refresh', volume, pod: uid, at: clock.now() })
@@ -240,7 +250,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
       if (!record) {
         const watches = watchSources(uid, pod)
         const refreshed = clock.now()
-        known.set(uid, { pod, seen: false, failures: 0, errors: new Set(), watches, refreshed, changed: false })
+        known.set(uid, { pod, seen: false, failures: 0, errors: new Set(), watches, refreshed, ...unchanged })
       } else {
         if (record.pod === pod || !mattersToVolumes(record.pod, pod)) return
         record.pod = pod
