@@ -202,7 +202,7 @@ export function createAgent(deps: AgentDeps): Agent {
     runtime,
     manager,
     populator,
-    ...(told ? { onTrouble: told.onTrouble } : {}),
+    ...(told ? { onTrouble: told.onTrouble, onHeld: told.onHeld } : {}),
     onStopped: (pod) => free(pod, 'containersRunning'),
     hostAddress: deps.hostAddress,
     ownNode: () => ownNode.get(node),

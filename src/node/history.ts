@@ -6,6 +6,7 @@ import type { Clock } from '../clock/clock.ts'
 import { isFleeting, storyOf, tellingError } from '../volume/operation-history.ts'
 import type { OperationObserver } from '../volume/operation.ts'
 import type { VolumeSpec } from '../volume/spec.ts'
+import type { HeldContainer } from './pod-plan.ts'
 import type { PodTrouble } from './pods.ts'
 import type { ActualWorld } from './volumes/actual.ts'
 import type { DesiredWorld } from './volumes/desired.ts'
@@ -18,6 +19,8 @@ export interface NodeHistory extends OperationObserver {
   onResolved(pod: Pod, errors: readonly Unresolved[]): void
   /** The node cannot make room for the pod, or clean up after it; nothing means that it could. */
   onTrouble(pod: Pod, trouble: PodTrouble | undefined): void
+  /** Containers of the pod that are tried again only later; one that is not named any more has begun, or will not. */
+  onHeld(pod: Pod, held: readonly HeldContainer[]): void
 }
 
 export interface NodeHistoryDeps {
@@ -52,6 +55,12 @@ export function createNodeHistory({ history, node, desired, actual, clock }: Nod
     const { uid = '' } = pod.metadata
     return { actor, operation, key: uid, node, pod: uid, objects: [podReference(pod)] }
   }
+  const ofContainer = (pod: Pod, container: string): HistorySubject => {
+    const about = ofPod('container_start', pod)
+    return { ...about, key: `${about.key} ${container}` }
+  }
+  /** Pod → container → since when it is held and when it is tried next, as told. */
+  const heldBefore = new Map<string, ReadonlyMap<string, { readonly since: number; readonly until: number }>>()
   return {
     onOperation(progress) {
       if (isFleeting(progress)) return
@@ -86,6 +95,21 @@ export function createNodeHistory({ history, node, desired, actual, clock }: Nod
       if (!trouble) return history.recovered(about)
       const { during: step, since: startedAt, error } = trouble
       history.tell({ ...about, phase: 'Failed', step, startedAt, finishedAt: clock.now(), error: tellingError(error) })
+    },
+    onHeld(pod, held) {
+      const { uid = '' } = pod.metadata
+      const before = heldBefore.get(uid)
+      if (!before && held.length === 0) return
+      const since = (container: string) => before?.get(container)?.since ?? clock.now()
+      const after = new Map(held.map(({ container, until }) => [container, { until, since: since(container) }]))
+      if (after.size > 0) heldBefore.set(uid, after)
+      else heldBefore.delete(uid)
+      for (const name of before?.keys() ?? []) if (!after.has(name)) history.recovered(ofContainer(pod, name))
+      for (const { container, message, until: nextTry } of held) {
+        if (before?.get(container)?.until === nextTry) continue
+        const times = { startedAt: since(container), finishedAt: clock.now(), nextTry }
+        history.tell({ ...ofContainer(pod, container), phase: 'Failed', step: container, ...times, error: { message } })
+      }
     },
   }
 }

@@ -34,6 +34,13 @@ export interface PodView {
   readonly now: number
 }
 
+/** A container that should run and is tried again only later: its start failed, or it ended again and again. */
+export interface HeldContainer {
+  readonly container: string
+  readonly message: string
+  readonly until: number
+}
+
 export interface PodPlan {
   readonly start: readonly { readonly container: Container; readonly attempt: number }[]
   readonly stop: readonly string[]
@@ -41,6 +48,7 @@ export interface PodPlan {
   readonly released: boolean
   /** All has been done that this pod asked for. */
   readonly ended: 'Succeeded' | 'Failed' | undefined
+  readonly held: readonly HeldContainer[]
   readonly again: number | undefined
 }
 
@@ -53,13 +61,15 @@ export function planPod(view: PodView): PodPlan {
   const ended = endOf(view)
   if (ended) return { ...idle, stop: running, released: running.length === 0, ended }
   if (!view.volumesReady) return idle
-  const due = startable(view).map((container) => ({ container, ...dueOf(view, container) }))
+  const wanted = startable(view)
+  const due = wanted.map((container) => ({ container, ...dueOf(view, container) }))
   const later = due.filter(({ at }) => at > view.now).map(({ at }) => at)
   const now = due.filter(({ at }) => at <= view.now).map(({ container, attempt }) => ({ container, attempt }))
-  return { ...idle, start: now, again: later.length > 0 ? Math.min(...later) : undefined }
+  const held = wanted.flatMap((container) => heldOf(view, container) ?? [])
+  return { ...idle, start: now, held, again: later.length > 0 ? Math.min(...later) : undefined }
 }
 
-const idle: PodPlan = { start: [], stop: [], released: false, ended: undefined, again: undefined }
+const idle: PodPlan = { start: [], stop: [], released: false, ended: undefined, held: [], again: undefined }
 
 export const isRunning = (view: ContainerView | undefined) =>
   view?.record !== undefined && view.record.exit === undefined
@@ -128,6 +138,15 @@ function dueOf({ containers }: PodView, container: Container): { at: number; att
   if (startError) return { at: startError.retryAt, attempt }
   if (!record?.exit) return { at: 0, attempt }
   return { at: record.exit.at + restartDelay(record), attempt }
+}
+
+/** It stays held while it is tried again; only one that runs has made it. */
+function heldOf({ containers }: PodView, { name: container }: Container): HeldContainer | undefined {
+  const { record, startError } = containers.get(container) ?? {}
+  if (startError) return { container, message: startError.message, until: startError.retryAt }
+  const delayMs = record ? restartDelay(record) : 0
+  if (!record?.exit || delayMs === 0) return undefined
+  return { container, message: `it ended with code ${record.exit.code}`, until: record.exit.at + delayMs }
 }
 
 /** How long after its end a container waits for its next start. */

@@ -11,7 +11,7 @@ import type { HealthCondition } from '../volume/plugin.ts'
 import { createContainerLife } from './container-life.ts'
 import type { ContainerLifeDeps } from './container-life.ts'
 import type { Lull } from './lull.ts'
-import type { ContainerView, PodPlan } from './pod-plan.ts'
+import type { ContainerView, HeldContainer, PodPlan } from './pod-plan.ts'
 import { isSidecar, planPod } from './pod-plan.ts'
 import type { PodWork } from './pod-work.ts'
 import {
@@ -75,6 +75,8 @@ export interface PodsDeps extends Omit<ContainerLifeDeps, 'stopping' | 'tell' | 
   onStopped(pod: PodUid): void
   /** Hears what keeps the node from making room for a pod or from cleaning up after it; nothing means that it is over. */
   onTrouble?(pod: Pod, trouble: PodTrouble | undefined): void
+  /** Hears, at each look, which containers of a pod are tried again only later. */
+  onHeld?(pod: Pod, held: readonly HeldContainer[]): void
 }
 
 export interface PodTrouble {
@@ -143,6 +145,7 @@ export function createPods(deps: PodsDeps): Pods {
       status.wake(uid)
     }
     if (plan.start.length > 0 && !rivalOf(works, work)) startAll(work, plan.start)
+    if (work.pod && work.source === 'api') deps.onHeld?.(work.pod, plan.held)
     if (plan.stop.length > 0) life.stop(work, plan.stop)
     if (plan.released && !work.starting) await release(work, signal)
     if (troubled.delete(uid) && work.pod) deps.onTrouble?.(work.pod, undefined)

@@ -4,7 +4,7 @@ import type { Facts } from './facts.ts'
 import { failureOf, nodeOf, parse, readinessOf, runningOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, later, sinceFacts } from './link.ts'
-import { podOperations, unmountOperations } from './operation-names.ts'
+import { containerOperations, podOperations, unmountOperations } from './operation-names.ts'
 import { causeOfCode } from './reasons.ts'
 import { podNames, podTarget, withWords } from './pod-names.ts'
 
@@ -27,7 +27,7 @@ export function startLink(facts: Facts, pod: Pod): Link {
   const waiting = [...initContainerStatuses, ...containerStatuses].find(
     ({ state }) => state?.waiting?.reason !== undefined && !startingReasons.has(state.waiting.reason),
   )
-  if (waiting) return heldLink(pod, waiting, actor)
+  if (waiting) return heldLink(facts, pod, waiting, actor)
   const runs = containerStatuses.length > 0 && containerStatuses.every(({ state }) => state?.running !== undefined)
   if (phase === 'Running' && runs) return runningLink(containerStatuses, actor, at)
   const runtime = nodeOf(facts, node)?.status?.nodeInfo?.containerRuntimeVersion ?? ''
@@ -68,17 +68,34 @@ export function hasStarted(pod: Pod): boolean {
 }
 
 /** The runtime says why it does not start a container, or starts it again only after a pause. */
-function heldLink(pod: Pod, { name, state, lastState, restartCount }: ContainerStatus, actor: string): Link {
+function heldLink(facts: Facts, pod: Pod, status: ContainerStatus, actor: string): Link {
+  const { name, state, lastState, restartCount } = status
   const { reason, message } = state?.waiting ?? {}
   const last = lastState?.terminated
   const names = { ...podNames(pod), container: name }
-  if (reason !== 'CrashLoopBackOff')
-    return blocked('it runs', actor, 'containerNotStarted', { ...names, detail: `${name}: ${message ?? reason ?? ''}` })
-  const words = message === undefined ? {} : { error: { message }, attempts: restartCount + 1 }
+  const held = heldFacts(facts, pod, name)
+  if (reason !== 'CrashLoopBackOff') {
+    const detail = `${name}: ${message ?? reason ?? ''}`
+    return blocked('it runs', actor, 'containerNotStarted', { ...names, detail }, held)
+  }
+  const words = { ...held, ...(message === undefined ? {} : { error: { message }, attempts: restartCount + 1 }) }
   const ended = `${name} ended with code ${last?.exitCode ?? '?'}`
   return last?.reason === 'ContainerCannotRun'
     ? blocked('it runs', actor, 'containerNotStarted', { ...names, detail: `${ended} before its program began` }, words)
     : blocked('it runs', actor, 'crashLoop', { ...names, detail: ended }, words)
+}
+
+/** When the node will try again, as it has told the history; another kubelet does not tell. */
+function heldFacts(facts: Facts, pod: Pod, container: string): ReturnType<typeof failureFacts> {
+  const record = failureOf(
+    facts,
+    podTarget(pod),
+    containerOperations,
+    ({ spec, status }) => spec.pod === pod.metadata.uid && status?.step === container,
+  )
+  if (!record) return {}
+  const { since, nextTry } = failureFacts(record)
+  return { ...sinceFacts(since), ...(nextTry === undefined ? {} : { nextTry }) }
 }
 
 function runningLink(containers: readonly ContainerStatus[], actor: string, at: number | undefined): Link {

@@ -10,4 +10,7 @@ export const mountOperations: readonly string[] = [
 /** Making room for a pod, and cleaning up after it. */
 export const podOperations: readonly string[] = ['pod_sync']
 
+/** A container's start, whose step is the container's name. */
+export const containerOperations: readonly string[] = ['container_start']
+
 export const unmountOperations: readonly string[] = ['volume_unmount', 'unmap_volume', 'unmount_device', 'unmap_device']
