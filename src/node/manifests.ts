@@ -22,6 +22,9 @@ export interface Manifests {
   readonly problems: readonly Error[]
 }
 
+/** The annotation that changes with the contents, whatever the uid. */
+export const configHash = 'kubernetes.io/config.hash'
+
 /** One bad document is left out; the others count. */
 export function parseManifests(text: string, origin: ManifestOrigin): Manifests {
   const pods: Pod[] = []
@@ -53,7 +56,7 @@ function staticPod(value: unknown, { node, source, seen }: ManifestOrigin): Pod 
     .digest('hex')
   const annotations = {
     ...given.metadata.annotations,
-    'kubernetes.io/config.hash': hash,
+    [configHash]: hash,
     'kubernetes.io/config.seen': seen,
     'kubernetes.io/config.source': source,
   }

@@ -9,7 +9,7 @@ import type { Clock } from '../clock/clock.ts'
 import { hasCode } from '../host/host-error.ts'
 import type { Host } from '../host/host.ts'
 import type { Log } from '../telemetry/log.ts'
-import { parseManifests } from './manifests.ts'
+import { configHash, parseManifests } from './manifests.ts'
 
 export type SourceName = 'api' | 'file' | 'http'
 
@@ -73,7 +73,7 @@ async function followDirectory(deps: SourceDeps, sink: PodSink, signal: AbortSig
       log.warn('manifest directory cannot be watched; it is read every 20 s', { directory, error })
       return undefined
     })
-  const known = createKnown(sink, 'file')
+  const known = createKnown(log, sink, 'file')
   const read = createReader(deps, 'file')
   while (!signal.aborted) {
     const changed = new Promise<void>((resolve) => (wake = resolve))
@@ -117,7 +117,7 @@ async function textsIn({ host: { files }, log }: SourceDeps, directory: string, 
 async function followUrl(deps: SourceDeps, sink: PodSink, signal: AbortSignal): Promise<void> {
   const { manifestUrl, clock, log } = deps
   if (!manifestUrl) return
-  const known = createKnown(sink, 'http')
+  const known = createKnown(log, sink, 'http')
   const read = createReader(deps, 'http')
   while (!signal.aborted) {
     try {
@@ -155,14 +155,22 @@ function createReader({ node, clock, log }: SourceDeps, source: 'file' | 'http')
   }
 }
 
-/** What a source named last time; the difference is told. */
-function createKnown(sink: PodSink, source: SourceName) {
-  let before = new Set<string>()
+/**
+ * What a source named last time; the difference is told. To a kubelet an edit is another pod, unless the manifest brings a uid of
+ * its own: then it is the same pod. Here what runs stays as it began, and whoever edited it reads so in the log.
+ */
+function createKnown(log: Log, sink: PodSink, source: SourceName) {
+  let before = new Map<string, string | undefined>()
   return {
     replace(pods: readonly Pod[]) {
-      const now = new Set(pods.map(({ metadata }) => metadata.uid ?? ''))
-      for (const uid of before) if (!now.has(uid)) sink.remove(uid, source)
-      for (const pod of pods) if (!before.has(pod.metadata.uid ?? '')) sink.put(pod, source)
+      const now = new Map(pods.map(({ metadata }) => [metadata.uid ?? '', metadata.annotations?.[configHash]]))
+      for (const uid of before.keys()) if (!now.has(uid)) sink.remove(uid, source)
+      for (const pod of pods) {
+        const { name, uid = '' } = pod.metadata
+        if (!before.has(uid)) sink.put(pod, source)
+        else if (before.get(uid) !== now.get(uid))
+          log.warn('edited manifest keeps its uid: not taken', { pod: name, uid })
+      }
       before = now
     },
   }

@@ -19,6 +19,7 @@ import { createModelMachine, createModelRuntime } from '../../src/node/runtime/m
 import type { ContainerScript } from '../../src/node/runtime/model.ts'
 import { nodePlugins } from '../../src/plugins/index.ts'
 import { createMemoryStore } from '../../src/store/memory-store.ts'
+import type { Log } from '../../src/telemetry/log.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import type { Metrics } from '../../src/telemetry/metrics.ts'
@@ -39,6 +40,7 @@ export interface NodeWorldOptions {
   through?(client: Client): Client
   /** Where the node's own server listens; asked at each start. */
   door?(): AgentDeps['door']
+  readonly log?: Log
   readonly manifestDirectory?: string
   readonly manifestUrl?: AgentDeps['manifestUrl']
 }
@@ -89,7 +91,7 @@ export async function createNodeWorld(options: NodeWorldOptions = {}) {
       }),
       clock,
       random,
-      log: silentLog,
+      log: options.log ?? silentLog,
       metrics,
       host: ownHost,
       network: createModelNetwork(options.answer ? { answer: options.answer } : {}),

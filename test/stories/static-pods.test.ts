@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ContainerScript } from '../../src/node/runtime/model.ts'
+import { createLog } from '../../src/telemetry/log.ts'
 import { createNodeWorld, root } from './node-world.ts'
 import type { NodeWorldOptions } from './node-world.ts'
 
@@ -119,6 +120,23 @@ test('an edited pod begins when the old one has ended, never beside it: both may
   assert.deepEqual(world.running(), ['db-n1 newest'])
   assert.equal((await world.podDirectories()).length, 1)
   await second.agent.stop()
+})
+
+test('a manifest with a uid of its own is the same pod after an edit: it runs on as it began, and the log says so', async () => {
+  const told: string[] = []
+  const log = createLog((level, message, { pod }) => level === 'warn' && told.push(`${message} ${String(pod)}`))
+  const world = await createManifestWorld({ log })
+  const own = (command: string) => manifest('db', command).replace('{name: db}', '{name: db, uid: mine}')
+  await world.write('a.yaml', own('old'))
+  const { agent } = await world.start()
+  await world.clock.advance(5_000)
+  await world.write('a.yaml', own('new'))
+  await world.clock.advance(60_000)
+  assert.deepEqual([world.running(), told], [['db-n1 old'], ['edited manifest keeps its uid: not taken db-n1']])
+  await world.write('a.yaml', own('new').replace('uid: mine', 'uid: another'))
+  await world.clock.advance(60_000)
+  assert.deepEqual(world.running(), ['db-n1 new'])
+  await agent.stop()
 })
 
 test('a manifest that is taken away and put back before its pod has gone starts the pod again', async () => {
