@@ -307,3 +307,31 @@ test('EXN-3: in use, a block volume is grown at the device of a pod that still h
   assert.deepEqual([world.plugin.asked, world.plugin.grownAt], [[15n << 30n], ['/dev/published-p']])
   await agent.stop()
 })
+
+for (const readOnly of [false, true]) {
+  test(`a disk that comes back under another number is bound and held anew, ${readOnly ? 'read-only' : 'for writing'}`, async () => {
+    const world = await createBlockWorld({ volume: { accessModes: [readOnly ? 'ReadOnlyMany' : 'ReadWriteOnce'] } })
+    const first = await world.start()
+    await world.clock.advance(100)
+    const volumes = [{ name: 'v', persistentVolumeClaim: { claimName: 'c', readOnly } }]
+    const uid = await world.create(blockPod('p', volumes))
+    await world.settle()
+    const before = await world.traces()
+    // While no agent is there, its session ends and begins again: another device, and the old one is of no use.
+    first.crash()
+    world.host.addDisk('/dev/other')
+    await world.nodeStatus({ volumesAttached: [{ name: disk, devicePath: '/dev/other' }] })
+    const { agent } = await world.start()
+    await world.clock.advance(10_000)
+    const { files } = world.host.quiet
+    const numberOf = async (path: string) => (await files.stat(path, world.signal)).deviceNode
+    const bound = `${globalMap('pv')}/${uid}`
+    assert.equal(await numberOf(bound), await numberOf('/dev/other'))
+    assert.equal(await files.readlink(link(uid), world.signal), '/dev/other')
+    assert.deepEqual(await world.traces(), before, 'one bind, the same number of holders')
+    await world.remove('p')
+    await world.clock.advance(3_000)
+    assert.deepEqual(await world.traces(), nothing)
+    await agent.stop()
+  })
+}

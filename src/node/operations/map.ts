@@ -3,7 +3,7 @@
 import { dirname, join } from 'node:path/posix'
 import type { PluginName } from '../../api/names.ts'
 import { hasCode } from '../../host/host-error.ts'
-import type { Host } from '../../host/host.ts'
+import type { FileStat, Host } from '../../host/host.ts'
 import { mountKey } from '../../volume/identity.ts'
 import { eventReasons } from '../../volume/messages.ts'
 import type { Operation } from '../../volume/operation.ts'
@@ -137,13 +137,16 @@ interface BlockMapping {
  * that the pod may only read stands a second one, read-only, and that is what containers get (BLOCK-8): a bind cannot keep
  * anybody from writing to a device.
  */
-async function mapBlock({ files, mounts, devices }: Host, mapping: BlockMapping, signal: AbortSignal): Promise<void> {
+async function mapBlock(host: Host, mapping: BlockMapping, signal: AbortSignal): Promise<void> {
+  const { files, mounts, devices } = host
   const { devicePath, mapPath, link, readOnly } = mapping
   await files.mkdirAll(dirname(mapPath), 0o750, signal)
-  const found = await files.lstat(mapPath, signal).catch((error: unknown) => {
-    if (hasCode(error, 'ENOENT')) return undefined
-    throw error
-  })
+  let found = await statAt(files, mapPath, signal)
+  const { deviceNode } = await files.stat(devicePath, signal)
+  if (found?.kind === 'blockDevice' && found.deviceNode !== deviceNode) {
+    await letGo(host, mapPath, signal)
+    found = await statAt(files, mapPath, signal)
+  }
   if (found?.kind !== 'blockDevice') {
     if (!found) await files.writeFile(mapPath, '', { mode: 0o750 }, signal)
     await mounts.bind({ source: devicePath, target: mapPath }, signal)
@@ -155,6 +158,33 @@ async function mapBlock({ files, mounts, devices }: Host, mapping: BlockMapping,
   const holder = held ?? (await hold(devices, mapPath, signal))
   if (readOnly && (await readOnlyDevice(devices, holder, signal)) === undefined)
     await devices.attachLoop({ file: holder, readOnly: true }, signal)
+}
+
+async function statAt(files: Host['files'], path: string, signal: AbortSignal): Promise<FileStat | undefined> {
+  try {
+    return await files.lstat(path, signal)
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined
+    throw error
+  }
+}
+
+/**
+ * While nobody looked, the volume came back under another number, and what is bound here leads to a device that is gone.
+ * A container that still has it open keeps it; the next one gets the new device. So the unmount must not wait for it.
+ */
+async function letGo({ files, mounts, devices }: Host, mapPath: string, signal: AbortSignal): Promise<void> {
+  await detachHolders(devices, mapPath, signal)
+  if (await mounts.isMountPoint(mapPath, signal)) await mounts.unmount(mapPath, { lazy: true }, signal)
+  else await files.remove(mapPath, signal)
+}
+
+/** The loop device that holds the pod's device node open, and what stands on it. */
+export async function detachHolders(devices: Host['devices'], mapPath: string, signal: AbortSignal): Promise<void> {
+  for (const holder of await devices.loopsOf(mapPath, signal)) {
+    for (const above of await devices.loopsOf(holder, signal)) await devices.detachLoop(above, signal)
+    await devices.detachLoop(holder, signal)
+  }
 }
 
 /** A device that cannot be written to at all is held for reading. */

@@ -6,7 +6,7 @@ import { subjects } from '../../volume/messages.ts'
 import type { Operation } from '../../volume/operation.ts'
 import { podDeviceDirectory } from '../../volume/paths.ts'
 import type { ActualEvent } from '../volumes/actual.ts'
-import { mapperOf, noMapper } from './map.ts'
+import { detachHolders, mapperOf, noMapper } from './map.ts'
 import type { OperationDeps, UnmountWork } from './steps.ts'
 import { pluginLabel } from './steps.ts'
 
@@ -51,12 +51,7 @@ async function unmapBlock(
     }
   }
   const mapped = await kindAt(mapPath)
-  if (mapped !== undefined) {
-    for (const holder of await devices.loopsOf(mapPath, signal)) {
-      for (const above of await devices.loopsOf(holder, signal)) await devices.detachLoop(above, signal)
-      await devices.detachLoop(holder, signal)
-    }
-  }
+  if (mapped !== undefined) await detachHolders(devices, mapPath, signal)
   if ((await kindAt(link)) === 'symlink') await files.unlink(link, signal)
   if (mapped === undefined) return
   if (await mounts.isMountPoint(mapPath, signal)) await mounts.unmount(mapPath, {}, signal)
