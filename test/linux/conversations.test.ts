@@ -1,7 +1,7 @@
 // Can people look into a running container? Commands beside it, with pipes and with a terminal; nothing of them stays.
 // Real Linux, root, a private directory under /tmp; everything is unmounted and removed again.
 import assert from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -18,6 +18,7 @@ import { silentLog } from '../../src/telemetry/log.ts'
 import { createSizes } from '../../src/streams/terminal-sizes.ts'
 import { conversation, conversationContract, heard, pieces } from '../contracts/runtime.ts'
 import type { RunningContainer } from '../contracts/runtime.ts'
+import { removeContainers } from './scratch-place.ts'
 
 const skip = process.getuid?.() === 0 ? false : 'needs root'
 const base = mkdtempSync(join(tmpdir(), 'hawser-talk-'))
@@ -50,15 +51,7 @@ async function make(more: Partial<ContainerRequest> = {}): Promise<RunningContai
   }
 }
 
-after(async () => {
-  try {
-    execFileSync('umount', ['-R', directory], { stdio: 'ignore' })
-  } catch {
-    // nothing was mounted
-  }
-  await host[Symbol.asyncDispose]()
-  rmSync(base, { recursive: true, force: true })
-})
+after(() => removeContainers(base, directory, host))
 
 conversationContract('processes', () => make(), { skip })
 

@@ -23,6 +23,7 @@ import type { ContainerRecord, ContainerRequest } from '../../src/node/runtime/p
 import { superviseScript } from '../../src/node/runtime/launcher.ts'
 import { createProcessRuntime } from '../../src/node/runtime/processes.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
+import { removeContainers } from './scratch-place.ts'
 
 const skip = process.getuid?.() === 0 ? false : 'needs root'
 const base = mkdtempSync(join(tmpdir(), 'hawser-runtime-'))
@@ -91,15 +92,7 @@ async function runToEnd(wanted: ContainerRequest): Promise<{ code: number; log: 
   return { code: exit!.code, log }
 }
 
-after(async () => {
-  try {
-    execFileSync('umount', ['-R', directory], { stdio: 'ignore' })
-  } catch {
-    // nothing was mounted
-  }
-  await host[Symbol.asyncDispose]()
-  rmSync(base, { recursive: true, force: true })
-})
+after(() => removeContainers(base, directory, host))
 
 test('a process sees its volumes where its mountPaths say, and the host is untouched', { skip }, async () => {
   const volume = join(base, 'volume')

@@ -1,5 +1,6 @@
 // A place for tests on the real machine: a temporary directory and a host; whatever is left mounted is a failure.
 
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -36,6 +37,17 @@ export function openPlace(options: LinuxHostOptions = {}): Place {
       if (left.length > 0) throw new Error(`mounts were left behind: ${left.join()}`)
     },
   }
+}
+
+/** The directory of a process runtime is a mount of its own, with the containers' below it. */
+export async function removeContainers(base: string, directory: string, host: LinuxHost): Promise<void> {
+  try {
+    execFileSync('umount', ['-R', directory], { stdio: 'ignore' })
+  } catch {
+    // nothing was mounted
+  }
+  await host[Symbol.asyncDispose]()
+  rmSync(base, { recursive: true, force: true })
 }
 
 function loopsBelow(root: string): string[] {

@@ -16,6 +16,7 @@ import type { Answer, Call } from '../stories/device-plugin.ts'
 import { createDiskWorld } from '../stories/disk-world.ts'
 import { memory, pod, root } from '../stories/node-world.ts'
 import type { Life } from '../stories/node-world.ts'
+import { shakyClient } from '../support/shaky-client.ts'
 
 const only = process.env['HAWSER_SEED']
 const seeds = process.env['HAWSER_HEAVY'] === '1' ? 300 : 10
@@ -42,17 +43,7 @@ async function play(seed: number) {
   const random = createRandom(`host ${seed}`)
   const api = { away: 0 }
   const stops = { fail: false }
-  const through = (client: Client): Client =>
-    new Proxy(client, {
-      get(target, name, receiver) {
-        const value: unknown = Reflect.get(target, name, receiver)
-        if (typeof value !== 'function' || name === 'watch') return value
-        return (...parameters: unknown[]) =>
-          random.chance(api.away)
-            ? Promise.reject(new Error('the API server is away'))
-            : value.apply(target, parameters)
-      },
-    })
+  const through = (client: Client) => shakyClient(client, () => random.chance(api.away))
   const script = () => ({
     stopsAfterMs: random.pick([0, 500, 4_000]),
     ...(stops.fail ? { stopError: 'it cannot be stopped' } : {}),

@@ -14,6 +14,7 @@ import type { Answer, Call } from '../stories/device-plugin.ts'
 import { blockPod, createDiskWorld } from '../stories/disk-world.ts'
 import { nodeName, pod, root } from '../stories/node-world.ts'
 import type { Life } from '../stories/node-world.ts'
+import { shakyClient } from '../support/shaky-client.ts'
 
 const seeds = process.env['HAWSER_HEAVY'] === '1' ? 300 : 12
 const callsOf: Record<'Filesystem' | 'Block', Call[]> = {
@@ -27,17 +28,7 @@ async function play(seed: number, mode: 'Filesystem' | 'Block') {
   const random = createRandom(`node ${seed}`)
   const [calls, podOf] = [callsOf[mode], mode === 'Block' ? blockPod : pod]
   const faults = { api: 0 }
-  const through = (client: Client): Client =>
-    new Proxy(client, {
-      get(target, name, receiver) {
-        const value: unknown = Reflect.get(target, name, receiver)
-        if (typeof value !== 'function' || name === 'watch') return value
-        return (...parameters: unknown[]) =>
-          random.chance(faults.api)
-            ? Promise.reject(new Error('the API server is away'))
-            : value.apply(target, parameters)
-      },
-    })
+  const through = (client: Client) => shakyClient(client, () => random.chance(faults.api))
   const world = await createDiskWorld({ through, block: 'custom', volume: { volumeMode: mode } })
   world.host.addDisk('/dev/disk')
   const { files } = world.host.quiet

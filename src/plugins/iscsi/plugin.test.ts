@@ -26,6 +26,17 @@ function deviceOf(bench: ModelBench, spec: VolumeSpec): DeviceMounter {
   return device
 }
 
+async function withMountedDisk() {
+  const bench = await createModelBench()
+  const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
+  const spec = iscsi()
+  const device = deviceOf(bench, spec)
+  const path = device.path(spec)
+  const devicePath = (await device.waitForAttach?.({ spec, devicePath: '', pod: pod() }, signal)) ?? ''
+  await device.mount({ spec, pod: pod(), devicePath, path }, signal)
+  return { bench, fake, device, path }
+}
+
 test('ISCSI-1 … ISCSI-3: names of portals, interfaces, devices and directories', () => {
   const plain = targetOf(iscsi({ portals: ['10.0.0.2:3261', '10.0.0.1:3260'] }))
   assert.deepEqual([plain.portals, plain.interface], [['10.0.0.1:3260', '10.0.0.2:3261'], 'default'])
@@ -69,13 +80,7 @@ test('ISCSI-4, ISCSI-5: login, metadata without secrets, mount; then everything 
 })
 
 test('MOUNT-12, ISCSI-8: a disk whose server is gone answers nothing but errors, and is taken off all the same', async () => {
-  const bench = await createModelBench()
-  const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
-  const spec = iscsi()
-  const device = deviceOf(bench, spec)
-  const path = device.path(spec)
-  const devicePath = (await device.waitForAttach?.({ spec, devicePath: '', pod: pod() }, signal)) ?? ''
-  await device.mount({ spec, pod: pod(), devicePath, path }, signal)
+  const { bench, fake, device, path } = await withMountedDisk()
   for (const call of ['files.exists', 'files.lstat', 'mounts.info', 'mounts.isMountPoint'])
     bench.host.faults.plant({ call, below: path, kind: 'fails', code: 'EIO', times: 1 })
   fake.calls.length = 0
@@ -87,13 +92,7 @@ test('MOUNT-12, ISCSI-8: a disk whose server is gone answers nothing but errors,
 })
 
 test('ISCSI-8: the session stays while another disk of the target is used here', async () => {
-  const bench = await createModelBench()
-  const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
-  const spec = iscsi()
-  const device = deviceOf(bench, spec)
-  const path = device.path(spec)
-  const devicePath = (await device.waitForAttach?.({ spec, devicePath: '', pod: pod() }, signal)) ?? ''
-  await device.mount({ spec, pod: pod(), devicePath, path }, signal)
+  const { bench, fake, device, path } = await withMountedDisk()
   await bench.host.files.mkdirAll(path.replace(/lun-0$/, 'lun-1'), 0o750, signal)
   fake.calls.length = 0
   await device.unmount({ path }, signal)
