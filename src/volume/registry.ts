@@ -2,7 +2,6 @@
 import type { PluginName } from '../api/names.ts'
 import { VolumeError } from './effect.ts'
 import type { ClusterPlugin, NodePlugin, PluginDefinition, PluginTraits } from './plugin.ts'
-import { hasSource } from './spec.ts'
 import type { SourceKind, VolumeSpec } from './spec.ts'
 
 /** A plugin as one side sees it: P is NodePlugin on a node, ClusterPlugin in the control plane. */
@@ -49,7 +48,7 @@ export function createRegistry<P>(builtIns: readonly Registered<P>[]): Registry<
     find(spec) {
       const matches = all().filter((plugin) => plugin.supports(spec))
       const [first, ...others] = matches
-      if (!first) throw noneMatched(spec)
+      if (!first) throw new VolumeError('NoPluginMatched', 'no volume plugin matched', { effect: 'untried' })
       if (others.length > 0) {
         const names = matches.map(({ name }) => name).join(',')
         throw new VolumeError('PluginAmbiguous', `multiple volume plugins matched: ${names}`, { effect: 'untried' })
@@ -81,12 +80,6 @@ export function createRegistry<P>(builtIns: readonly Registered<P>[]): Registry<
       return { [Symbol.dispose]: () => void listeners.delete(listener) }
     },
   }
-}
-
-function noneMatched(spec: VolumeSpec): VolumeError {
-  const driver = hasSource(spec, 'flexVolume') ? spec.source.value.driver : undefined
-  const why = driver === undefined ? '' : `: FlexVolume driver ${driver} is not installed`
-  return new VolumeError('NoPluginMatched', `no volume plugin matched${why}`, { effect: 'untried' })
 }
 
 type Common<K extends SourceKind> = Omit<PluginDefinition<K, never>, 'node' | 'cluster'>
