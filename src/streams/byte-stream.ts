@@ -37,6 +37,7 @@ export function createByteQueue(limitBytes = 65_536): ByteQueue {
     discarded = true
     pieces.length = 0
     size = 0
+    wakeReader?.()
     wakeWriters()
   }
   const finish = (how: { readonly error?: Error }) => {

@@ -8,6 +8,8 @@ import type { DoorAnswer } from './door.ts'
 export function streamOfSocket(socket: Duplex, head: Uint8Array = new Uint8Array()): ByteStream {
   // A peer that vanishes is told to the reader and to the writer; an event without a listener would end the process.
   socket.on('error', () => {})
+  /** One for all who wait: many streams may share a socket. */
+  let room: Promise<void> | undefined
   async function* read(): AsyncGenerator<Uint8Array, void, undefined> {
     if (head.length > 0) yield head
     // Breaking off must not close the other direction: `destroy` does that.
@@ -17,7 +19,7 @@ export function streamOfSocket(socket: Duplex, head: Uint8Array = new Uint8Array
     input: { [Symbol.asyncIterator]: read },
     async write(bytes) {
       if (socket.destroyed || socket.writableEnded) throw new Error('the connection is closed')
-      if (!socket.write(bytes)) await drained(socket)
+      if (!socket.write(bytes)) await (room ??= drained(socket).finally(() => (room = undefined)))
       if (socket.destroyed) throw new Error('the connection is closed')
     },
     end: () =>
