@@ -66,8 +66,15 @@ async function ask(base: URL, fingerprint: string, identity: Identity, asked: Do
     outgoing.on('upgrade', (response, _socket, head) => {
       clearTimeout(timer)
       socket.setTimeout(silenceMs, () => socket.destroy())
+      // Whoever asked may go before it takes the stream over; the node has begun by then.
+      const leave = () => void socket.destroy()
+      signal.addEventListener('abort', leave, { once: true })
+      if (signal.aborted) leave()
       const body = new Uint8Array()
-      const upgrade: DoorAnswer['upgrade'] = (client) => joinStreams(client, streamOfSocket(socket, head))
+      const upgrade: DoorAnswer['upgrade'] = async (client) => {
+        signal.removeEventListener('abort', leave)
+        await joinStreams(client, streamOfSocket(socket, head))
+      }
       resolve({ status: 101, headers: headersOf(response), body, upgrade })
     })
     outgoing.end()
