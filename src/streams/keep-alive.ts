@@ -4,8 +4,8 @@ import type { Clock } from '../clock/clock.ts'
 
 /** While nobody reads what it sends, a ping is the only way to learn that a client has gone. */
 const pingMs = 5_000
-/** Longer than kubectl is ever silent: it pings every five seconds. */
-const silenceMs = 12_000
+/** As long as a kubelet bears silence: somebody may be looking at a page of the output before reading on. */
+export const silenceMs = 4 * 3_600_000
 
 /** Until the signal aborts; `lost` is called when a ping cannot be sent. */
 export async function keepAlive(

@@ -1,8 +1,12 @@
 // How does a socket become a ByteStream? Reading stops while the reader is busy, writing waits until the kernel has room.
 import { STATUS_CODES } from 'node:http'
+import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ByteStream } from './byte-stream.ts'
 import type { DoorAnswer } from './door.ts'
+
+/** How long a peer may be silent before the kernel asks whether it is there at all. */
+export const probeMs = 60_000
 
 /** `head` is what was read together with the request that opened the stream. */
 export function streamOfSocket(socket: Duplex, head: Uint8Array = new Uint8Array()): ByteStream {
@@ -48,6 +52,7 @@ export function drained(output: NodeJS.EventEmitter): Promise<void> {
 /** Answers a request that asked for an upgrade: with a stream, or with words if it is refused. */
 export async function answerUpgrade(answer: DoorAnswer, socket: Duplex, head: Uint8Array): Promise<void> {
   const stream = streamOfSocket(socket, head)
+  if (socket instanceof Socket) socket.setKeepAlive(true, probeMs)
   const { status, headers, body, upgrade } = answer
   const length = body instanceof Uint8Array ? { 'content-length': String(body.length) } : {}
   const all = upgrade ? headers : { ...headers, ...length, connection: 'close' }

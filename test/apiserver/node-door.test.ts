@@ -175,6 +175,30 @@ test('whoever leaves before it takes a stream over leaves none behind', { timeou
   assert.equal(await closed.promise, '')
 })
 
+test('a client that speaks after the last word of a node loses nothing of it', async () => {
+  const heard = Promise.withResolvers<string>()
+  const door: Door = async () => ({
+    ...switched,
+    async upgrade({ input, write, end }) {
+      await write(Buffer.from('last words'))
+      await end()
+      heard.resolve(String(await readAll(input, 100)))
+    },
+  })
+  await using listener = await listenForNode({ door, access: async () => 'allowed', log: silentLog }, listening)
+  const asked = { ...anyone, headers: upgrade, path: '/exec/x' }
+  const answer = await doorsTo(listener.port, fingerprint256)('n1', asked)
+  const [ours, theirs] = createStreamPair()
+  const served = answer.upgrade!(theirs)
+  await clock.sleep(100, anyone.signal) // it is slow to read
+  await ours.write(Buffer.from('still here'))
+  await clock.sleep(100, anyone.signal)
+  assert.equal(String(await readAll(ours.input, 100)), 'last words')
+  await ours.end()
+  assert.equal(await heard.promise, 'still here')
+  await served
+})
+
 test('a stream through two connections arrives whole', async () => {
   await using node = await open()
   const doors = doorsTo(node.listener.port, fingerprint256)
