@@ -5,6 +5,7 @@ import { test } from 'node:test'
 import { podUid } from '../../api/names.ts'
 import { createVirtualClock } from '../../clock/virtual-clock.ts'
 import { createByteQueue, createStreamPair } from '../../streams/byte-stream.ts'
+import type { DoorRequest } from '../../streams/door.ts'
 import { openWebSocket } from '../../streams/websocket.ts'
 import type { PodView } from '../pods.ts'
 import type { NodeServerDeps } from './handle.ts'
@@ -20,7 +21,12 @@ const webSocket = {
 }
 
 /** A pod with one container that runs, and a client that has opened a stream into it. */
-async function enter(path: string, container: object, runtime: Partial<NodeServerDeps['runtime']>) {
+async function enter(
+  path: string,
+  container: object,
+  runtime: Partial<NodeServerDeps['runtime']>,
+  headers: DoorRequest['headers'] = webSocket,
+) {
   const clock = createVirtualClock()
   const view = {
     uid,
@@ -40,7 +46,7 @@ async function enter(path: string, container: object, runtime: Partial<NodeServe
     },
   } as unknown as NodeServerDeps) // no more of them is used here
   const { signal } = new AbortController()
-  const answer = await door({ method: 'GET', path, headers: webSocket, signal })
+  const answer = await door({ method: 'GET', path, headers, signal })
   assert.equal(answer.status, 101)
   const [ours, theirs] = createStreamPair()
   const client = openWebSocket(ours, { clock, mask: () => Uint8Array.of(1, 2, 3, 4) })
@@ -111,4 +117,11 @@ test('whoever types to a container that reads nothing is missed when it goes', a
   // At once: no ping was needed to notice.
   await clock.settle()
   assert.equal(over, true)
+})
+
+test('a client that goes before its streams are open is no failure', async () => {
+  const spdy = { connection: 'Upgrade', upgrade: 'SPDY/3.1', 'x-stream-protocol-version': 'v4.channel.k8s.io' }
+  const { ours, served } = await enter('/exec/default/p/c?command=cat&output=1', {}, {}, spdy)
+  ours.destroy()
+  await served
 })

@@ -130,7 +130,9 @@ async function command(
     body: new Uint8Array(),
     async upgrade(connection) {
       const open = upgrade.kind === 'spdy' ? openSpdyCommand : openWebSocketCommand
-      const session = await open(connection, wish, deps.clock)
+      // A client that goes before its streams are open, or opens too few, is no failure of ours: nothing has begun.
+      const session = await open(connection, wish, deps.clock).catch(() => undefined)
+      if (!session) return
       await serveCommand(session, async (streams, signal) => {
         if (verb === 'attach') return await attach(deps, view, container, wish, streams, signal)
         const settings = await deps.settings(view, container, signal)
