@@ -1,19 +1,22 @@
 // Is the other side still there? A peer that vanished without a word is noticed when it does not take a ping; one that we take
 // leave of is there as long as it speaks.
 import type { Clock } from '../clock/clock.ts'
+import type { ByteStream } from './byte-stream.ts'
 
 /** While nobody reads what it sends, a ping is the only way to learn that a client has gone. */
 const pingMs = 5_000
 /** As long as a kubelet bears silence: somebody may be looking at a page of the output before reading on. */
 export const silenceMs = 4 * 3_600_000
 
-/** Until the signal aborts; `lost` is called when a ping cannot be sent. */
+/** Until the signal aborts; `lost` is called when a ping cannot be sent, and when the connection was destroyed under us. */
 export async function keepAlive(
   clock: Clock,
+  { gone }: Pick<ByteStream, 'gone'>,
   signal: AbortSignal,
   ping: () => Promise<void>,
   lost: () => void,
 ): Promise<void> {
+  gone.addEventListener('abort', lost, { once: true })
   let waiting = false
   while (!signal.aborted) {
     await clock.sleep(pingMs, signal).catch(() => {})

@@ -6,6 +6,7 @@ import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { createVirtualClock } from '../clock/virtual-clock.ts'
+import type { VirtualClock } from '../clock/virtual-clock.ts'
 import type { ByteStream } from './byte-stream.ts'
 import { createByteQueue, createStreamPair } from './byte-stream.ts'
 import { openSpdyCommand, openWebSocketCommand, serveCommand } from './remote-command.ts'
@@ -64,9 +65,8 @@ for (const language of languages) {
     await served
   })
 
-  test(`a client that goes while nobody reads its input ends the command all the same (${language})`, async () => {
-    const clock = createVirtualClock()
-    const [ours, theirs] = createStreamPair(1_000)
+  /** A command that reads nothing, and a client that has said more than fits. */
+  const stall = async (clock: VirtualClock, ours: ByteStream, theirs: ByteStream) => {
     const started = Promise.withResolvers<AbortSignal>()
     const served = openCommand(theirs, wish, clock).then((session) =>
       serveCommand(session, async (_, signal) => {
@@ -80,8 +80,25 @@ for (const language of languages) {
     const signal = await started.promise
     for (let count = 0; count < 100; count++) void say(Buffer.alloc(1_000)).catch(() => {})
     await clock.settle()
+    return { served, signal }
+  }
+
+  test(`a client that goes while nobody reads its input ends the command all the same (${language})`, async () => {
+    const clock = createVirtualClock()
+    const [ours, theirs] = createStreamPair(1_000)
+    // Of a peer that has gone we hear only when we read or write.
+    const { served, signal } = await stall(clock, ours, { ...theirs, gone: new AbortController().signal })
     ours.destroy()
     await clock.advance(6_000)
+    assert.equal(signal.aborted, true)
+    await served
+  })
+
+  test(`a connection that is destroyed here ends the command at once, whoever is busy (${language})`, async () => {
+    const clock = createVirtualClock()
+    const [ours, theirs] = createStreamPair(1_000)
+    const { served, signal } = await stall(clock, ours, theirs)
+    theirs.destroy()
     assert.equal(signal.aborted, true)
     await served
   })

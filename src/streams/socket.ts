@@ -12,6 +12,8 @@ export const probeMs = 60_000
 export function streamOfSocket(socket: Duplex, head: Uint8Array = new Uint8Array()): ByteStream {
   // A peer that vanishes is told to the reader and to the writer; an event without a listener would end the process.
   socket.on('error', () => {})
+  const gone = new AbortController()
+  socket.once('close', () => gone.abort(new Error('the connection is closed')))
   /** One for all who wait: many streams may share a socket. */
   let room: Promise<void> | undefined
   async function* read(): AsyncGenerator<Uint8Array, void, undefined> {
@@ -33,6 +35,7 @@ export function streamOfSocket(socket: Duplex, head: Uint8Array = new Uint8Array
         socket.end(() => resolve())
       }),
     destroy: () => void socket.destroy(),
+    gone: gone.signal,
   }
 }
 

@@ -9,7 +9,7 @@ import { createSpdyDecoder, createSpdyEncoder, resetStatus } from './spdy-frames
 import type { SpdyHeaders } from './spdy-headers.ts'
 import { SpdyError } from './spdy-headers.ts'
 
-export interface SpdyStream extends Omit<ByteStream, 'destroy'> {
+export interface SpdyStream extends Omit<ByteStream, 'destroy' | 'gone'> {
   readonly headers: SpdyHeaders
   /** Drops what the other side says here. */
   discard(): void
@@ -112,7 +112,7 @@ export function openSpdySession(connection: ByteStream, options: SpdySessionOpti
   }
   const ended = listen()
   const ping: SpdyFrame = { kind: 'ping', id: nextStream }
-  void keepAlive(clock, over.signal, async () => (closing ? undefined : await send(ping)), finish)
+  void keepAlive(clock, connection, over.signal, async () => (closing ? undefined : await send(ping)), finish)
   return {
     ended,
     over: over.signal,

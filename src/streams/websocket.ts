@@ -64,7 +64,7 @@ export function openWebSocket(stream: ByteStream, { clock, mask }: WebSocketOpti
       finish()
     }
   }
-  void keepAlive(clock, over.signal, async () => (closing ? undefined : await send('ping', [])), finish)
+  void keepAlive(clock, stream, over.signal, async () => (closing ? undefined : await send('ping', [])), finish)
   return {
     parts: { [Symbol.asyncIterator]: read },
     send: (...bytes) => send('binary', bytes),
@@ -89,5 +89,6 @@ export function tunnel(socket: WebSocketConnection): ByteStream {
     write: (bytes) => socket.send(bytes),
     end: () => socket.close(),
     destroy: socket.destroy,
+    gone: socket.over,
   }
 }
