@@ -97,6 +97,8 @@ function numberFrom(field: Buffer): number {
     if (digits === undefined) throw new TarError(broken)
     return Number.parseInt(digits || '0', 8)
   }
+  // Below zero is only a time before 1970, and that is as good as none.
+  if (first === 0xff) return 0
   const value = BigInt(`0x${field.toString('hex')}`) & ((1n << BigInt(field.length * 8 - 1)) - 1n)
   if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw new TarError(broken)
   return Number(value)

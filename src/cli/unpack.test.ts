@@ -112,6 +112,18 @@ for (const [name, [program = '', ...words], longNames] of writers) {
   })
 }
 
+test('a file from before 1970 is a file like any', async () => {
+  const from = fresh()
+  writeFileSync(join(from, 'old'), 'old')
+  utimesSync(join(from, 'old'), -1_000, -1_000)
+  for (const format of ['gnu', 'pax']) {
+    const to = fresh()
+    const bytes = execFileSync('tar', [`--format=${format}`, '-cf', '-', '-C', from, '.'])
+    await unpack(pieces(bytes), to, assert.fail)
+    assert.deepEqual(tree(to), { old: 'old' })
+  }
+})
+
 test('names that lead out of the directory are left out, and told', async () => {
   const to = fresh()
   const notes: string[] = []
