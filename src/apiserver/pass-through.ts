@@ -47,7 +47,8 @@ export async function podLogs(deps: PassThroughDeps, ref: ObjectRef, call: HttpC
   const answer = await ask(deps, node, 'GET', path, call)
   if (answer.status !== 200) throw await refusal(answer)
   const headers = { 'content-type': 'text/plain', 'cache-control': uncached }
-  return { status: 200, headers, body: bytesOf(answer.body, call.signal) }
+  const what = `the log of pod ${ref.namespace}/${ref.name} from node ${node}`
+  return { status: 200, headers, body: bytesOf(answer.body, what, call.signal) }
 }
 
 export async function podStream(
@@ -98,7 +99,7 @@ export async function nodeProxy(
   if (!documents.has(path)) throw new StatusError(404, 'NotFound', 'the server could not find the requested resource')
   const answer = await ask(deps, name, 'GET', path, call)
   const headers = { 'content-type': answer.headers['content-type'] ?? 'text/plain', 'cache-control': uncached }
-  return { status: answer.status, headers, body: bytesOf(answer.body, call.signal) }
+  return { status: answer.status, headers, body: bytesOf(answer.body, `${path} of node ${name}`, call.signal) }
 }
 
 async function podOf(context: ServerContext, ref: ObjectRef): Promise<Pod> {
@@ -140,18 +141,19 @@ async function refusal({ status, body }: DoorAnswer): Promise<StatusError> {
   return internalError(text)
 }
 
-function bytesOf(body: DoorAnswer['body'], signal: AbortSignal): ApiResponse['body'] {
-  return body instanceof Uint8Array ? Buffer.from(body) : buffersOf(body, signal)
+function bytesOf(body: DoorAnswer['body'], what: string, signal: AbortSignal): ApiResponse['body'] {
+  return body instanceof Uint8Array ? Buffer.from(body) : buffersOf(body, what, signal)
 }
 
 async function* buffersOf(
   body: AsyncIterable<Uint8Array>,
+  what: string,
   signal: AbortSignal,
 ): AsyncGenerator<Buffer, void, undefined> {
   try {
     for await (const piece of body) yield Buffer.from(piece.buffer, piece.byteOffset, piece.length)
   } catch (error) {
     // Whoever has had enough of a log is no failure.
-    if (!signal.aborted) throw error
+    if (!signal.aborted) throw new Error(`${what} broke off`, { cause: error })
   }
 }

@@ -1,4 +1,5 @@
-// Which outcomes have an exit code of their own? Something that is not there, no server, and what is not done yet.
+// Which outcomes have an exit code of their own? Something that is not there, no server, and what is not done yet; and what simply
+// did not work.
 import { UsageError } from '../main/config.ts'
 
 /** What the user named does not exist: exit code 3. */
@@ -6,6 +7,12 @@ export class Missing extends UsageError {}
 
 /** No server has ever run where we looked: exit code 5. */
 export class Unreachable extends UsageError {}
+
+/** It was tried and did not work: exit code 1, and one sentence that says what and why. */
+export class Failed extends Error {
+  override readonly name = 'Failed'
+  readonly code = 'FAILED'
+}
 
 /** It may still come true: exit code 4, and the command that tells why it does not. */
 export class StillWaiting extends Error {

@@ -3,9 +3,10 @@ import { randomBytes } from 'node:crypto'
 import { objectPath } from '../client/rest.ts'
 import { createSystemClock } from '../clock/system-clock.ts'
 import { channels, commandProtocols, exitFromStatus } from '../streams/remote-command.ts'
-import type { WebSocketConnection } from '../streams/websocket.ts'
+import type { MessagePart, WebSocketConnection } from '../streams/websocket.ts'
 import { openWebSocket } from '../streams/websocket.ts'
 import type { Connection } from './connect.ts'
+import { Failed } from './errors.ts'
 
 export interface RemoteCommand {
   readonly pod: string
@@ -43,28 +44,49 @@ export async function runRemote(
   })
   const input = sendInput(socket, streams.stdin)
   input.catch(() => socket.destroy())
-  const status = await hear(socket, streams).catch(async (error: unknown) => {
+  const status = await hear(partsOf(socket, request), streams).catch(async (error: unknown) => {
+    // If it was our own input that failed, that is the reason to tell.
     await Promise.race([input, Promise.resolve()])
     throw error
   })
-  if (status === '') throw Object.assign(new Error('the connection to the pod was lost'), { code: 'LOST' })
+  if (status === '') throw lost(request)
   const end = exitFromStatus(status)
   if ('code' in end) return end.code
-  throw Object.assign(new Error(end.error), { code: 'REMOTE' })
+  throw new Failed(`${request.verb} in pod ${request.pod}: ${end.error}`)
 }
 
-/** Passes on what is said, and answers the last word. */
-async function hear(socket: WebSocketConnection, streams: RemoteStreams): Promise<string> {
+async function* partsOf(
+  socket: WebSocketConnection,
+  request: RemoteCommand,
+): AsyncGenerator<MessagePart, void, undefined> {
+  try {
+    yield* socket.parts
+  } catch (error) {
+    throw lost(request, error)
+  }
+}
+
+function lost({ pod, verb }: RemoteCommand, error?: unknown): Failed {
+  const before = verb === 'exec' ? 'before the command had ended' : 'while we listened'
+  const why = error instanceof Error ? `: ${error.message}` : ''
+  return new Failed(`the connection to pod ${pod} was lost ${before}${why}`)
+}
+
+/** Passes on what is said, and answers the last word; empty when there was none. */
+async function hear(parts: AsyncIterable<MessagePart>, streams: RemoteStreams): Promise<string> {
   let [channel, status] = [-1, '']
-  for await (const { bytes, first } of socket.parts) {
+  for await (const { bytes, first } of parts) {
     if (first) channel = bytes[0] ?? -1
     const piece = first ? bytes.subarray(1) : bytes
     if (channel === channels.stdout) await streams.stdout(piece)
     if (channel === channels.stderr) await streams.stderr(piece)
-    if (channel === channels.error) status += Buffer.from(piece).toString()
+    if (channel === channels.error && status.length < statusLimit) status += Buffer.from(piece).toString()
   }
   return status
 }
+
+/** A Status is a few lines. */
+const statusLimit = 65_536
 
 /** A WebSocket to a path of a pod. */
 export async function openPodSocket(

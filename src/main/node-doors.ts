@@ -9,7 +9,8 @@ import type { Node } from '../api/types.ts'
 import type { NodeDoors } from '../apiserver/pass-through.ts'
 import { joinStreams } from '../streams/byte-stream.ts'
 import type { Door, DoorAnswer, DoorRequest } from '../streams/door.ts'
-import { streamOfSocket } from '../streams/socket.ts'
+import { silenceMs } from '../streams/keep-alive.ts'
+import { probeMs, streamOfSocket } from '../streams/socket.ts'
 
 export interface NodeDoorsDeps {
   /** Nodes of this process. */
@@ -20,8 +21,6 @@ export interface NodeDoorsDeps {
 }
 
 const connectMs = 10_000
-/** A stream on which nothing is said, not even the pings of its ends, has nobody left. */
-const silenceMs = 10 * 60_000
 
 export function createNodeDoors(deps: NodeDoorsDeps): NodeDoors {
   return async (name, request) => {
@@ -65,14 +64,27 @@ async function ask(base: URL, fingerprint: string, identity: Identity, asked: Do
     })
     outgoing.on('upgrade', (response, _socket, head) => {
       clearTimeout(timer)
-      socket.setTimeout(silenceMs, () => socket.destroy())
+      socket.setKeepAlive(true, probeMs).setTimeout(silenceMs, () => socket.destroy())
+      // Whoever asked may go before it takes the stream over; the node has begun by then.
+      const leave = () => void socket.destroy()
+      signal.addEventListener('abort', leave, { once: true })
+      if (signal.aborted) leave()
       const body = new Uint8Array()
-      const upgrade: DoorAnswer['upgrade'] = (client) => joinStreams(client, streamOfSocket(socket, head))
+      const upgrade: DoorAnswer['upgrade'] = async (client) => {
+        signal.removeEventListener('abort', leave)
+        await joinStreams(client, streamOfSocket(socket, head))
+      }
       resolve({ status: 101, headers: headersOf(response), body, upgrade })
     })
     outgoing.end()
   })
 }
+
+/**
+ * A node that has said all still listens: were the line closed under a client's words, it would lose what it has not read.
+ * (An option of Node's that its declarations do not know.)
+ */
+const halfOpen = { allowHalfOpen: true }
 
 /** Nothing is said before it is sure that this is the node: a command may hold a password. */
 function connect(base: URL, fingerprint: string, identity: Identity, signal: AbortSignal): Promise<TLSSocket> {
@@ -82,6 +94,7 @@ function connect(base: URL, fingerprint: string, identity: Identity, signal: Abo
       port: Number(base.port || 443),
       cert: identity.certificate,
       key: identity.key,
+      ...halfOpen,
       // Not its names count, and not who signed it, but that it is the very certificate the Node object tells.
       rejectUnauthorized: false,
     })

@@ -10,6 +10,8 @@ export interface ByteStream {
   end(): Promise<void>
   /** Both directions, at once. */
   destroy(): void
+  /** Aborts when it was destroyed, by whomever; whoever is busy and does not read hears of it here. */
+  readonly gone: AbortSignal
 }
 
 /** Bytes on their way from one part to another, never more than `limitBytes` and one piece. */
@@ -37,6 +39,7 @@ export function createByteQueue(limitBytes = 65_536): ByteQueue {
     discarded = true
     pieces.length = 0
     size = 0
+    wakeReader?.()
     wakeWriters()
   }
   const finish = (how: { readonly error?: Error }) => {
@@ -81,17 +84,18 @@ export function createByteQueue(limitBytes = 65_536): ByteQueue {
 /** A connection inside this process: what one end writes, the other reads. */
 export function createStreamPair(limitBytes?: number): readonly [ByteStream, ByteStream] {
   const [there, back] = [createByteQueue(limitBytes), createByteQueue(limitBytes)]
-  let destroyed = false
+  const gone = new AbortController()
   const half = (input: ByteQueue, output: ByteQueue): ByteStream => ({
     input,
     async write(bytes) {
-      if (destroyed) throw new Error('the connection is closed')
+      if (gone.signal.aborted) throw new Error('the connection is closed')
       // The other end may keep a piece while ours is used again.
       await output.write(Uint8Array.from(bytes))
     },
     end: async () => output.end(),
+    gone: gone.signal,
     destroy() {
-      destroyed = true
+      gone.abort(new Error('the connection was cut'))
       for (const queue of [input, output]) queue.fail(new Error('the connection was cut'))
     },
   })
@@ -110,9 +114,11 @@ export async function readAll(input: AsyncIterable<Uint8Array>, limitBytes: numb
   return Buffer.concat(pieces)
 }
 
+type Joined = Omit<ByteStream, 'gone'>
+
 /** Both ways until both have ended; when one breaks, so does the other, and that is an end like any. */
-export async function joinStreams(one: ByteStream, other: ByteStream): Promise<void> {
-  const copy = async (from: ByteStream, to: ByteStream) => {
+export async function joinStreams(one: Joined, other: Joined): Promise<void> {
+  const copy = async (from: Joined, to: Joined) => {
     for await (const piece of from.input) await to.write(piece)
     await to.end()
   }

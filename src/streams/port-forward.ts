@@ -30,7 +30,6 @@ interface Pair {
 /** Serves connections until the client closes the session. */
 export async function serveSpdyForward(connection: ByteStream, dial: Dial, clock: Clock): Promise<void> {
   const pairs = new Map<string, Pair>()
-  const over = new AbortController()
   const session = openSpdySession(connection, {
     role: 'server',
     clock,
@@ -52,11 +51,10 @@ export async function serveSpdyForward(connection: ByteStream, dial: Dial, clock
       pair.timer[Symbol.dispose]()
       pairs.delete(id)
       error.discard()
-      void forward(data, error, Number(data.headers['port']), dial, over.signal)
+      void forward(data, error, Number(data.headers['port']), dial, session.over)
     },
   })
   await session.ended
-  over.abort(new Error('the client has gone'))
   for (const { timer } of pairs.values()) timer?.[Symbol.dispose]()
 }
 
@@ -100,7 +98,6 @@ export async function serveChannelForward(
   clock: Clock,
 ): Promise<void> {
   const socket = openWebSocket(connection, { clock })
-  const over = new AbortController()
   const inputs = ports.map(() => createByteQueue())
   const serve = async (port: number, index: number, input: ByteQueue) => {
     const [dataChannel, errorChannel] = [Uint8Array.of(index * 2), Uint8Array.of(index * 2 + 1)]
@@ -109,7 +106,7 @@ export async function serveChannelForward(
     await socket.send(dataChannel, mark)
     await socket.send(errorChannel, mark)
     try {
-      const target = await dial(port, over.signal)
+      const target = await dial(port, socket.over)
       copy(input, target, () => target.end()).catch(() => target.destroy())
       for await (const bytes of target.input) await socket.send(dataChannel, bytes)
       target.destroy()
@@ -128,10 +125,7 @@ export async function serveChannelForward(
   }
   const listening = listen()
     .catch(() => {})
-    .finally(() => {
-      for (const input of inputs) input.end()
-      over.abort(new Error('the client has gone'))
-    })
+    .finally(() => inputs.forEach((input) => input.end()))
   await Promise.all(ports.map((port, index) => serve(port, index, inputs[index]!).catch(() => {})))
   await socket.close()
   await listening

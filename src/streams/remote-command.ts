@@ -17,7 +17,7 @@ export interface CommandWish {
 }
 
 export interface CommandStreams {
-  /** Its end is the end of the command's input. */
+  /** Its end is the end of the command's input; it fails when the client goes without a word of an end. */
   readonly stdin: AsyncIterable<Uint8Array> | undefined
   /** Resolves when there is room for more; fails when nobody takes it any more. */
   stdout(bytes: Uint8Array): Promise<void>
@@ -55,7 +55,6 @@ export async function openSpdyCommand(
   const expected = spdyStreamNames(wish)
   const found = new Map<string, SpdyStream>()
   const complete = Promise.withResolvers<void>()
-  const gone = new AbortController()
   const session = openSpdySession(connection, {
     role: 'server',
     clock,
@@ -68,11 +67,7 @@ export async function openSpdyCommand(
       if (found.size === expected.length) complete.resolve()
     },
   })
-  void session.ended.then(() => {
-    gone.abort(new Error('the client has gone'))
-    complete.reject(gone.signal.reason)
-  })
-  using deadline = clock.deadline(streamsMs, gone.signal)
+  using deadline = clock.deadline(streamsMs, session.over)
   deadline.signal.addEventListener('abort', () => complete.reject(deadline.signal.reason), { once: true })
   try {
     await complete.promise
@@ -86,7 +81,7 @@ export async function openSpdyCommand(
   const write = (name: string) => async (bytes: Uint8Array) => await found.get(name)?.write(bytes)
   return {
     streams: { stdin: found.get('stdin')?.input, stdout: write('stdout'), stderr: write('stderr'), sizes },
-    gone: gone.signal,
+    gone: session.over,
     async finish(status) {
       for (const name of ['stdout', 'stderr']) await found.get(name)?.end()
       await found.get('error')?.write(Buffer.from(JSON.stringify(status)))
@@ -107,7 +102,6 @@ export async function openWebSocketCommand(
   clock: Clock,
 ): Promise<CommandSession> {
   const socket = openWebSocket(connection, { clock })
-  const gone = new AbortController()
   const stdin = createByteQueue()
   if (!wish.stdin) stdin.discard()
   const sizes = createSizes()
@@ -127,13 +121,9 @@ export async function openWebSocketCommand(
       if (channel === channels.close && sentence[0] === channels.stdin) stdin.end()
     }
   }
-  // A broken connection and a farewell mean the same here: nobody is there any more.
-  void listen()
-    .catch(() => {})
-    .finally(() => {
-      stdin.end()
-      gone.abort(new Error('the client has gone'))
-    })
+  listen().catch(() => {})
+  // A broken connection and a farewell mean the same here: nobody is there any more, and its input has no end.
+  socket.over.addEventListener('abort', () => stdin.fail(new Error('the client has gone')), { once: true })
   const write = (channel: number) => (bytes: Uint8Array) => socket.send(Uint8Array.of(channel), bytes)
   const silent = () => Promise.resolve()
   // Clients that wait for a first word learn that the connection stands.
@@ -146,8 +136,9 @@ export async function openWebSocketCommand(
       stderr: wish.stderr && !wish.tty ? write(channels.stderr) : silent,
       sizes,
     },
-    gone: gone.signal,
+    gone: socket.over,
     async finish(status) {
+      stdin.discard()
       await write(channels.error)(Buffer.from(JSON.stringify(status)))
       await socket.close()
     },

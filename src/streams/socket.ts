@@ -1,13 +1,21 @@
 // How does a socket become a ByteStream? Reading stops while the reader is busy, writing waits until the kernel has room.
 import { STATUS_CODES } from 'node:http'
+import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ByteStream } from './byte-stream.ts'
 import type { DoorAnswer } from './door.ts'
+
+/** How long a peer may be silent before the kernel asks whether it is there at all. */
+export const probeMs = 60_000
 
 /** `head` is what was read together with the request that opened the stream. */
 export function streamOfSocket(socket: Duplex, head: Uint8Array = new Uint8Array()): ByteStream {
   // A peer that vanishes is told to the reader and to the writer; an event without a listener would end the process.
   socket.on('error', () => {})
+  const gone = new AbortController()
+  socket.once('close', () => gone.abort(new Error('the connection is closed')))
+  /** One for all who wait: many streams may share a socket. */
+  let room: Promise<void> | undefined
   async function* read(): AsyncGenerator<Uint8Array, void, undefined> {
     if (head.length > 0) yield head
     // Breaking off must not close the other direction: `destroy` does that.
@@ -17,7 +25,7 @@ export function streamOfSocket(socket: Duplex, head: Uint8Array = new Uint8Array
     input: { [Symbol.asyncIterator]: read },
     async write(bytes) {
       if (socket.destroyed || socket.writableEnded) throw new Error('the connection is closed')
-      if (!socket.write(bytes)) await drained(socket)
+      if (!socket.write(bytes)) await (room ??= drained(socket).finally(() => (room = undefined)))
       if (socket.destroyed) throw new Error('the connection is closed')
     },
     end: () =>
@@ -27,6 +35,7 @@ export function streamOfSocket(socket: Duplex, head: Uint8Array = new Uint8Array
         socket.end(() => resolve())
       }),
     destroy: () => void socket.destroy(),
+    gone: gone.signal,
   }
 }
 
@@ -46,6 +55,7 @@ export function drained(output: NodeJS.EventEmitter): Promise<void> {
 /** Answers a request that asked for an upgrade: with a stream, or with words if it is refused. */
 export async function answerUpgrade(answer: DoorAnswer, socket: Duplex, head: Uint8Array): Promise<void> {
   const stream = streamOfSocket(socket, head)
+  if (socket instanceof Socket) socket.setKeepAlive(true, probeMs)
   const { status, headers, body, upgrade } = answer
   const length = body instanceof Uint8Array ? { 'content-length': String(body.length) } : {}
   const all = upgrade ? headers : { ...headers, ...length, connection: 'close' }

@@ -3,13 +3,13 @@
 import type { Clock } from '../clock/clock.ts'
 import type { ByteQueue, ByteStream } from './byte-stream.ts'
 import { createByteQueue } from './byte-stream.ts'
-import { keepAlive } from './keep-alive.ts'
+import { keepAlive, takeLeave } from './keep-alive.ts'
 import type { SpdyFrame } from './spdy-frames.ts'
 import { createSpdyDecoder, createSpdyEncoder, resetStatus } from './spdy-frames.ts'
 import type { SpdyHeaders } from './spdy-headers.ts'
 import { SpdyError } from './spdy-headers.ts'
 
-export interface SpdyStream extends Omit<ByteStream, 'destroy'> {
+export interface SpdyStream extends Omit<ByteStream, 'destroy' | 'gone'> {
   readonly headers: SpdyHeaders
   /** Drops what the other side says here. */
   discard(): void
@@ -22,7 +22,9 @@ export interface SpdySession {
   open(headers: SpdyHeaders): Promise<SpdyStream>
   /** Resolves when the connection is over, however it ended. */
   readonly ended: Promise<void>
-  /** Says goodbye and closes the connection. */
+  /** Aborts at the same time. */
+  readonly over: AbortSignal
+  /** Says goodbye and closes the connection when the other side has heard it; what that one still says is dropped. */
   close(): Promise<void>
 }
 
@@ -34,8 +36,6 @@ export interface SpdySessionOptions {
   /** Hears of each stream that the other side opens. */
   onStream(stream: SpdyStream): void
 }
-
-const lingerMs = 2_000
 
 interface Open {
   readonly input: ByteQueue
@@ -52,21 +52,21 @@ export function openSpdySession(connection: ByteStream, options: SpdySessionOpti
   const send = (frame: SpdyFrame) => connection.write(encode(frame))
   const table = createTable(send, over.signal)
   let nextStream = role === 'server' ? 2 : 1
-  let lastSeen = 0
+  let [lastSeen, heard, closing] = [0, 0, false]
 
   const take = async (id: number, headers: SpdyHeaders, fin: boolean) => {
     const ours = id % 2 === (role === 'server' ? 0 : 1)
     if (id <= lastSeen || ours) throw new SpdyError(`stream ${id} comes out of order`)
     lastSeen = id
-    if (table.streams.size >= options.maxStreams) {
+    if (table.streams.size >= options.maxStreams)
       return await send({ kind: 'reset', stream: id, status: resetStatus.refused })
-    }
     const stream = table.admit(id, headers)
     await send({ kind: 'synReply', stream: id, headers: {}, fin: false })
     if (fin) table.endInput(id)
     options.onStream(stream)
   }
   const hear = async (frame: SpdyFrame): Promise<void> => {
+    if (closing) return
     switch (frame.kind) {
       case 'synStream':
         return await take(frame.stream, frame.headers, frame.fin)
@@ -93,26 +93,29 @@ export function openSpdySession(connection: ByteStream, options: SpdySessionOpti
   }
   const listen = async () => {
     try {
-      for await (const bytes of connection.input) for (const frame of decoder.feed(bytes)) await hear(frame)
+      for await (const bytes of connection.input) {
+        heard++
+        for (const frame of decoder.feed(bytes)) await hear(frame)
+      }
     } catch (error) {
       // A connection that breaks needs no words; one that breaks the protocol gets them.
-      if (!(error instanceof SpdyError)) return
-      const status = resetStatus.protocolError
-      await send({ kind: 'goAway', lastStream: lastSeen, status }).catch(() => {})
+      if (error instanceof SpdyError)
+        await send({ kind: 'goAway', lastStream: lastSeen, status: resetStatus.protocolError }).catch(() => {})
     } finally {
       finish()
     }
   }
   const finish = () => {
-    over.abort(new SpdyError('the connection is over'))
+    over.abort(new SpdyError('the other side has gone'))
     table.cutAll()
     connection.destroy()
   }
   const ended = listen()
-  const id = role === 'server' ? 2 : 1
-  void keepAlive(clock, over.signal, () => send({ kind: 'ping', id }), finish)
+  const ping: SpdyFrame = { kind: 'ping', id: nextStream }
+  void keepAlive(clock, connection, over.signal, async () => (closing ? undefined : await send(ping)), finish)
   return {
     ended,
+    over: over.signal,
     async open(headers) {
       const id = nextStream
       nextStream += 2
@@ -122,10 +125,11 @@ export function openSpdySession(connection: ByteStream, options: SpdySessionOpti
     },
     async close() {
       if (over.signal.aborted) return
+      closing = true
+      table.discardAll()
       await send({ kind: 'goAway', lastStream: lastSeen, status: 0 }).catch(() => {})
       await connection.end()
-      // Whoever still speaks would tear the connection down with our last words in it.
-      await Promise.race([ended, clock.sleep(lingerMs, over.signal).catch(() => {})])
+      await takeLeave(clock, over.signal, () => heard)
       finish()
     },
   }
@@ -183,6 +187,9 @@ function createTable(send: (frame: SpdyFrame) => Promise<void>, over: AbortSigna
       open.inputEnded = true
       open.input.end()
       forgetEnded(id, open)
+    },
+    discardAll() {
+      for (const { input } of streams.values()) input.discard()
     },
     /** Whoever said all and left has not broken anything. */
     cutAll() {

@@ -67,6 +67,11 @@ test('a message of 70,000 bytes has its length in eight bytes', () => {
   assert.deepEqual(messages(createWebSocketDecoder(true).feed(bytes)), [70_000])
 })
 
+test('a message whose beginning is empty begins with its first byte: that names the channel', () => {
+  const frames = createWebSocketDecoder(true).feed(Buffer.concat([fragment(0x02, '', true), fragment(0x80, 'x', true)]))
+  assert.deepEqual(frames, [{ kind: 'data', bytes: Buffer.from('x'), first: true, last: true }])
+})
+
 test('a long message is passed on as it comes', () => {
   const head = Buffer.from([0x82, 0xff, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0])
   const decoder = createWebSocketDecoder(true)

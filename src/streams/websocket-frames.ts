@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 
 export type WebSocketFrame =
-  /** A part of a message: `first` opens it, `last` ends it. */
+  /** A part of a message: `first` opens it, `last` ends it. Empty only if the whole message is, or at its end. */
   | { readonly kind: 'data'; readonly bytes: Uint8Array; readonly first: boolean; readonly last: boolean }
   | { readonly kind: 'ping' | 'pong'; readonly bytes: Uint8Array }
   | { readonly kind: 'close'; readonly code: number }
@@ -38,8 +38,10 @@ interface Head {
 /** `masked`: a server takes only masked frames, a client only plain ones. */
 export function createWebSocketDecoder(masked: boolean): { feed(bytes: Uint8Array): readonly WebSocketFrame[] } {
   let rest: Buffer = Buffer.alloc(0)
-  let open: (Head & { done: number; first: boolean }) | undefined
+  let open: (Head & { done: number }) | undefined
   let inMessage = false
+  /** Nothing of the message was passed on yet: its beginning may be empty. */
+  let unsaid = true
 
   /** As much of the open data frame as is here; false when more must come. */
   const passOn = (input: Buffer, frames: WebSocketFrame[]): number => {
@@ -49,8 +51,10 @@ export function createWebSocketDecoder(masked: boolean): { feed(bytes: Uint8Arra
     open.done += piece.length
     const complete = open.done === open.length
     const last = complete && open.final
-    if (piece.length > 0 || complete) frames.push({ kind: 'data', bytes: piece, first: open.first, last })
-    open.first &&= piece.length === 0 && !complete
+    if (piece.length > 0 || last) {
+      frames.push({ kind: 'data', bytes: piece, first: unsaid, last })
+      unsaid = last
+    }
     if (complete) {
       inMessage = !open.final
       open = undefined
@@ -81,7 +85,7 @@ export function createWebSocketDecoder(masked: boolean): { feed(bytes: Uint8Arra
           continue
         }
         checkOrder(head.opcode)
-        open = { ...head, done: 0, first: head.opcode !== opcodes.continuation }
+        open = { ...head, done: 0 }
         input = input.subarray(head.headBytes)
         if (head.length > 0 && input.length === 0) break
       }

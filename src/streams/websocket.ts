@@ -2,7 +2,7 @@
 // protocol ends it with a code. `tunnel` carries a plain stream of bytes in its messages.
 import type { Clock } from '../clock/clock.ts'
 import type { ByteStream } from './byte-stream.ts'
-import { keepAlive } from './keep-alive.ts'
+import { keepAlive, takeLeave } from './keep-alive.ts'
 import { closePayload, createWebSocketDecoder, encodeWebSocketFrame, WebSocketError } from './websocket-frames.ts'
 
 /** A part of a message; `first` opens it. */
@@ -17,6 +17,9 @@ export interface WebSocketConnection {
   readonly parts: AsyncIterable<MessagePart>
   /** One binary message of these bytes. Resolves when there is room for more. */
   send(...bytes: readonly Uint8Array[]): Promise<void>
+  /** Aborts when the connection is over, however it ended; also while nobody reads. */
+  readonly over: AbortSignal
+  /** Says goodbye, and waits until the other side has heard it. */
   close(code?: number, reason?: string): Promise<void>
   destroy(): void
 }
@@ -27,19 +30,16 @@ export interface WebSocketOptions {
   readonly mask?: () => Uint8Array
 }
 
-const lingerMs = 2_000
-
 export function openWebSocket(stream: ByteStream, { clock, mask }: WebSocketOptions): WebSocketConnection {
   const decoder = createWebSocketDecoder(mask === undefined)
   const over = new AbortController()
   let closing = false
-  let ended = Promise.withResolvers<void>()
+  let heard = 0
   const send = (kind: Parameters<typeof encodeWebSocketFrame>[0], parts: readonly Uint8Array[]) =>
     stream.write(encodeWebSocketFrame(kind, parts, mask?.()))
   const finish = () => {
-    over.abort(new Error('the connection is over'))
+    over.abort(new Error('the other side has gone'))
     stream.destroy()
-    ended.resolve()
   }
   const sayClose = async (code: number, reason: string) => {
     if (closing) return
@@ -50,9 +50,10 @@ export function openWebSocket(stream: ByteStream, { clock, mask }: WebSocketOpti
   async function* read(): AsyncGenerator<MessagePart, void, undefined> {
     try {
       for await (const bytes of stream.input) {
+        heard++
         for (const frame of decoder.feed(bytes)) {
           if (frame.kind === 'data') yield frame
-          else if (frame.kind === 'ping') await send('pong', [frame.bytes])
+          else if (frame.kind === 'ping' && !closing) await send('pong', [frame.bytes])
           else if (frame.kind === 'close') return await sayClose(1000, '')
         }
       }
@@ -63,14 +64,15 @@ export function openWebSocket(stream: ByteStream, { clock, mask }: WebSocketOpti
       finish()
     }
   }
-  void keepAlive(clock, over.signal, async () => (closing ? undefined : await send('ping', [])), finish)
+  void keepAlive(clock, stream, over.signal, async () => (closing ? undefined : await send('ping', [])), finish)
   return {
     parts: { [Symbol.asyncIterator]: read },
     send: (...bytes) => send('binary', bytes),
+    over: over.signal,
     async close(code = 1000, reason = '') {
       await sayClose(code, reason)
-      // The other side answers with a close of its own; then nothing of ours can get lost.
-      await Promise.race([ended.promise, clock.sleep(lingerMs, over.signal).catch(() => {})])
+      // The other side answers with a close of its own, when it has read all of ours.
+      await takeLeave(clock, over.signal, () => heard)
       finish()
     },
     destroy: finish,
@@ -87,5 +89,6 @@ export function tunnel(socket: WebSocketConnection): ByteStream {
     write: (bytes) => socket.send(bytes),
     end: () => socket.close(),
     destroy: socket.destroy,
+    gone: socket.over,
   }
 }

@@ -7,6 +7,7 @@ import { createServer, request as httpsRequest } from 'node:https'
 import type { RequestOptions } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import test from 'node:test'
+import { connect as connectTls } from 'node:tls'
 import { createAuthority, createClientCertificate, createServerCertificate } from '../../src/apiserver/certificates.ts'
 import type { KeyPair } from '../../src/apiserver/certificates.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
@@ -14,8 +15,10 @@ import { createNodeDoors } from '../../src/main/node-doors.ts'
 import { createAccess } from '../../src/node/server/access.ts'
 import { listenForNode } from '../../src/node/server/listener.ts'
 import { createStreamPair, readAll } from '../../src/streams/byte-stream.ts'
+import type { Door } from '../../src/streams/door.ts'
 import { openSpdySession } from '../../src/streams/spdy-session.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
+import { breakableLine } from '../support/breakable-line.ts'
 import { modelNode } from './node-model.ts'
 
 const clock = createSystemClock()
@@ -44,8 +47,7 @@ async function open() {
   const model = await modelNode(clock)
   await model.put(aPod)
   const access = createAccess({ clock, node: 'n1', review })
-  const options = { host: '127.0.0.1', port: 0, ...serving, authority: authority.certificate }
-  const listener = await listenForNode({ door: model.door, access, log: silentLog }, options)
+  const listener = await listenForNode({ door: model.door, access, log: silentLog }, listening)
   const get = (path: string, more: RequestOptions = {}) =>
     new Promise<string>((resolve, reject) => {
       const url = `https://127.0.0.1:${listener.port}${path}`
@@ -84,7 +86,6 @@ test('who it is decides what it may', async () => {
   assert.equal(await node.get('/healthz', withToken('rita')), '200 ok')
   assert.match(await node.get('/containerLogs/default/p/c', withToken('rita')), /^200 one/)
   assert.equal(await node.get('/healthz', { ...withToken('rita'), method: 'POST' }), '403 Forbidden')
-  const upgrade = { connection: 'Upgrade', upgrade: 'SPDY/3.1', 'x-stream-protocol-version': 'v4.channel.k8s.io' }
   const asRita = { headers: { ...upgrade, ...withToken('rita').headers } }
   for (const path of [
     '/exec/default/p/c?command=cat&output=1',
@@ -115,6 +116,9 @@ const doorsTo = (port: number, fingerprint: string) =>
     }),
   })
 const { fingerprint256 } = new X509Certificate(serving.certificate)
+const listening = { host: '127.0.0.1', port: 0, ...serving, authority: authority.certificate }
+const upgrade = { connection: 'Upgrade', upgrade: 'SPDY/3.1', 'x-stream-protocol-version': 'v4.channel.k8s.io' }
+const switched = { status: 101, headers: upgrade, body: new Uint8Array() }
 
 test('the API server reaches the node by the certificate its Node object tells', async () => {
   await using node = await open()
@@ -124,12 +128,82 @@ test('the API server reaches the node by the certificate its Node object tells',
   assert.equal((await readAll(health.body as AsyncIterable<Uint8Array>, 100)).toString(), 'ok')
 })
 
+test('a caller that breaks off before it is known begins nothing and harms nobody', async () => {
+  const asked = Promise.withResolvers<void>()
+  const known = Promise.withResolvers<'allowed'>()
+  const failed = Promise.withResolvers<void>()
+  let begun = 0
+  const door: Door = async () => ({ ...switched, upgrade: async () => void begun++ })
+  const access = () => {
+    asked.resolve()
+    return known.promise
+  }
+  const log = { ...silentLog, debug: () => failed.resolve() }
+  await using listener = await listenForNode({ door, access, log }, listening)
+  await using line = await breakableLine(listener.port)
+  const socket = connectTls({ port: line.port, host: '127.0.0.1', rejectUnauthorized: false })
+  socket.on('error', () => {})
+  await once(socket, 'secureConnect')
+  socket.write('GET /exec/x HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: SPDY/3.1\r\n\r\n')
+  await asked.promise
+  line.break()
+  // An error of the socket that nobody hears would end this process now.
+  await clock.sleep(50, anyone.signal)
+  known.resolve('allowed')
+  await failed.promise
+  assert.equal(begun, 0)
+  const { status } = await doorsTo(listener.port, fingerprint256)('n1', {
+    ...anyone,
+    path: '/exec/x',
+    headers: upgrade,
+  })
+  assert.equal(status, 101)
+})
+
+test('whoever leaves before it takes a stream over leaves none behind', { timeout: 10_000 }, async () => {
+  const closed = Promise.withResolvers<string>()
+  const door: Door = async () => ({
+    ...switched,
+    upgrade: async ({ input }) => closed.resolve(await readAll(input, 100).then(String, () => '')),
+  })
+  await using listener = await listenForNode({ door, access: async () => 'allowed', log: silentLog }, listening)
+  const stop = new AbortController()
+  const asked = { ...anyone, signal: stop.signal, headers: upgrade, path: '/exec/x' }
+  const answer = await doorsTo(listener.port, fingerprint256)('n1', asked)
+  assert.equal(answer.status, 101)
+  stop.abort()
+  assert.equal(await closed.promise, '')
+})
+
+test('a client that speaks after the last word of a node loses nothing of it', async () => {
+  const heard = Promise.withResolvers<string>()
+  const door: Door = async () => ({
+    ...switched,
+    async upgrade({ input, write, end }) {
+      await write(Buffer.from('last words'))
+      await end()
+      heard.resolve(String(await readAll(input, 100)))
+    },
+  })
+  await using listener = await listenForNode({ door, access: async () => 'allowed', log: silentLog }, listening)
+  const asked = { ...anyone, headers: upgrade, path: '/exec/x' }
+  const answer = await doorsTo(listener.port, fingerprint256)('n1', asked)
+  const [ours, theirs] = createStreamPair()
+  const served = answer.upgrade!(theirs)
+  await clock.sleep(100, anyone.signal) // it is slow to read
+  await ours.write(Buffer.from('still here'))
+  await clock.sleep(100, anyone.signal)
+  assert.equal(String(await readAll(ours.input, 100)), 'last words')
+  await ours.end()
+  assert.equal(await heard.promise, 'still here')
+  await served
+})
+
 test('a stream through two connections arrives whole', async () => {
   await using node = await open()
   const doors = doorsTo(node.listener.port, fingerprint256)
-  const headers = { connection: 'Upgrade', upgrade: 'SPDY/3.1', 'x-stream-protocol-version': 'v4.channel.k8s.io' }
   const path = '/exec/default/p/c?command=cat&command=5&input=1&output=1'
-  const answer = await doors('n1', { ...anyone, method: 'POST', headers, path })
+  const answer = await doors('n1', { ...anyone, method: 'POST', headers: upgrade, path })
   assert.equal(answer.status, 101)
   const [ours, theirs] = createStreamPair()
   const served = answer.upgrade!(theirs)

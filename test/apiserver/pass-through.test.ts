@@ -23,7 +23,7 @@ const webSocket = {
 }
 const exec = `${paths.pods}/p/exec?command=cat&command=4&stdin=true&stdout=true`
 
-async function open(): Promise<TestServer & { asked: string[]; breakDown(): void }> {
+async function open(): Promise<TestServer & { asked: string[]; breakDown(): void; breakOff(): void }> {
   let door: NodeDoors | undefined
   const asked: string[] = []
   const server = await makeServer({ doors: (name, request) => door!(name, request) })
@@ -40,7 +40,14 @@ async function open(): Promise<TestServer & { asked: string[]; breakDown(): void
   const breakDown = () => {
     door = () => Promise.reject(new Error('connect ECONNREFUSED 10.0.0.1:10250'))
   }
-  return { ...server, asked, breakDown, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() }
+  const breakOff = () => {
+    async function* body(): AsyncGenerator<Uint8Array, void, undefined> {
+      yield Buffer.from('one\n')
+      throw new Error('aborted')
+    }
+    door = async () => ({ status: 200, headers: {}, body: body() })
+  }
+  return { ...server, asked, breakDown, breakOff, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() }
 }
 
 test("a container's log is its node's word", async () => {
@@ -66,6 +73,17 @@ test("a container's log is its node's word", async () => {
   const broken = await server.get(`${paths.pods}/p/log?container=c`)
   assert.equal(broken.code, 500)
   assert.equal(broken.body.message, 'error dialing backend: connect ECONNREFUSED 10.0.0.1:10250')
+})
+
+test('a log that breaks off is named, for whoever reads the log of the server', async () => {
+  await using server = await open()
+  server.breakOff()
+  const { body } = await server.open('GET', `${paths.pods}/p/log?container=c&follow=true`)
+  assert.ok(!(body instanceof Uint8Array))
+  const read = async () => {
+    for await (const piece of body) void piece
+  }
+  await assert.rejects(read(), /^Error: the log of pod default\/p from node n1 broke off$/)
 })
 
 test('a stream is refused in the words of Kubernetes', async () => {

@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import test from 'node:test'
 import { startApiServer } from '../../src/apiserver/listen.ts'
+import type { NodeDoors } from '../../src/apiserver/pass-through.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { createMemoryStore } from '../../src/store/memory-store.ts'
@@ -16,7 +17,7 @@ import { modelNode } from './node-model.ts'
 
 const authorization = 'Bearer secret-token'
 
-async function open() {
+async function open(doors?: NodeDoors) {
   const clock = createSystemClock()
   const store = createMemoryStore({})
   const model = await modelNode(clock)
@@ -28,7 +29,7 @@ async function open() {
     tokens: [{ token: 'secret-token', user: admin }],
     signingKey: randomBytes(32),
     listen: { host: '127.0.0.1', port: 0 },
-    doors: (_node, request) => model.door(request),
+    doors: doors ?? ((_node, request) => model.door(request)),
   })
   const containers = [{ name: 'c', image: 'x' }]
   const metadata = { name: 'p', namespace: 'default' }
@@ -110,6 +111,31 @@ test('whoever asks to upgrade something else gets the plain answer', async () =>
   )
   assert.match(await raw(server.port, head('/version').replace('secret-token', 'x')), /^HTTP\/1\.1 200/)
   assert.match(await raw(server.port, head('/api/v1/nodes').replace('secret-token', 'x')), /^HTTP\/1\.1 401/)
+})
+
+test('a client that breaks off while the node is asked begins nothing and harms nobody', async () => {
+  const asked = Promise.withResolvers<void>()
+  const left = Promise.withResolvers<void>()
+  let begun = 0
+  await using server = await open(async (_node, { signal }) => {
+    asked.resolve()
+    await once(signal, 'abort')
+    left.resolve()
+    return { status: 101, headers: {}, body: new Uint8Array(), upgrade: async () => void begun++ }
+  })
+  const socket = connect(server.port, '127.0.0.1')
+  const path = `${server.path}/exec?command=x&stdout=1`
+  socket.write(
+    `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\nconnection: Upgrade\r\nupgrade: SPDY/3.1\r\n\r\n`,
+  )
+  await asked.promise
+  socket.resetAndDestroy()
+  await left.promise
+  assert.match(
+    await raw(server.port, 'GET /version HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n'),
+    /^HTTP\/1\.1 200/,
+  )
+  assert.equal(begun, 0)
 })
 
 test('a server that stops ends the streams that go through it', async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -94,6 +94,36 @@ test('cp: a file and a tree, there and back', { skip, timeout: 60_000 }, async (
   assert.equal((await hawser(['cp', at('nothing'), 'looked:/data/x'])).code, 3)
   assert.equal((await hawser(['cp', 'a', 'b'])).code, 2)
 })
+
+test(
+  'cp: what a pod should not send is left out, and a failure costs nothing here',
+  { skip, timeout: 60_000 },
+  async () => {
+    const at = (...names: string[]) => join(server.directory, ...names)
+    const script =
+      'mkdir -p /data/bad/sub; ln -s /etc /data/bad/out; ln -s sub /data/bad/in; cp /bin/true /data/bad/su; chmod 4755 /data/bad/su; mknod /data/bad/null c 1 3'
+    assert.equal((await hawser(['exec', 'looked', '--', 'sh', '-c', script])).code, 0)
+    const { code, stderr } = await hawser(['cp', 'looked:/data/bad', at('bad')])
+    assert.equal(code, 0)
+    assert.deepEqual(stderr.trim().split('\n').toSorted(), [
+      'left out "./null": it is neither a file nor a directory nor a link',
+      'left out "./out": it is a link to "/etc"',
+    ])
+    assert.deepEqual(readdirSync(at('bad')).toSorted(), ['in', 'su', 'sub'])
+    assert.equal(statSync(at('bad', 'su')).mode & 0o7000, 0)
+    writeFileSync(at('kept'), 'kept')
+    const unreadable = await hawser(['cp', 'looked:/proc/self/mem', at('kept')])
+    assert.equal(unreadable.code, 1)
+    assert.match(unreadable.stderr, /^hawser: copying \/proc\/self\/mem to \S+ in pod looked failed: cat: [^\n]+\n$/)
+    assert.equal(readFileSync(at('kept'), 'utf8'), 'kept')
+    const full = await hawser(['cp', 'looked:/bin/true', '/dev/full'])
+    assert.equal(full.code, 1)
+    assert.match(full.stderr, /^hawser: ENOSPC[^\n]+; \/dev\/full holds only a part\n$/)
+    const nowhere = await hawser(['cp', at('kept'), 'looked:/nothing/here'])
+    assert.equal(nowhere.code, 1)
+    assert.match(nowhere.stderr, /^hawser: copying \S+ to \/nothing\/here in pod looked failed: [^\n]+\n$/)
+  },
+)
 
 test('port-forward: a port here is a port there', { skip, timeout: 60_000 }, async () => {
   const echo = createServer({ allowHalfOpen: true }, (socket) => socket.pipe(socket))

@@ -182,6 +182,95 @@ test('a container made to be spoken to is spoken to, on both nodes', { skip, tim
   }
 })
 
+const everywhere = ways.flatMap((way) => ['on-inside', 'on-apart'].map((pod) => ({ way, pod })))
+
+test('whoever begins to read long after the end still gets all of it', { skip, timeout: 120_000 }, async () => {
+  const size = 8_000_000
+  const ends = everywhere.map(async ({ way, pod }) => {
+    const child = spawn(way.binary, ['exec', pod, '--', 'head', '-c', String(size), '/dev/zero'], {
+      env: environment(way),
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    // Longer than the pings of kubectl are apart: what it sends must not close the connection it has not read.
+    await pause(13_000)
+    let got = 0
+    child.stdout.on('data', (bytes: Buffer) => (got += bytes.length))
+    const [code] = (await once(child, 'close')) as [number]
+    return { name: way.name, pod, code, got }
+  })
+  assert.deepEqual(
+    await Promise.all(ends),
+    everywhere.map(({ way, pod }) => ({ name: way.name, pod, code: 0, got: size })),
+  )
+})
+
+test('a client that is killed while nobody reads its input is missed, too', { skip, timeout: 120_000 }, async () => {
+  const clients = everywhere.map(({ way, pod }) => {
+    const child = spawn(way.binary, ['exec', '-i', pod, '--', 'sh', '-c', `sleep 600; : ${mark}`], {
+      env: environment(way),
+      stdio: ['pipe', 'ignore', 'ignore'],
+    })
+    child.stdin.on('error', () => {})
+    child.stdin.write(Buffer.alloc(20_000_000))
+    return child
+  })
+  for (let tries = 0; tries < 400 && running().length < clients.length; tries++) await pause(50)
+  assert.equal(running().length, clients.length)
+  await pause(2_000) // until every buffer between here and there is full
+  for (const client of clients) client.kill('SIGKILL')
+  for (let tries = 0; tries < 600 && running().length > 0; tries++) await pause(50)
+  assert.deepEqual(running(), [])
+})
+
+test(
+  'a client that is killed in the middle of its input leaves no half under a whole name',
+  { skip, timeout: 120_000 },
+  async () => {
+    for (const [index, { way, pod }] of everywhere.entries()) {
+      const script = `echo up; cat >/data/part-${index}; mv /data/part-${index} /data/whole-${index}`
+      const child = spawn(way.binary, ['exec', '-i', pod, '--', 'sh', '-c', script], {
+        env: environment(way),
+        stdio: ['pipe', 'pipe', 'ignore'],
+      })
+      child.stdin.write('half')
+      await once(child.stdout, 'data')
+      child.kill('SIGKILL')
+    }
+    await pause(1_000)
+    for (const pod of ['on-inside', 'on-apart']) {
+      const names = await kubectl(ways[0]!)('exec', pod, '--', 'ls', '/data')
+      assert.match(names, /^part-/m)
+      assert.doesNotMatch(names, /^whole-/m)
+    }
+  },
+)
+
+test('two hundred megabytes through a slow reader fill no memory', { skip, timeout: 180_000 }, async () => {
+  const size = 200_000_000
+  for (const way of ways.slice(0, 2)) {
+    const before = [resident(server.pid), resident(agent.pid!)]
+    let most = [0, 0]
+    const read = async (pod: string) => {
+      const child = spawn(way.binary, ['exec', pod, '--', 'head', '-c', String(size), '/dev/zero'], {
+        env: environment(way),
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+      let [got, next] = [0, 0]
+      for await (const bytes of child.stdout) {
+        got += (bytes as Buffer).length
+        if (got < next) continue
+        next += 5_000_000
+        most = [Math.max(most[0]!, resident(server.pid)), Math.max(most[1]!, resident(agent.pid!))]
+        await pause(100)
+      }
+      return got
+    }
+    assert.deepEqual(await Promise.all([read('on-inside'), read('on-apart')]), [size, size])
+    const grown = most.map((bytes, index) => Math.round((bytes - before[index]!) / 1e6))
+    assert.ok(Math.max(...grown) < 130, `server and agent grew by ${grown.join(' and ')} MB`)
+  }
+})
+
 test('twenty commands at once, on both nodes', { skip, timeout: 120_000 }, async () => {
   const way = ways[0]!
   const ends = Array.from({ length: 20 }, async (_, index) => {
@@ -231,6 +320,11 @@ test('whoever may only read may not look into pods', { skip }, async () => {
     assert.equal(logs.code, 0)
   }
 })
+
+/** Bytes of memory a process holds. */
+function resident(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+}
 
 function digest(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')

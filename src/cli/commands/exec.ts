@@ -60,6 +60,7 @@ export const exec = buildCommand<ExecFlags, string[], Context>({
     const terminal = flags.tty && process.stdin.isTTY
     if (flags.tty && !terminal) this.note('our input is no terminal: the command gets none')
     if (flags.tty && !flags.stdin) throw new UsageError('--tty needs --stdin', `hawser exec ${pod} -it -- sh`)
+    using _input = inputToClose()
     using _raw = terminal ? rawMode() : undefined
     const streams: RemoteStreams = {
       stdin: flags.stdin ? process.stdin : undefined,
@@ -74,10 +75,7 @@ export const exec = buildCommand<ExecFlags, string[], Context>({
       command,
       tty: terminal,
     } as const
-    const code = await runRemote(connection, request, streams, new AbortController().signal)
-    // Our own input may still be open, and would keep this program.
-    process.stdin.destroy()
-    this.exitLike(code)
+    this.exitLike(await runRemote(connection, request, streams, new AbortController().signal))
   },
 })
 
@@ -103,6 +101,7 @@ export const attach = buildCommand<AttachFlags, [string], Context>({
   },
   async func(flags, pod) {
     using connection = connect(this, flags)
+    using _input = inputToClose()
     const streams: RemoteStreams = {
       stdin: flags.stdin ? process.stdin : undefined,
       stdout: writerTo(process.stdout),
@@ -110,9 +109,13 @@ export const attach = buildCommand<AttachFlags, [string], Context>({
     }
     const request = { pod, verb: 'attach', container: flags.container, command: [], tty: false } as const
     await runRemote(connection, request, streams, new AbortController().signal)
-    process.stdin.destroy()
   },
 })
+
+/** However it ends: an input that is still open would keep this program. */
+function inputToClose(): Disposable {
+  return { [Symbol.dispose]: () => void process.stdin.destroy() }
+}
 
 /** Every key goes to the command, Ctrl-C too. */
 function rawMode(): Disposable {

@@ -16,6 +16,7 @@ import { tunnel } from '../../streams/websocket.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
+import { Failed } from '../errors.ts'
 import { openPodSocket } from '../remote.ts'
 import { podFrom } from '../resources.ts'
 
@@ -55,20 +56,23 @@ export const portForward = buildCommand<ConnectFlags, string[], Context>({
     const name = podFrom(pod, 'ports')
     const query = new URLSearchParams(ports.map(({ there }) => ['ports', String(there)]))
     const path = `${objectPath('Pod', { name, namespace: connection.namespace }, 'portforward')}?${query}`
+    using open = new DisposableStack()
     const socket = await openPodSocket(connection, path, [portForwardProtocols.tunnelled], stop.signal)
+    // Connections that are still open end with us.
+    open.defer(() => socket.destroy())
     const session = openSpdySession(tunnel(socket), {
       role: 'client',
       clock: createSystemClock(),
       maxStreams: 0,
       onStream: (stream) => stream.reset(),
     })
-    const servers: Server[] = []
-    for (const each of ports) servers.push(await offer(this, session, each))
+    for (const each of ports) {
+      const server = await offer(this, session, each)
+      open.defer(() => void server.close())
+    }
     await Promise.race([session.ended, stop.signal.aborted || once(stop.signal, 'abort')])
-    for (const server of servers) server.close()
-    if (!stop.signal.aborted) throw Object.assign(new Error('the connection to the pod was lost'), { code: 'LOST' })
-    // Connections that are still open end with us.
-    socket.destroy()
+    if (!stop.signal.aborted)
+      throw new Failed(`the connection to pod ${name} was lost: its ports are not forwarded any more`)
   },
 })
 
@@ -78,7 +82,9 @@ async function offer(context: Context, session: SpdySession, { here, there }: Po
     void forward(context, session, there, `${there}-${next++}`, streamOfSocket(socket))
   })
   server.listen(here, '127.0.0.1')
-  await once(server, 'listening')
+  await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
+    throw new Failed(`port ${here} of this machine cannot be had (${error.code}); for any free one write :${there}`)
+  })
   const { port } = server.address() as AddressInfo // listening on TCP
   context.print(`127.0.0.1:${port} -> ${there}`)
   return server

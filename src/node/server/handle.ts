@@ -7,7 +7,7 @@ import type { Door, DoorAnswer, DoorRequest } from '../../streams/door.ts'
 import { parsePath } from '../../streams/door.ts'
 import { negotiateUpgrade, textAnswer } from '../../streams/upgrade.ts'
 import type { PodView } from '../pods.ts'
-import type { ConverseRequest, ProcessSettings, Runtime } from '../runtime/port.ts'
+import type { ConverseRequest, ProcessSettings, Runtime, SpeakRequest } from '../runtime/port.ts'
 import type { ContainerLogs } from './logs.ts'
 import { logsAnswer } from './logs.ts'
 import type { SummaryDeps } from './summary.ts'
@@ -130,18 +130,32 @@ async function command(
     body: new Uint8Array(),
     async upgrade(connection) {
       const open = upgrade.kind === 'spdy' ? openSpdyCommand : openWebSocketCommand
-      const session = await open(connection, wish, deps.clock)
+      // A client that goes before its streams are open, or opens too few, is no failure of ours: nothing has begun.
+      const session = await open(connection, wish, deps.clock).catch(() => undefined)
+      if (!session) return
       await serveCommand(session, async (streams, signal) => {
         if (verb === 'attach') return await attach(deps, view, container, wish, streams, signal)
         const settings = await deps.settings(view, container, signal)
         const asked: ConverseRequest = { ...settings, pod: view.uid, name: container, argv, tty: wish.tty }
-        return await deps.runtime.converse(asked, streams, signal)
+        return await deps.runtime.converse(asked, { ...streams, stdin: wholeInput(streams.stdin) }, signal)
       })
     },
   }
 }
 
 type Streams = Parameters<Runtime['converse']>[1]
+
+/** An input that broke off has no end: the command is killed, and must not take what came so far for the whole. */
+function wholeInput(stdin: Streams['stdin']): Streams['stdin'] {
+  async function* read(input: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+      yield* input
+    } catch {
+      await new Promise<never>(() => {})
+    }
+  }
+  return stdin && read(stdin)
+}
 
 /** What the container says from now on, until it ends; and what is said to it, if it was made to be spoken to. */
 async function attach(
@@ -163,15 +177,42 @@ async function attach(
   const output = await deps.logs({ ...what, follow: { ended } }, signal)
   const found = containersOf(pod).find((each) => each.name === container)
   if (wish.stdin && found?.stdin !== true) {
+    // Taken all the same: a connection that nobody reads does not tell that the client has gone.
+    void drop(streams.stdin)
     await streams.stderr(Buffer.from(`container ${container} reads no input: what you type goes nowhere\n`))
   } else if (streams.stdin) {
-    // Whoever stops reading has what it needs; its end is what ends this.
     const speaking = { pod: uid, name: container, once: found?.stdinOnce === true }
-    deps.runtime.speak(speaking, streams.stdin, signal).catch(() => {})
+    void speak(deps, speaking, streams.stdin, signal)
   }
   for await (const bytes of output ?? []) await streams.stdout(bytes)
   return 0
 }
+
+async function drop(input: AsyncIterable<Uint8Array> | undefined): Promise<void> {
+  try {
+    for await (const bytes of input ?? []) void bytes
+  } catch {
+    // the client has gone
+  }
+}
+
+/** Whoever stops reading has what it needs: its end is what ends the session, not ours. */
+async function speak(
+  { clock, runtime }: Pick<NodeServerDeps, 'clock' | 'runtime'>,
+  speaking: SpeakRequest,
+  stdin: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<void> {
+  await runtime.speak(speaking, stdin, signal).catch(() => {})
+  if (!speaking.once || !signal.aborted) return
+  // The client went without a word; what is said only once has ended with it.
+  using deadline = clock.deadline(lastWordMs, new AbortController().signal)
+  await runtime.speak(speaking, nothing(), deadline.signal).catch(() => {})
+}
+
+const lastWordMs = 5_000
+
+async function* nothing(): AsyncGenerator<Uint8Array, void, undefined> {}
 
 const containersOf = ({ spec }: Pod) => [
   ...(spec?.initContainers ?? []),
