@@ -27,6 +27,7 @@ import { processSettings } from './container-request.ts'
 import { createPods } from './pods.ts'
 import type { PodView } from './pods.ts'
 import type { ProcessSettings, Runtime } from './runtime/port.ts'
+import { watchSizeLimits } from './size-limits.ts'
 import { runSources, sourceNames } from './sources.ts'
 import type { SourceDeps, SourceName } from './sources.ts'
 import { countVolumes, createVolumeStats } from './stats.ts'
@@ -285,6 +286,7 @@ export function createAgent(deps: AgentDeps): Agent {
       await makeDirectories(host, root, signal)
       policyLabel = await containerFileLabel(host.files, signal)
       if (policyLabel !== undefined) await labelDirectories(host, root, log, signal)
+      const { filesystems } = host
       const records = await runtime.restore(signal)
       pods.adopt(records)
       const restored = await restoreVolumes({ host, registry, actual, root, log, metrics, devices }, signal)
@@ -311,6 +313,7 @@ export function createAgent(deps: AgentDeps): Agent {
         runSources(sourceDeps, sink, stopping.signal),
         every(clock, claimStatsMs, () => stats.refreshClaims(stopping.signal), stopping.signal),
         every(clock, claimStatsMs, () => health.probe(stopping.signal), stopping.signal),
+        watchSizeLimits({ clock, log, filesystems, manager, pods: pods.views, evict: pods.evict }, stopping.signal),
       ])
     },
     stop,

@@ -7,7 +7,7 @@ import { isFleeting, storyOf, tellingError } from '../volume/operation-history.t
 import type { OperationObserver } from '../volume/operation.ts'
 import type { VolumeSpec } from '../volume/spec.ts'
 import type { HeldContainer } from './pod-plan.ts'
-import type { PodTrouble } from './pods.ts'
+import type { PodTrouble } from './pod-work.ts'
 import type { ActualWorld } from './volumes/actual.ts'
 import type { DesiredWorld } from './volumes/desired.ts'
 import type { Waiting } from './volumes/plan.ts'

@@ -42,6 +42,14 @@ export interface PodWork {
   volumeHealth: readonly PodVolumeHealth[]
 }
 
+/** What keeps the node from making room for a pod, or from cleaning up after it. */
+export interface PodTrouble {
+  readonly during: 'prepare' | 'release'
+  /** When it was first met. */
+  readonly since: number
+  readonly error: unknown
+}
+
 export const noPod: Pod = { metadata: { name: '' }, spec: { containers: [] } }
 
 export const isDeleted = ({ pod }: PodWork) => pod?.metadata.deletionTimestamp !== undefined
@@ -65,8 +73,24 @@ export function isTerminating(work: PodWork, now: number): boolean {
   return true
 }
 
+/** What the node itself needs comes from a manifest, or has one of the two highest classes of priority. */
+export const isEvictable = ({ pod, source }: PodWork) =>
+  source === 'api' && (pod?.spec?.priority ?? 0) < criticalPriority
+const criticalPriority = 2_000_000_000
+
+/** When the pod must be looked at again, if only because its time is over then. */
+export function nextLook({ pod, failure }: PodWork, again: number | undefined): number | undefined {
+  const limit = pod?.spec?.activeDeadlineSeconds
+  const started = pod?.status?.startTime
+  if (limit === undefined || started === undefined || failure) return again
+  const end = Date.parse(started) + limit * 1000
+  return again === undefined ? end : Math.min(again, end)
+}
+
 /** What was told, else what its spec says; a pod of which only containers are left has what they remember. */
-export function graceOf({ pod, gone, containers }: PodWork): number {
+export function graceOf({ pod, gone, containers, failure }: PodWork): number {
+  // It takes what others need, and every second it may take more.
+  if (failure?.reason === 'Evicted') return 1_000
   if (!pod) return Math.max(1_000, ...Array.from(containers.values(), ({ record }) => record?.graceMs ?? 0))
   const seconds = pod.metadata.deletionGracePeriodSeconds ?? pod.spec?.terminationGracePeriodSeconds ?? 30
   return Math.max(seconds, gone ? 1 : 0) * 1000

@@ -13,12 +13,14 @@ import type { ContainerLifeDeps } from './container-life.ts'
 import type { Lull } from './lull.ts'
 import type { ContainerView, HeldContainer, PodPlan } from './pod-plan.ts'
 import { isSidecar, planPod } from './pod-plan.ts'
-import type { PodWork } from './pod-work.ts'
+import type { PodTrouble, PodWork } from './pod-work.ts'
 import {
   graceOf,
   isDeleted,
+  isEvictable,
   isHeldBack,
   isTerminating,
+  nextLook,
   noPod,
   noteRecord,
   removeDirectories,
@@ -52,6 +54,8 @@ export interface Pods extends AsyncDisposable {
   runs(uid: PodUid): boolean
   /** CSI-71: what the storage says of a volume of this pod. */
   tellHealth(uid: PodUid, volume: string, conditions: readonly HealthCondition[]): void
+  /** Ends a pod that takes more of the node than it said; what the node itself needs stays. */
+  evict(uid: PodUid, message: string): void
   readonly known: ReadonlySet<PodUid>
   /** Every pod and what its containers do, for whoever looks into them. */
   views(): readonly PodView[]
@@ -77,13 +81,6 @@ export interface PodsDeps extends Omit<ContainerLifeDeps, 'stopping' | 'tell' | 
   onTrouble?(pod: Pod, trouble: PodTrouble | undefined): void
   /** Hears, at each look, which containers of a pod are tried again only later. */
   onHeld?(pod: Pod, held: readonly HeldContainer[]): void
-}
-
-export interface PodTrouble {
-  readonly during: 'prepare' | 'release'
-  /** When it was first met. */
-  readonly since: number
-  readonly error: unknown
 }
 
 const goodNewsMs = 250
@@ -149,7 +146,7 @@ export function createPods(deps: PodsDeps): Pods {
     if (plan.stop.length > 0) life.stop(work, plan.stop)
     if (plan.released && !work.starting) await release(work, signal)
     if (troubled.delete(uid) && work.pod) deps.onTrouble?.(work.pod, undefined)
-    return { again: nextLook(work, plan) }
+    return { again: nextLook(work, plan.again) }
   }
   const viewOf = (work: PodWork, terminating: boolean) => ({
     pod: work.pod ?? noPod,
@@ -158,13 +155,6 @@ export function createPods(deps: PodsDeps): Pods {
     terminating,
     now: clock.now(),
   })
-  const nextLook = (work: PodWork, plan: PodPlan): number | undefined => {
-    const limit = work.pod?.spec?.activeDeadlineSeconds
-    const started = work.pod?.status?.startTime
-    if (limit === undefined || started === undefined || work.failure) return plan.again
-    const end = Date.parse(started) + limit * 1000
-    return plan.again === undefined ? end : Math.min(plan.again, end)
-  }
 
   const take = (work: PodWork) => {
     work.taken = true
@@ -190,12 +180,16 @@ export function createPods(deps: PodsDeps): Pods {
     const wait = { ...deps, tell, reject, ready: () => loop.wake(work.uid) }
     void waitForVolumes(wait, work, AbortSignal.any([work.volumeWait.signal, stopping.signal]))
   }
-  /** The pod can never start on this node; whoever made it may make another one elsewhere (VM-5). */
-  const reject = (work: PodWork, reason: string, message: string) => {
-    tell(work, 'Warning', reason, message)
-    work.failure = { reason, message: `Pod was rejected: ${message}` }
+  /** Over before its time; whoever made the pod may make another one. */
+  const fail = (work: PodWork, reason: string, message: string) => {
+    work.failure = { reason, message }
     loop.wake(work.uid)
     status.wake(work.uid)
+  }
+  /** The pod can never start on this node (VM-5). */
+  const reject = (work: PodWork, reason: string, message: string) => {
+    tell(work, 'Warning', reason, message)
+    fail(work, reason, `Pod was rejected: ${message}`)
   }
 
   /** One after the other, beside the loop: a start that hangs on a dead volume is only its own pod's trouble. */
@@ -369,6 +363,12 @@ export function createPods(deps: PodsDeps): Pods {
       if (next === work.volumeHealth) return
       work.volumeHealth = next
       status.wake(uid)
+    },
+    evict(uid, message) {
+      const work = works.get(uid)
+      if (!work || !isEvictable(work) || isTerminating(work, clock.now())) return
+      tell(work, 'Warning', 'Evicted', message)
+      fail(work, 'Evicted', message)
     },
     adopt(found) {
       for (const record of found) remember(record)
