@@ -125,3 +125,30 @@ function spawnSync(program: string, ...args: string[]): void {
   const result = childProcess.spawnSync(program, args)
   assert.equal(result.status, 0, `${program}: ${String(result.stderr)}`)
 }
+
+test(
+  'EMPTY-10: a pod that fills its emptyDir above its sizeLimit is evicted; in memory the kernel stops it',
+  { skip },
+  async () => {
+    const fills = (name: string, emptyDir: NonNullable<NonNullable<Pod['spec']>['volumes']>[number]['emptyDir']) => {
+      const script = 'dd if=/dev/zero of=/v/data bs=1M count=8; exec sleep 3600'
+      const volumeMounts = [{ name: 'v', mountPath: '/v' }]
+      return podOn(name, {
+        containers: [{ name: 'c', image: 'i', command: ['sh', '-c', script], volumeMounts }],
+        volumes: [{ name: 'v', emptyDir: emptyDir! }],
+      })
+    }
+    await bench().client.create('Pod', fills('disk', { sizeLimit: '2Mi' }))
+    await bench().client.create('Pod', fills('memory', { sizeLimit: '2Mi', medium: 'Memory' }))
+    await until('it has failed', async () => (await bench().phaseOf('disk')) === 'Failed')
+    const { status } = await bench().client.get('Pod', { namespace: 'default', name: 'disk' })
+    assert.deepEqual(
+      [status?.reason, status?.message],
+      ['Evicted', 'Usage of EmptyDir volume "v" exceeds the limit "2Mi". '],
+    )
+    assert.equal(await bench().phaseOf('memory'), 'Running')
+    await bench().remove('disk')
+    await bench().remove('memory')
+    await bench().allGone()
+  },
+)
