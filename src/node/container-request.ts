@@ -8,7 +8,7 @@ import type { Log } from '../telemetry/log.ts'
 import { podDirectory, subPathTarget } from '../volume/paths.ts'
 import type { EnvironmentDeps } from './environment.ts'
 import { environmentOf, expandReferences, expandStrictly } from './environment.ts'
-import { readOnlyDevice } from './operations/map.ts'
+import { readOnlyDevice } from './operations/block-map.ts'
 import type { ContainerDevice, ContainerMount, ContainerRequest, ProcessSettings } from './runtime/port.ts'
 import type { MountedVolume, VolumeManager } from './volumes/manager.ts'
 

@@ -1,12 +1,11 @@
 // How does a raw block volume leave a pod? UMP-1, UMP-2, BLOCK-4: doubt first, then the holder, the link, the bind, the plugin.
 import { join } from 'node:path/posix'
-import { hasCode } from '../../host/host-error.ts'
-import type { Host } from '../../host/host.ts'
 import { subjects } from '../../volume/messages.ts'
 import type { Operation } from '../../volume/operation.ts'
 import { podDeviceDirectory } from '../../volume/paths.ts'
 import type { ActualEvent } from '../volumes/actual.ts'
-import { detachHolders, mapperOf, noMapper } from './map.ts'
+import { unmapBlock } from './block-map.ts'
+import { mapperOf, noMapper } from './map.ts'
 import type { OperationDeps, UnmountWork } from './steps.ts'
 import { pluginLabel } from './steps.ts'
 
@@ -34,26 +33,4 @@ export const unmapVolume: Operation<UnmountWork, OperationDeps, ActualEvent> = {
       done: () => ({ kind: 'unmounted', volume, pod }),
     })
   },
-}
-
-async function unmapBlock(
-  { files, mounts, devices }: Host,
-  mapPath: string,
-  link: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const kindAt = async (path: string) => {
-    try {
-      return (await files.lstat(path, signal)).kind
-    } catch (error) {
-      if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined
-      throw error
-    }
-  }
-  const mapped = await kindAt(mapPath)
-  if (mapped !== undefined) await detachHolders(devices, mapPath, signal)
-  if ((await kindAt(link)) === 'symlink') await files.unlink(link, signal)
-  if (mapped === undefined) return
-  if (await mounts.isMountPoint(mapPath, signal)) await mounts.unmount(mapPath, {}, signal)
-  await files.remove(mapPath, signal)
 }
