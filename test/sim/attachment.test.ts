@@ -30,7 +30,7 @@ test('the same with real agents, controllers and CSI jobs on model hosts', async
 
 test('the same on machines whose disks fill up, turn read-only and fail', async () => {
   const rates = { ...roughWeather, host: 0.3 }
-  for (let seed = base; seed < base + (heavy ? 100 : 4); seed++)
+  for (let seed = base; seed < base + (heavy ? 200 : 4); seed++)
     await check({ seed, steps: 80, nodes: 3, cast: 'real', rates })
 })
 
