@@ -24,6 +24,7 @@ import { createNodeHistory } from './history.ts'
 import { createLull } from './lull.ts'
 import type { LullDeps } from './lull.ts'
 import { processSettings } from './container-request.ts'
+import { createPodDirectories } from './pod-directories.ts'
 import { createPods } from './pods.ts'
 import type { PodView } from './pods.ts'
 import type { ProcessSettings, Runtime } from './runtime/port.ts'
@@ -192,6 +193,7 @@ export function createAgent(deps: AgentDeps): Agent {
     metrics,
     isFree: (pod) => !populator.unresolved.has(pod) && !pods.runs(pod),
   })
+  const directories = createPodDirectories({ clock, log, files: host.files, root })
   const pods = createPods({
     client,
     clock,
@@ -208,6 +210,7 @@ export function createAgent(deps: AgentDeps): Agent {
     hostAddress: deps.hostAddress,
     ownNode: () => ownNode.get(node),
     lull: createLull({ ...deps, pending }, stopping.signal),
+    directories,
   })
   const health = createVolumeHealth({ log, root, registry, desired, actual, tell: pods.tellHealth })
   let tasks: Promise<unknown> = Promise.resolve()
@@ -254,6 +257,7 @@ export function createAgent(deps: AgentDeps): Agent {
     stopping.abort(new Error('the agent is stopping'))
     for (const subscription of subscriptions) subscription[Symbol.dispose]()
     await pods[Symbol.asyncDispose]()
+    await directories[Symbol.asyncDispose]()
     await populator[Symbol.asyncDispose]()
     await orphans[Symbol.asyncDispose]()
     await reconciler[Symbol.asyncDispose]()
@@ -291,6 +295,7 @@ export function createAgent(deps: AgentDeps): Agent {
       pods.adopt(records)
       const restored = await restoreVolumes({ host, registry, actual, root, log, metrics, devices }, signal)
       orphans.add(restored.orphans)
+      directories.begin()
       // Beside the sources: pods of manifests must come up while the API server is away.
       const register = () => status.register(signal)
       const registering = retrying(clock, log, 'node could not be registered', register, stopping.signal)
@@ -327,7 +332,6 @@ async function makeDirectories(host: Host, root: string, signal: AbortSignal): P
   for (const name of ['pods', 'plugins', 'plugins_registry', 'pod-resources']) {
     await host.files.mkdirAll(join(root, name), 0o750, signal)
   }
-  await host.files.spread(join(root, 'pods'), signal)
   await host.mounts.makeShared(root, signal)
 }
 

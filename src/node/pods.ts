@@ -6,11 +6,11 @@ import type { Pod } from '../api/types.ts'
 import type { Client } from '../client/client.ts'
 import type { Recorder } from '../client/recorder.ts'
 import { createKeyLoop } from '../loop/key-loop.ts'
-import { podDirectory } from '../volume/paths.ts'
 import type { HealthCondition } from '../volume/plugin.ts'
 import { createContainerLife } from './container-life.ts'
 import type { ContainerLifeDeps } from './container-life.ts'
 import type { Lull } from './lull.ts'
+import type { PodDirectories } from './pod-directories.ts'
 import type { ContainerView, HeldContainer, PodPlan } from './pod-plan.ts'
 import { isSidecar, planPod } from './pod-plan.ts'
 import type { PodTrouble, PodWork } from './pod-work.ts'
@@ -72,6 +72,7 @@ export interface PodView {
 
 export interface PodsDeps extends Omit<ContainerLifeDeps, 'stopping' | 'tell' | 'tellLater' | 'wake'> {
   readonly lull: Lull
+  readonly directories: Pick<PodDirectories, 'make'>
   readonly client: Client
   readonly recorder: Recorder
   readonly populator: Populator
@@ -163,8 +164,7 @@ export function createPods(deps: PodsDeps): Pods {
   /** Directories first, then the volumes are wanted; whoever waits for them waits beside the loop. */
   const prepare = async (work: PodWork, pod: Pod, signal: AbortSignal) => {
     try {
-      if (!work.directories)
-        await deps.host.files.mkdirEach(podDirectory(deps.root, work.uid), ['volumes', 'plugins'], 0o750, signal)
+      if (!work.directories) await deps.directories.make(work.uid, signal)
       work.directories = true
     } catch (error) {
       // A full disk must not keep others from making room: this pod's volumes are safe once they are wanted.

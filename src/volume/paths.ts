@@ -14,6 +14,8 @@ export function unescapePlugin(directory: string): PluginName {
 export const podsDirectory = (root: string) => join(root, 'pods')
 export const pluginsDirectory = (root: string) => join(root, 'plugins')
 export const registrationDirectory = (root: string) => join(root, 'plugins_registry')
+/** Directories for pods to come; ours alone, and made anew when they are gone. */
+export const sparesDirectory = (root: string) => join(root, 'spare-pods')
 export const podDirectory = (root: string, pod: PodUid) => join(root, 'pods', pod)
 
 /** LAYOUT-1 */
