@@ -163,7 +163,11 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
       if (event.kind === 'released') underWay.get(podKey(volume, event.pod))?.abort(new Error('the pod is gone'))
       loop.wake(volume)
     }),
-    actual.subscribe((volume) => loop.wake(volume)),
+    // What a running operation tells lets nobody begin before its end, which wakes the volume; if it lasts, its wait is told.
+    actual.subscribe((volume) => {
+      if (pending.isPending([volume])) loop.wakeAt(volume, clock.now() + briefMs)
+      else loop.wake(volume)
+    }),
     pending.onRelease(([volume]) => loop.wake(volume as UniqueVolumeName)), // keys are made from volumes only
   ]
   return {
