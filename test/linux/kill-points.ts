@@ -70,4 +70,5 @@ function placeOf(first: unknown, root: string): string {
     .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, 'POD')
     .replaceAll(/\.\.\d{4}_[^/]*|\d{6,}/g, 'TIME')
     .replaceAll(/loop\d+/g, 'LOOP')
+    .replace(/^\/spare-pods\/\d+/, '/spare-pods/SPARE')
 }
