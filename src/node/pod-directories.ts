@@ -37,7 +37,7 @@ export function createPodDirectories({ clock, log, files, root }: PodDirectories
   const base = sparesDirectory(root)
   const ready: string[] = []
   /** Of an earlier life, or taken and not used: perhaps half made. */
-  const doubtful: string[] = []
+  const doubtful = new Set<string>()
   let names: number | undefined
   let quietAt = -Infinity
 
@@ -53,9 +53,11 @@ export function createPodDirectories({ clock, log, files, root }: PodDirectories
     names ??= await takeOver(signal)
     while (ready.length < wanted) {
       if (clock.now() < quietAt) return { again: quietAt }
-      const name = doubtful.pop() ?? String(names++)
+      const [name = String(names++)] = doubtful
+      doubtful.add(name)
       await files.mkdirEach(join(base, name), [...folders, markers], mode, signal)
       await files.mkdirEach(join(base, name), [volumes.path], volumes.mode, signal)
+      doubtful.delete(name)
       ready.push(name)
     }
     return undefined
@@ -65,8 +67,9 @@ export function createPodDirectories({ clock, log, files, root }: PodDirectories
     await files.mkdirAll(base, mode, signal)
     // Room for each of them is looked for elsewhere, and not among thousands of entries that were deleted a moment ago.
     await files.spread(base, signal)
-    doubtful.push(...(await files.readDir(base, signal)).filter((name) => /^\d+$/.test(name)))
-    return Math.max(-1, ...doubtful.map(Number)) + 1
+    const found = (await files.readDir(base, signal)).filter((name) => /^\d+$/.test(name))
+    for (const name of found) doubtful.add(name)
+    return Math.max(-1, ...found.map(Number)) + 1
   }
   const takeSpare = async (target: string, signal: AbortSignal) => {
     const name = ready.pop()
@@ -76,7 +79,7 @@ export function createPodDirectories({ clock, log, files, root }: PodDirectories
       return true
     } catch {
       // The pod has one already, or the disk is ill: the long way finds out, and says it.
-      doubtful.push(name)
+      doubtful.add(name)
       return false
     }
   }
