@@ -16,7 +16,7 @@ async function createBench() {
   const { files } = quiet
   const made: string[] = []
   const mkdirEach: typeof struck.mkdirEach = (base, ...rest) => {
-    if (made.at(-1) !== base.slice(root.length + 1)) made.push(base.slice(root.length + 1))
+    made.push(base.slice(root.length + 1))
     return struck.mkdirEach(base, ...rest)
   }
   await files.mkdirAll(`${root}/pods`, 0o750, signal)
@@ -56,9 +56,6 @@ test('a pod takes a directory that was made ahead, and another one is made when 
     'a crowd takes, and nothing is made meanwhile',
   )
   assert.equal(await bench.lookAt('p49'), '750 750 750')
-  const inside = ['volumes', 'plugins'].map((name) => `${root}/pods/p49/${name}/kubernetes.io~empty-dir`)
-  const modes = await Promise.all(inside.map(async (path) => (await bench.files.lstat(path, signal)).mode & 0o7777))
-  assert.deepEqual(modes, [0o755, 0o750], 'as the plugin makes them')
   await bench.clock.advance(200)
   assert.equal((await bench.spares()).length, 64)
 })

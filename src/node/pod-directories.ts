@@ -1,13 +1,12 @@
 // Where does a pod's directory come from? To make one may take as long as a disk: ext4 looks for a place with room and reads
 // the maps of that place first (2 to 70 ms, seen here). So some are made ahead while no pod comes, and a pod's is a rename.
 import { join } from 'node:path/posix'
-import { pluginName } from '../api/names.ts'
 import type { PodUid } from '../api/names.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Files } from '../host/host.ts'
 import { createKeyLoop } from '../loop/key-loop.ts'
 import type { Log } from '../telemetry/log.ts'
-import { escapePlugin, podDirectory, sparesDirectory } from '../volume/paths.ts'
+import { podDirectory, sparesDirectory } from '../volume/paths.ts'
 
 export interface PodDirectories extends AsyncDisposable {
   /** From now on there are spares. */
@@ -28,10 +27,6 @@ const wanted = 64
 const quietMs = 200
 const mode = 0o750
 const folders = ['volumes', 'plugins']
-/** What most pods get sooner or later: their tokens, too, stand on emptyDir. The modes are the plugin's. */
-const emptyDir = escapePlugin(pluginName('kubernetes.io/empty-dir'))
-const markers = join('plugins', emptyDir)
-const volumes = { path: join('volumes', emptyDir), mode: 0o755 }
 
 export function createPodDirectories({ clock, log, files, root }: PodDirectoriesDeps): PodDirectories {
   const base = sparesDirectory(root)
@@ -55,8 +50,7 @@ export function createPodDirectories({ clock, log, files, root }: PodDirectories
       if (clock.now() < quietAt) return { again: quietAt }
       const [name = String(names++)] = doubtful
       doubtful.add(name)
-      await files.mkdirEach(join(base, name), [...folders, markers], mode, signal)
-      await files.mkdirEach(join(base, name), [volumes.path], volumes.mode, signal)
+      await files.mkdirEach(join(base, name), folders, mode, signal)
       doubtful.delete(name)
       ready.push(name)
     }
