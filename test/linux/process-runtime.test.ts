@@ -347,3 +347,13 @@ test('a pod that is gone leaves neither records nor logs', { skip }, async () =>
   assert.deepEqual([existsSync(join(directory, uid)), readdirSync(join(base, 'logs'))], [false, ['default_other_1']])
   await runtime[Symbol.asyncDispose]()
 })
+
+test("a removal that was cut short is finished by the next life, and is nobody's container", { skip }, async () => {
+  const half = join(directory, `.going-${uid}`, 'c', '0')
+  mkdirSync(half, { recursive: true })
+  writeFileSync(join(half, 'stdin'), '')
+  await using runtime = makeRuntime()
+  assert.deepEqual(await runtime.restore(signal), [])
+  assert.equal(existsSync(join(directory, `.going-${uid}`)), false)
+  await runtime.removePod(uid, signal) // there is nothing, which is what was asked for
+})

@@ -49,6 +49,8 @@ const slowStartMs = 1_000
 /** How long a start that nobody wants any more may take to come to its end by itself. */
 const unwantedStartMs = 2_000
 const killMs = 2_000
+/** The directory of a pod that is being removed has this before its name. */
+const going = '.going-'
 /** Between the token and the pid a supervisor forks once. */
 const beginMs = 5_000
 
@@ -128,6 +130,10 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       await prepare(signal)
       const found: ContainerRecord[] = []
       for (const pod of await names(files, deps.directory, signal)) {
+        if (pod.startsWith(going)) {
+          await files.removeTree(join(deps.directory, pod), signal)
+          continue
+        }
         for (const name of await names(files, join(deps.directory, pod), signal)) {
           const attempts = (await names(files, join(deps.directory, pod, name), signal))
             .filter((attempt) => /^\d+$/.test(attempt))
@@ -196,7 +202,13 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       for (const name of await names(files, deps.logDirectory, signal))
         if (name.endsWith(`_${pod}`)) await files.removeTree(join(deps.logDirectory, name), signal)
       for (const [key, entry] of live) if (entry.record.pod === pod) live.delete(key)
-      await files.removeTree(join(deps.directory, pod), signal)
+      // In one go: of half a pod a later life would find no record, and nobody would ever take its directories away.
+      const aside = join(deps.directory, `${going}${pod}`)
+      await files.removeTree(aside, signal)
+      await files.rename(join(deps.directory, pod), aside, signal).catch((error: unknown) => {
+        if (!hasCode(error, 'ENOENT')) throw error
+      })
+      await files.removeTree(aside, signal)
     },
     subscribe(listener) {
       listeners.add(listener)
