@@ -19,7 +19,7 @@ export interface PodWork {
   /** The source no longer names it. */
   gone: boolean
   /** The source names it again, before it has ended. */
-  returned: Pod | undefined
+  returned: { readonly object: Pod; readonly source: SourceName } | undefined
   directories: boolean
   /** Aborted when the pod is to end: a start that waits for its turn is given up. */
   readonly starts: AbortController

@@ -226,13 +226,14 @@ export function createPods(deps: PodsDeps): Pods {
     }
     await status.removeObject(work, signal)
   }
-  const forget = ({ uid, source, returned }: PodWork) => {
+  const forget = ({ uid, returned }: PodWork) => {
     works.delete(uid)
     records.delete(uid)
     loop.forget(uid)
     status.forget(uid)
     wakeRivals()
-    if (returned) put(returned, source)
+    // Whoever named it again says where it comes from: a pod that was only found on disk came from nowhere.
+    if (returned) put(returned.object, returned.source)
   }
   const untilUnmounted = async (work: PodWork) => {
     try {
@@ -308,7 +309,7 @@ export function createPods(deps: PodsDeps): Pods {
     const uid = podUid(object.metadata.uid ?? '')
     const work = works.get(uid) ?? admit(uid, source)
     // Its source changed its mind: it ends as it was told, and begins again.
-    if (work.gone) return void (work.returned = object)
+    if (work.gone) return void (work.returned = { object, source })
     const before = work.pod
     const first = before === undefined
     work.pod = source === 'api' ? withSource(object, work) : object
