@@ -33,7 +33,8 @@ export function createPodDirectories({ clock, log, files, root }: PodDirectories
   const ready: string[] = []
   /** Of an earlier life, or taken and not used: perhaps half made. */
   const doubtful = new Set<string>()
-  let names: number | undefined
+  /** The first number that was never used as a name. */
+  let next: number | undefined
   let quietAt = -Infinity
 
   const loop = createKeyLoop<'spares'>({
@@ -45,10 +46,10 @@ export function createPodDirectories({ clock, log, files, root }: PodDirectories
     onError: (_, error) => log.debug('no pod directories could be made ahead', { error }),
   })
   const fill = async (signal: AbortSignal) => {
-    names ??= await takeOver(signal)
+    next ??= await takeOver(signal)
     while (ready.length < wanted) {
       if (clock.now() < quietAt) return { again: quietAt }
-      const [name = String(names++)] = doubtful
+      const [name = String(next++)] = doubtful
       doubtful.add(name)
       await files.mkdirEach(join(base, name), folders, mode, signal)
       doubtful.delete(name)
@@ -56,7 +57,6 @@ export function createPodDirectories({ clock, log, files, root }: PodDirectories
     }
     return undefined
   }
-  /** Answers the first number that was never used. */
   const takeOver = async (signal: AbortSignal) => {
     await files.mkdirAll(base, mode, signal)
     // Room for each of them is looked for elsewhere, and not among thousands of entries that were deleted a moment ago.
