@@ -131,7 +131,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       const found: ContainerRecord[] = []
       for (const pod of await names(files, deps.directory, signal)) {
         if (pod.startsWith(going)) {
-          await files.removeTree(join(deps.directory, pod), signal)
+          await finishRemoval(join(deps.directory, pod), signal)
           continue
         }
         for (const name of await names(files, join(deps.directory, pod), signal)) {
@@ -204,7 +204,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       for (const [key, entry] of live) if (entry.record.pod === pod) live.delete(key)
       // In one go: of half a pod a later life would find no record, and nobody would ever take its directories away.
       const aside = join(deps.directory, `${going}${pod}`)
-      await files.removeTree(aside, signal)
+      await files.removeTree(aside, signal) // a pod of that uid that came back after a removal which failed
       await files.rename(join(deps.directory, pod), aside, signal).catch((error: unknown) => {
         if (!hasCode(error, 'ENOENT')) throw error
       })
@@ -326,6 +326,14 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     if (exit) return keep({ ...record, exit }, directory, process, undefined).record
     if (!process) return keep(record, directory, undefined, undefined).record
     return keep(record, directory, process, await processes.mountNamespace(process)).record
+  }
+
+  /** What cannot be removed now keeps nobody from starting; the next life tries again. */
+  async function finishRemoval(path: string, signal: AbortSignal): Promise<void> {
+    await files.removeTree(path, signal).catch((error: unknown) => {
+      signal.throwIfAborted()
+      log.warn('what is left of a container could not be removed', { path, error })
+    })
   }
 
   /** Whatever became of its record: a process that lives must not be started a second time. */
