@@ -21,9 +21,9 @@ export function createContainerLogs({ clock, directory }: ContainerLogsDeps): Co
     const file = newest(folder, previous)
     if (file === undefined) return undefined
     const start = await startOf(file, tailLines)
-    if (following) return follow(file, start, signal, following.ended, clock)
-    const end = limitBytes === undefined ? {} : { end: start + limitBytes - 1 }
-    return createReadStream(file, { start, ...end, signal }) as AsyncIterable<Buffer>
+    const end = limitBytes === undefined ? Infinity : start + limitBytes
+    if (following) return follow(file, { start, end }, signal, following.ended, clock)
+    return createReadStream(file, { start, end: end - 1, signal }) as AsyncIterable<Buffer>
   }
 }
 
@@ -55,7 +55,7 @@ async function startOf(file: string, lines: number | undefined): Promise<number>
 
 async function* follow(
   file: string,
-  start: number,
+  { start, end }: { readonly start: number; readonly end: number },
   signal: AbortSignal,
   ended: () => boolean,
   clock: Clock,
@@ -65,12 +65,13 @@ async function* follow(
     // Asked before reading: whatever was written before the end is then read for sure.
     const last = ended()
     for (;;) {
-      const { bytesRead, buffer } = await handle.read(Buffer.alloc(chunkBytes), 0, chunkBytes, position)
+      const wanted = Math.min(chunkBytes, end - position)
+      const { bytesRead, buffer } = await handle.read(Buffer.alloc(wanted), 0, wanted, position)
       if (bytesRead === 0) break
       position += bytesRead
       yield buffer.subarray(0, bytesRead)
     }
-    if (last) return
+    if (last || position === end) return
     await clock.sleep(followMs, signal).catch(() => {})
   }
 }

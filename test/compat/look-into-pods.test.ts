@@ -144,6 +144,7 @@ for (const way of ways) {
     test(`${way.name} on ${node}: logs and attach follow the container`, { skip, timeout: 60_000 }, async () => {
       assert.match(await kubectl(way)('logs', pod), /^started\ntick\n/)
       assert.match(await firstWords(way, ['logs', '-f', '--tail=1', pod], 3), /^(tick\n){3}/)
+      assert.equal(await kubectl(way)('logs', '-f', '--limit-bytes=10', pod), 'started\nti')
       assert.match(await firstWords(way, ['attach', pod], 3), /^(tick\n){3}/)
     })
 
