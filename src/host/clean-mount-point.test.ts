@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createVirtualClock } from '../clock/virtual-clock.ts'
-import { cleanMountPoint, isMounted } from './clean-mount-point.ts'
+import { cleanMountPoint, isAlreadyMounted, isMounted } from './clean-mount-point.ts'
 import { HostError, isDeadMount } from './host-error.ts'
 import { createModelHost } from './model/model-host.ts'
 
@@ -52,6 +52,20 @@ test('MOUNT-11: a path that answers with a broken mount is there and mounted; on
   assert.equal(await isMounted(host, '/tmp/none', signal), false)
   host.faults.plant({ call: 'mounts.isMountPoint', kind: 'fails', code: 'EPERM', times: 1 })
   await assert.rejects(isMounted(host, path, signal), { code: 'EPERM' })
+})
+
+test('who would mount believes in a mount that does not answer only if the table has it', async () => {
+  const { host, mount } = await world()
+  for (const code of ['ESTALE', 'EIO', 'TIMEOUT', 'HUNG']) {
+    host.faults.plant({ call: 'mounts.isMountPoint', kind: 'fails', code, times: 1 })
+    await assert.rejects(isAlreadyMounted(host, path, signal), { code })
+  }
+  assert.equal(await isAlreadyMounted(host, path, signal), false)
+  assert.equal(await isAlreadyMounted(host, '/tmp/none', signal), false)
+  await mount()
+  assert.equal(await isAlreadyMounted(host, path, signal), true)
+  host.faults.plant({ call: 'mounts.isMountPoint', kind: 'fails', code: 'ESTALE', times: 1 })
+  assert.equal(await isAlreadyMounted(host, path, signal), true)
 })
 
 test('MOUNT-8, WART-27: a server that does not answer is left by force; a busy program is not', async () => {

@@ -37,6 +37,20 @@ export async function isMounted(host: CleanHost, path: string, signal: AbortSign
   }
 }
 
+/**
+ * The same question from who would mount there. Silence is no proof of a mount: taken for one, a pod would write to the disk
+ * below it. The table is proof, and reading it never hangs.
+ */
+export async function isAlreadyMounted(host: CleanHost, path: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    return await host.mounts.isMountPoint(path, signal)
+  } catch (error) {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return false
+    if (isDeadMount(error) && (await entryAt(host, path, signal)) !== undefined) return true
+    throw error
+  }
+}
+
 /** What is mounted at the path: a device, an export; '' if nothing is. A mount that has died is looked up in the table. */
 export async function mountSource(host: CleanHost, path: string, signal: AbortSignal): Promise<string> {
   if (!(await isMounted(host, path, signal))) return ''
@@ -44,8 +58,12 @@ export async function mountSource(host: CleanHost, path: string, signal: AbortSi
     return (await host.mounts.info(path, signal)).source
   } catch (error) {
     if (!isDeadMount(error)) throw error
-    return (await host.mounts.list(signal)).findLast(({ mountPoint }) => mountPoint === path)?.source ?? ''
+    return (await entryAt(host, path, signal))?.source ?? ''
   }
+}
+
+async function entryAt(host: CleanHost, path: string, signal: AbortSignal) {
+  return (await host.mounts.list(signal)).findLast(({ mountPoint }) => mountPoint === path)
 }
 
 /** Unmounts everything stacked at the path: escalating from plain to force to lazy where a server does not answer. */

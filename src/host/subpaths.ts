@@ -20,6 +20,8 @@ export interface SubPathRequest {
 
 type SubPathHost = Pick<Host, 'files' | 'mounts'>
 
+const partsName = 'volume-subpaths'
+
 export interface SubPathProblem {
   readonly kind: 'absolute' | 'leaves' | 'notAName'
   /** For users. */
@@ -74,7 +76,7 @@ export async function cleanSubPaths(
   volumeName: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const base = join(podDirectory, 'volume-subpaths')
+  const base = join(podDirectory, partsName)
   const volume = join(base, volumeName)
   for (const container of await namesIn(host, volume, signal)) {
     const directory = join(volume, container)
@@ -85,6 +87,15 @@ export async function cleanSubPaths(
   }
   await removeIfEmpty(host, volume, signal)
   await removeIfEmpty(host, base, signal)
+}
+
+/**
+ * Those of every volume: some volumes leave nothing else by which an agent that starts anew could know of them (HOST-2).
+ * For a pod that has ended.
+ */
+export async function cleanAllSubPaths(host: SubPathHost, podDirectory: string, signal: AbortSignal): Promise<void> {
+  for (const volume of await namesIn(host, join(podDirectory, partsName), signal))
+    await cleanSubPaths(host, podDirectory, volume, signal)
 }
 
 /**

@@ -5,6 +5,7 @@ import type { PodUid } from '../api/names.ts'
 import type { Pod, PodVolumeHealth } from '../api/types.ts'
 import { timestamp } from '../clock/clock.ts'
 import type { Host } from '../host/host.ts'
+import { cleanAllSubPaths } from '../host/subpaths.ts'
 import { podDirectory } from '../volume/paths.ts'
 import type { ContainerView } from './pod-plan.ts'
 import type { StatusFacts } from './pod-status.ts'
@@ -140,6 +141,7 @@ export async function removeDirectories(
 ): Promise<void> {
   const base = podDirectory(root, uid)
   if (!(await host.files.exists(base, signal))) return
+  await cleanAllSubPaths(host, base, signal)
   for (const part of ['volumes', 'volumeDevices', 'volume-subpaths']) {
     const directory = join(base, part)
     if (await host.files.exists(directory, signal)) await host.files.removeEmptyTree(directory, signal)

@@ -312,3 +312,32 @@ test('DES-9: a device left by an earlier life goes although some pod waits for a
   assert.deepEqual([world.plugin.devices.size, await world.inUse(), second.agent.actual.size], [0, [], 0])
   await second.agent.stop()
 })
+
+test('LAYOUT-11, SUBPATH-10, HOST-2: parts of a host path, known to no record after a restart, go with their pod', async () => {
+  const ways = [
+    { subPath: 'folder', reboot: false, options: {} },
+    { subPath: 'folder', reboot: false, options: { gracePeriodSeconds: 0 } },
+    { subPath: 'file', reboot: true, options: {} },
+  ]
+  for (const { subPath, reboot, options } of ways) {
+    const world = await createNodeWorld()
+    const { files, mounts } = world.host.quiet
+    await files.mkdirAll('/data/folder', 0o755, world.signal)
+    await files.writeFile('/data/file', 'precious', { mode: 0o644 }, world.signal)
+    const first = await world.start()
+    const volumeMounts = [{ name: 'h', mountPath: '/h', subPath }]
+    const containers = [{ name: 'c', image: 'i', command: ['run'], volumeMounts }]
+    const uid = await world.create(pod('p', [{ name: 'h', hostPath: { path: '/data' } }], { containers }))
+    await world.clock.advance(1_000)
+    assert.deepEqual(await world.mounts(), [`${root}/pods/${uid}/volume-subpaths/h/c/0`])
+    first.crash()
+    if (reboot) for (const path of await world.mounts()) await mounts.unmount(path, {}, world.signal)
+    await world.client.remove('Pod', { namespace: 'default', name: 'p' }, options)
+    const { agent } = await world.start()
+    await world.clock.advance(60_000)
+    const { items } = await world.client.list('Pod', {})
+    assert.deepEqual([items, await world.mounts(), await world.podDirectories()], [[], [], []], subPath)
+    assert.equal(await files.readText('/data/file', world.signal), 'precious')
+    await agent.stop()
+  }
+})

@@ -2,7 +2,7 @@
 // Shared by local, iscsi and fc volumes (LOCAL-3, LOCAL-4; iscsi and fc do the same).
 
 import type { Host } from '../../host/host.ts'
-import { cleanMountPoint, isMounted } from '../../host/clean-mount-point.ts'
+import { cleanMountPoint, isAlreadyMounted, isMounted } from '../../host/clean-mount-point.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { MountRequest } from '../../volume/plugin.ts'
 import { ownWithNotice } from '../shared/ownership.ts'
@@ -14,7 +14,7 @@ type DiskHost = Pick<Host, 'files' | 'mounts' | 'filesystems'>
 /** Idempotent. A directory that cannot be mounted is taken away again. */
 export async function mountDisk(host: DiskHost, request: FormatRequest, signal: AbortSignal): Promise<void> {
   await host.files.mkdirAll(request.target, 0o750, signal)
-  if (await isMounted(host, request.target, signal)) return
+  if (await isAlreadyMounted(host, request.target, signal)) return
   try {
     await formatAndMount(host, request, signal)
   } catch (error) {
@@ -33,7 +33,7 @@ export interface PodBindRequest {
 /** Answers whether the bind is new. */
 export async function bindForPod(host: DiskHost, request: PodBindRequest, signal: AbortSignal): Promise<boolean> {
   const { source, target, options, readOnly } = request
-  if (await isMounted(host, target, signal)) return false
+  if (await isAlreadyMounted(host, target, signal)) return false
   await host.files.mkdirAll(target, 0o750, signal)
   try {
     await host.mounts.bind({ source, target, options, readOnly }, signal)

@@ -39,6 +39,19 @@ test('two pods mounting at the same time do not both take themselves for the fir
   await bench.close()
 })
 
+test('LOCAL-5: two volumes that are one directory have one first pod', async () => {
+  const bench = await createModelBench()
+  await bench.host.files.mkdir('/tmp/d', 0o755, signal)
+  const volumes = ['pv', 'twin'].map((name) => persistent({ local: { path: '/tmp/d' } }, { name }))
+  const { plugin } = bench.registry().find(directory)
+  const pods = volumes.map((spec, index) =>
+    mounting(bench, spec, { pod: pod({ uid: `uid-${index}` }), ownership: { fsGroup: 1001 + index } }),
+  )
+  await Promise.all(pods.map(({ request }) => plugin.mount(request, signal)))
+  assert.equal(pods.flatMap(({ events }) => events).length, 1)
+  await bench.close()
+})
+
 test('LOCAL-2: a missing path and a wrong kind are refused before anything is touched', async () => {
   const bench = await createModelBench()
   const { plugin } = bench.registry().find(directory)
@@ -79,6 +92,21 @@ test('LOCAL-3, PLUG-12: a disk is mounted once with the volume’s options, and 
     code: 'EROFS',
   })
   await bench.host.files.writeFile(`${request.target}/f`, '', { mode: 0o644 }, signal)
+  await bench.close()
+})
+
+test('LOCAL-3: a disk of which nobody says whether it is mounted is not taken for mounted', async () => {
+  const bench = await createModelBench()
+  bench.host.addDisk('/dev/sdz')
+  const spec = persistent({ local: { path: '/dev/sdz' } })
+  const { plugin, request } = mounting(bench, spec)
+  const device = plugin.plugin.device?.(spec)
+  assert.ok(device)
+  bench.host.faults.plant({ call: 'mounts.isMountPoint', kind: 'fails', code: 'TIMEOUT', times: 1 })
+  const mount = () => device.mount({ spec, pod: request.pod, devicePath: '', path: device.path(spec) }, signal)
+  await assert.rejects(mount(), /failed to mount device .* TIMEOUT/)
+  await mount()
+  assert.equal((await bench.host.mounts.info(device.path(spec), signal)).source, '/dev/sdz')
   await bench.close()
 })
 

@@ -3,7 +3,7 @@
 import { join, normalize } from 'node:path/posix'
 import { pluginName } from '../../api/names.ts'
 import type { PluginName } from '../../api/names.ts'
-import { cleanMountPoint, isMounted } from '../../host/clean-mount-point.ts'
+import { cleanMountPoint, isAlreadyMounted, isMounted } from '../../host/clean-mount-point.ts'
 import { hasCode } from '../../host/host-error.ts'
 import { VolumeError } from '../../volume/effect.ts'
 import { eventReasons } from '../../volume/messages.ts'
@@ -66,11 +66,12 @@ function createLocalPlugin(deps: Deps): NodePlugin {
   const block: BlockMapper = {
     // LAYOUT-6: here, and only here, the plugin's name is escaped.
     globalMapPath: (spec) => globalDevicePath(root, escapePlugin(name) as PluginName, spec.name),
-    devicePath: (spec) => join('/', normalize(sourceOf(spec).path)),
+    devicePath: placeOf,
   }
   return {
     prepare: (spec, signal) => translated(async () => void (await sourceKind(deps, spec, signal))),
-    mount: (request, signal) => translated(() => lock.run(request.spec.name, () => mount(deps, request, signal))),
+    // One after the other where they share a place: two volumes may name the same.
+    mount: (request, signal) => translated(() => lock.run(placeOf(request.spec), () => mount(deps, request, signal))),
     unmount: ({ target }, signal) => translated(() => cleanMountPoint(host, target, {}, signal)),
     readOnly: (spec) => spec.readOnly,
     device: (spec) => (spec.mode === 'Filesystem' ? device : undefined),
@@ -86,7 +87,7 @@ async function mount(deps: Deps, request: MountRequest, signal: AbortSignal): Pr
   const { host, root } = deps
   const { spec, target, ownership, notify } = request
   const source = (await sourceKind(deps, spec, signal)) === 'directory' ? sourceOf(spec).path : devicePath(root, spec)
-  if (await isMounted(host, target, signal)) return
+  if (await isAlreadyMounted(host, target, signal)) return
   const { fsGroup } = ownership
   const shared = fsGroup !== undefined && (await hasOtherPods(deps, source, target, signal))
   if (shared) {
@@ -161,6 +162,8 @@ async function expand(deps: Deps, request: ExpandRequest, signal: AbortSignal): 
 
 const mountsDirectory = (root: string): string => globalPluginPath(root, name, 'mounts')
 const devicePath = (root: string, spec: VolumeSpec): string => join(mountsDirectory(root), spec.name)
+
+const placeOf = (spec: VolumeSpec): string => join('/', normalize(sourceOf(spec).path))
 
 function sourceOf(spec: VolumeSpec) {
   if (!hasSource(spec, 'local')) throw refuse('WrongSource', `volume ${spec.name} is no local volume`, 'untried')

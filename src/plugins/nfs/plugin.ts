@@ -1,7 +1,7 @@
 // The plugin `kubernetes.io/nfs`: a directory of a file server. The place to start from for a new plugin.
 
 import { pluginName } from '../../api/names.ts'
-import { cleanMountPoint, isMounted } from '../../host/clean-mount-point.ts'
+import { cleanMountPoint, isAlreadyMounted } from '../../host/clean-mount-point.ts'
 import { HostError } from '../../host/host-error.ts'
 import type { NodePlugin } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
@@ -42,7 +42,7 @@ export default definePlugin({
 
 /** NFS-2 */
 async function mount({ host }: Deps, spec: VolumeSpec, target: string, signal: AbortSignal): Promise<void> {
-  if (await isMounted(host, target, signal)) return
+  if (await isAlreadyMounted(host, target, signal)) return
   await host.files.mkdirAll(target, 0o750, signal)
   const options = mountOptionsOf(spec, spec.readOnly ? ['ro'] : [])
   try {

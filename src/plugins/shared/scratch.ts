@@ -12,7 +12,7 @@ import {
 import { pluginName } from '../../api/names.ts'
 import type { PodUid } from '../../api/names.ts'
 import type { Pod } from '../../api/types.ts'
-import { isMounted, isThere, unmountAll } from '../../host/clean-mount-point.ts'
+import { isAlreadyMounted, isMounted, isThere, unmountAll } from '../../host/clean-mount-point.ts'
 import { HostError, hasCode } from '../../host/host-error.ts'
 import type { DeepModes, Mark, MountRequest } from '../../host/host.ts'
 import { applyOwnership } from '../../host/ownership.ts'
@@ -49,13 +49,13 @@ export async function setUpScratch(deps: ScratchDeps, request: ScratchRequest, s
   if (await mountedAnew(deps, request, signal)) return true
   const mark = markOf(deps.root, request)
   if (pageSize === undefined && (await host.files.exists(mark.path, signal))) {
-    const there = medium === 'Memory' ? await isMounted(host, target, signal) : await host.files.exists(target, signal)
+    const there = medium === 'Memory' ? await isAlreadyMounted(host, target, signal) : await host.files.exists(target, signal)
     if (there) return false
     await host.files.removeTree(markerDirectory(deps.root, request), signal)
   }
   await makeDirectory(deps, target, signal)
   if (medium === 'Memory') {
-    if (!(await isMounted(host, target, signal))) await host.mounts.mount(memoryMount(deps, request), signal)
+    if (!(await isAlreadyMounted(host, target, signal))) await host.mounts.mount(memoryMount(deps, request), signal)
   } else if (pageSize !== undefined) await mountHugePages(deps, request, pageSize, signal)
   // FSG-5: a failure of this pass is ignored, and so is the change policy.
   await applyOwnership(host.files, { root: target, gid: request.fsGroup, readOnly: false }, signal).catch(
@@ -168,7 +168,7 @@ async function mountHugePages(
 ): Promise<void> {
   const { host } = deps
   const size = pageSizeFor(medium, request.pod)
-  if (await isMounted(host, request.target, signal)) {
+  if (await isAlreadyMounted(host, request.target, signal)) {
     if (medium === 'HugePages') return
     const { superOptions } = await host.mounts.info(request.target, signal)
     const present = superOptions.find((option) => option.startsWith('pagesize='))?.slice('pagesize='.length)
