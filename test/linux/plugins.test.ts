@@ -191,6 +191,27 @@ test('local directory for two pods, one of them read-only; the second group is w
   assert.deepEqual(fs.readdirSync(source).sort(), ['f', 'g'])
 })
 
+test('WART-12: a disk with data that nobody can name is not formatted, wherever the data is', async () => {
+  for (const position of [4096, (16 << 20) - 4096]) {
+    await using place = openPlace()
+    await using bench = await openBench(place)
+    const file = join(place.root, 'disk')
+    await place.makeDiskFile(file, 16 << 20)
+    const write = fs.openSync(file, 'r+')
+    fs.writeSync(write, 'precious', position)
+    fs.closeSync(write)
+    const device = await place.host.devices.attachLoop({ file, readOnly: false }, signal)
+    try {
+      const one = mounting(bench, persistent({ local: { path: device, fsType: 'ext4' } }))
+      await assert.rejects(mount(one), /The disk holds data that blkid does not name, not ext4/)
+      assert.ok(fs.readFileSync(file).subarray(position).toString('latin1').startsWith('precious'))
+      await assertClean(bench)
+    } finally {
+      await place.host.devices.detachLoop(device, signal)
+    }
+  }
+})
+
 test('local disk on a loop device: formatted once, restored after a restart, options kept, freed', async () => {
   await using place = openPlace()
   await using bench = await openBench(place)

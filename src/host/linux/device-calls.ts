@@ -48,14 +48,16 @@ export const deviceCalls = {
     withOpen(device, libc.O_RDONLY | libc.O_NONBLOCK, (descriptor) => libc.ioctlNumber(descriptor, BLKFLSBUF, 0))
   },
 
-  /** Reads both ends: a device that cannot be read must never be taken for a blank one (WART-12). */
-  probeReadable(device: string, sizeBytes: bigint): void {
+  /** Reads both ends: a device that cannot be read, or holds anything, must never be taken for a blank one (WART-12). */
+  endsAreZero(device: string, sizeBytes: bigint): boolean {
     const length = Number(sizeBytes < 1_048_576n ? sizeBytes : 1_048_576n)
-    const buffer = Buffer.alloc(length)
     const descriptor = fs.openSync(device, 'r')
     try {
-      fs.readSync(descriptor, buffer, 0, length, 0)
-      fs.readSync(descriptor, buffer, 0, length, sizeBytes - BigInt(length))
+      return [0n, sizeBytes - BigInt(length)].every((position) => {
+        const end = Buffer.alloc(length, 0xff) // what is not read does not count as zero
+        fs.readSync(descriptor, end, 0, length, position)
+        return end.every((byte) => byte === 0)
+      })
     } finally {
       fs.closeSync(descriptor)
     }

@@ -19,9 +19,9 @@ function world(programs: Readonly<Record<string, number | string>>, calls: Reado
     if (answer === undefined) throw new HostError('NOPROGRAM', argv[0])
     return { exitCode: typeof answer === 'number' ? answer : 0, stdout: String(answer), stderr: '' }
   }
-  // Only three calls are made here, none with a real device.
+  // Only four calls are made here, none with a real device.
   const call = async (name: string) => {
-    const usual: Readonly<Record<string, unknown>> = { deviceReadOnly: false, deviceSize: 1000n }
+    const usual: Readonly<Record<string, unknown>> = { deviceReadOnly: false, deviceSize: 1000n, endsAreZero: true }
     const value = { ...usual, ...calls }[name]
     if (value instanceof Error) throw value
     return value
@@ -29,7 +29,7 @@ function world(programs: Readonly<Record<string, number | string>>, calls: Reado
   return { ran, filesystems: createLinuxFilesystems({ call } as unknown as WorkerPool, run) }
 }
 
-test('FMT-2, WART-12: blkid tells; exit 2 is blank only if the disk can be read; other failures are failures', async () => {
+test('FMT-2, WART-12: blkid tells; exit 2 is blank only if the disk can be read and is zero; other failures are failures', async () => {
   const look = (blkid: number | string, calls = {}) => world({ blkid }, calls).filesystems.detect(device, signal)
   assert.deepEqual(await look('DEVNAME=/dev/x\nTYPE=ext4\n'), { kind: 'filesystem', type: 'ext4' })
   assert.deepEqual(await look('TYPE=ext4\nPTTYPE=dos\n'), {
@@ -37,7 +37,11 @@ test('FMT-2, WART-12: blkid tells; exit 2 is blank only if the disk can be read;
     description: 'unknown data, probably partitions',
   })
   assert.deepEqual(await look(2), { kind: 'blank' })
-  await assert.rejects(look(2, { probeReadable: new HostError('EIO', 'unreadable') }), { code: 'EIO' })
+  assert.deepEqual(await look(2, { endsAreZero: false }), {
+    kind: 'unknown',
+    description: 'data that blkid does not name',
+  })
+  await assert.rejects(look(2, { endsAreZero: new HostError('EIO', 'unreadable') }), { code: 'EIO' })
   await assert.rejects(look(4), { code: 'CHILD' })
 })
 

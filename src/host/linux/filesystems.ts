@@ -66,14 +66,16 @@ async function detectContent(
   const argv = ['blkid', '-p', '-s', 'TYPE', '-s', 'PTTYPE', '-o', 'export', device] as const
   const result = await run({ argv, timeoutMs: probeTimeoutMs }, signal)
   if (result.exitCode === 2) {
-    // "Nothing found" is also what blkid says of a disk it could not read; a blank disk can be read (WART-12).
+    // "Nothing found" is also what blkid says of a disk it could not read or does not know; a blank disk is zeros (WART-12).
     const size = await pool.call('deviceSize', [device], { path: device }, signal)
-    await pool.call('probeReadable', [device, size], { path: device }, signal)
-    return { kind: 'blank' }
+    const zero = await pool.call('endsAreZero', [device, size], { path: device }, signal)
+    return zero ? { kind: 'blank' } : unnamed
   }
   if (result.exitCode !== 0) throw childError(`blkid ${device}`, result, device)
   return parseBlkid(result.stdout, device)
 }
+
+const unnamed: DiskContent = { kind: 'unknown', description: 'data that blkid does not name' }
 
 /** FMT-2: KEY=VALUE lines; a partition table means data that is not ours to overwrite. */
 export function parseBlkid(output: string, device: string): DiskContent {
@@ -87,7 +89,7 @@ export function parseBlkid(output: string, device: string): DiskContent {
   }
   if (partitions !== undefined && partitions !== '')
     return { kind: 'unknown', description: 'unknown data, probably partitions' }
-  if (type === undefined || type === '') return { kind: 'unknown', description: 'data that blkid does not name' }
+  if (type === undefined || type === '') return unnamed
   return { kind: 'filesystem', type }
 }
 

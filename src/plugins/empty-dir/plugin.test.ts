@@ -134,12 +134,12 @@ test('T-10, EMPTY-8: huge pages need exactly one requested size, or the size tha
 
 test('EMPTY-3: an unknown medium is refused before anything is made', async () => {
   const bench = await createModelBench()
-  const { plugin, request } = mounting(bench, inline({ emptyDir: { medium: 'Floppy' as never } }))
-  await assert.rejects(plugin.plugin.mount(request, signal), {
-    message: 'unknown storage medium "Floppy"',
-    effect: 'none',
-  })
-  assert.equal(await bench.host.files.exists(request.target, signal), false)
+  for (const medium of ['Floppy', 'HugePagesX']) {
+    const { plugin, request } = mounting(bench, inline({ emptyDir: { medium: medium as never } }))
+    const message = `unknown storage medium "${medium}"`
+    await assert.rejects(plugin.plugin.mount(request, signal), { message, effect: 'none' })
+    assert.equal(await bench.host.files.exists(request.target, signal), false)
+  }
   await bench.close()
 })
 

@@ -43,13 +43,14 @@ export interface ScratchRequest {
 export async function setUpScratch(deps: ScratchDeps, request: ScratchRequest, signal: AbortSignal): Promise<boolean> {
   const { host } = deps
   const { target, medium } = request
-  const pageSize = medium.startsWith('HugePages') ? medium : undefined
+  const pageSize = medium === 'HugePages' || medium.startsWith('HugePages-') ? medium : undefined
   if (medium !== '' && medium !== 'Memory' && pageSize === undefined)
     throw refuse('UnknownMedium', `unknown storage medium "${medium}"`)
   if (await mountedAnew(deps, request, signal)) return true
   const mark = markOf(deps.root, request)
   if (pageSize === undefined && (await host.files.exists(mark.path, signal))) {
-    const there = medium === 'Memory' ? await isAlreadyMounted(host, target, signal) : await host.files.exists(target, signal)
+    const there =
+      medium === 'Memory' ? await isAlreadyMounted(host, target, signal) : await host.files.exists(target, signal)
     if (there) return false
     await host.files.removeTree(markerDirectory(deps.root, request), signal)
   }
