@@ -36,6 +36,13 @@ export function logRequest(pod: Pod, query: URLSearchParams): LogRequest {
   }
 }
 
+/** Logs are kept as containers wrote them, without times. Who asks for something that needs them is told. */
+export function logWarnings(query: URLSearchParams): readonly string[] {
+  const unheeded = ['sinceSeconds', 'sinceTime'].filter((name) => query.has(name))
+  if (query.get('timestamps') === 'true') unheeded.push('timestamps')
+  return unheeded.map((name) => `logs are kept without times: ${name} has no effect`)
+}
+
 export function containerOf(pod: Pod, asked: string | null): string {
   const { name } = pod.metadata
   const { initContainers = [], containers = [], ephemeralContainers = [] } = pod.spec

@@ -17,7 +17,7 @@ import { wantsUpgrade } from '../streams/upgrade.ts'
 import type { ServerContext } from './context.ts'
 import { findObject, readStored } from './context.ts'
 import type { HttpCall } from './http-verbs.ts'
-import { containerOf, logRequest } from './log-request.ts'
+import { containerOf, logRequest, logWarnings } from './log-request.ts'
 import { decodeObject } from './objects.ts'
 import type { ApiResponse } from './respond.ts'
 import { textResponse, uncached } from './respond.ts'
@@ -36,6 +36,7 @@ const longestRefusal = 16_384
 export async function podLogs(deps: PassThroughDeps, ref: ObjectRef, call: HttpCall): Promise<ApiResponse> {
   const pod = await podOf(deps.context, ref)
   const { container, ...rest } = logRequest(pod, call.query)
+  for (const text of logWarnings(call.query)) call.warn(text)
   const node = pod.spec.nodeName
   if (!node) return textResponse(204, '')
   if (!deps.doors) return textResponse(200, '')

@@ -67,6 +67,13 @@ test("a container's log is its node's word", async () => {
     await read('container=c&previous=true'),
     /^400 .*previous terminated container ..c.. in pod ..p.. not found/,
   )
+  const { headers } = await server.open('GET', `${paths.pods}/p/log?container=c&sinceSeconds=2&timestamps=true`)
+  assert.equal(
+    headers['warning'],
+    ['sinceSeconds', 'timestamps']
+      .map((name) => `299 - "logs are kept without times: ${name} has no effect"`)
+      .join(', '),
+  )
   assert.equal((await server.get(`${paths.pods}/nowhere/log`)).code, 204)
   assert.equal((await server.get(`${paths.pods}/p/log`, { user: reader })).code, 400)
   server.breakDown()
