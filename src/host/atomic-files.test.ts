@@ -61,12 +61,20 @@ test('T-4, ATOMIC-5: links lost after the switch come back although the contents
 
 test('T-5, ATOMIC-2: a bad path rejects the whole payload', async () => {
   const { write, names } = await world()
-  for (const path of ['', '/x', 'a/../b', '..x', `${'n'.repeat(256)}`, `${'n/'.repeat(2048)}x`, '.', 'a/']) {
+  for (const path of ['', '/x', 'a/../b', '..x', `${'n'.repeat(256)}`, `${'n/'.repeat(2048)}x`, '.', './']) {
     await assert.rejects(write({ good: '1', [path]: '2' }), { code: 'EINVAL' }, JSON.stringify(path))
   }
   assert.deepEqual(await names(), [])
   await write({ 'a/..x': '1' })
   assert.deepEqual([...cleanPayload(payload({ './a//b': '1', 'a/b': '2' })).keys()], ['a/b'])
+})
+
+test('ATOMIC-2: a path with a slash at its end names the file without it', async () => {
+  const { write, read, names } = await world()
+  await write({ 'conf/': '1', 'd//e//': '2' })
+  assert.deepEqual([await read('conf'), await read('d/e')], ['1', '2'])
+  assert.equal(await write({ conf: '1', 'd/e': '2' }), false)
+  assert.deepEqual(await names(), ['..2026_01_01_00_00_00.1', '..data', 'conf', 'd'])
 })
 
 test('a file may become a directory and back', async () => {

@@ -1,7 +1,8 @@
 // How do many files change at once? A new timestamped directory, then one rename of the link `..data` (ATOMIC-1 … ATOMIC-6).
 // Readers see all old or all new. Everything is written by descriptor: a link planted in the volume is never followed.
 
-import { join, normalize } from 'node:path/posix'
+import { join } from 'node:path/posix'
+import { cleanPath } from './clean-path.ts'
 import type { Files, FoundEntry } from './host.ts'
 import { HostError, hasCode } from './host-error.ts'
 
@@ -61,20 +62,20 @@ export function cleanPayload(payload: Payload): Payload {
   for (const [path, file] of payload) {
     const problem = pathProblem(path)
     if (problem !== undefined) throw new HostError('EINVAL', `invalid path "${path}": ${problem}`, { path })
-    result.set(normalize(path), file)
+    result.set(cleanPath(path), file)
   }
   return result
 }
 
 function pathProblem(path: string): string | undefined {
   const parts = path.split('/')
-  if (path === '' || normalize(path) === '.') return 'it is empty'
+  if (cleanPath(path) === '.') return 'it is empty'
   if (path.startsWith('/')) return 'must not be absolute'
   if (Buffer.byteLength(path) > 4096) return 'longer than 4096 bytes'
   if (parts.includes('..')) return "must not contain '..'"
   if (parts.some((part) => Buffer.byteLength(part) > 255)) return 'a part is longer than 255 bytes'
-  if (normalize(path).startsWith('..')) return "must not start with '..'"
-  return path.endsWith('/') || path.includes('\0') ? 'is not the name of a file' : undefined
+  if (cleanPath(path).startsWith('..')) return "must not start with '..'"
+  return path.includes('\0') ? 'is not the name of a file' : undefined
 }
 
 /** Where `..data` leads now. Anything that is not our own kind of name is not trusted: it is treated as a first write. */

@@ -1,9 +1,9 @@
 // What does a pod say about itself in files? Field and resource references, rendered as the downward API does (CONF-7).
 
-import { normalize } from 'node:path/posix'
 import { parseQuantity, milliValue, wholeValue } from '../../api/quantity.ts'
 import type { Container, DownwardAPIVolumeFile, Pod, ResourceFieldSelector } from '../../api/types.ts'
 import type { Payload, PayloadFile } from '../../host/atomic-files.ts'
+import { cleanPath } from '../../host/clean-path.ts'
 import { messageOf, refuse } from '../shared/errors.ts'
 import { aggregate } from './errors.ts'
 
@@ -20,7 +20,7 @@ export function downwardPayload(items: readonly DownwardAPIVolumeFile[], facts: 
   for (const item of items) {
     try {
       const text = valueOf(item, facts)
-      payload.set(normalize(item.path), { bytes: new TextEncoder().encode(text), mode: item.mode ?? facts.defaultMode })
+      payload.set(cleanPath(item.path), { bytes: new TextEncoder().encode(text), mode: item.mode ?? facts.defaultMode })
     } catch (error) {
       problems.push(messageOf(error))
     }
