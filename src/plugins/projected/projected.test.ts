@@ -300,6 +300,8 @@ test('NEST-1, NEST-2: mount points inside the volume, the outermost only, compar
   )
   assert.deepEqual(nestedMountPoints('v', mounts(['v', '/dir/nested'], ['a', '/dir/nested-vol'])), [])
   assert.deepEqual(nestedMountPoints('v', mounts(['v', '/a'], ['v', '/b'], ['x', '/a/1'], ['x', '/b/2'])), ['1', '2'])
+  assert.deepEqual(nestedMountPoints('v', mounts(['v', '/a'], ['v', '/a/b'], ['x', '/a/b/c'])), ['b', 'c'])
+  assert.deepEqual(nestedMountPoints('v', mounts(['v', '/a/'], ['v', '/a/b/'], ['v', '/'])), ['a', 'b'])
   assert.throws(() => nestedMountPoints('v', mounts(['v', '../x'])))
 })
 
