@@ -93,6 +93,21 @@ test('FLEX-7: a secret of another type is refused, and the driver is not asked',
   }
   await assert.rejects(plugin.mount(request, signal), { code: 'SecretType', effect: 'untried' })
   assert.deepEqual(calls, ['init'])
+  assert.equal(await bench.host.files.exists(request.target, signal), false)
+  await bench.close()
+})
+
+test('FLEX-10: what is mounted stays usable although its secret is gone', async () => {
+  const bench = await createModelBench()
+  const calls = await install(bench, { init: { status: 'Success', capabilities: { attach: false } } })
+  const target = `${root}/pods/uid-1/volumes/acme~disk/v`
+  await bench.host.files.mkdirAll(target, 0o750, signal)
+  await bench.host.mounts.mount({ source: 'tmpfs', target, type: 'tmpfs', options: [] }, signal)
+  const plugin = flexPlugin(await start(bench)).node(bench.deps)
+  const withSecret = inline({ flexVolume: { driver: 'acme/disk', secretRef: { name: 'gone' } } })
+  const request = { spec: withSecret, pod: pod(), target, ownership: { fsGroup: 5 }, notify: () => undefined }
+  await plugin.mount({ ...request, foundOnDisk: true, remount: false }, signal)
+  assert.deepEqual([calls, (await bench.host.files.stat(target, signal)).gid], [['init'], 5])
   await bench.close()
 })
 

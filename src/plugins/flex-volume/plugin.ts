@@ -104,8 +104,9 @@ async function mount(
 ): Promise<void> {
   const { host, root, client } = deps
   const { spec, pod, target, ownership } = request
-  const extras = await mountExtras(client, spec, pod, ownership.fsGroup, signal)
   await intoDirectory(host, target, signal, async () => {
+    // Asked for only now: what is mounted does not need its Secret any more, which may be gone.
+    const extras = await mountExtras(client, spec, pod, ownership.fsGroup, signal)
     const answer = await driver.call('mount', [target, optionsJson(spec, extras)], signal)
     if (answer === undefined)
       await host.mounts.bind({ source: globalPath(root, driver, spec), target, readOnly: spec.readOnly }, signal)
