@@ -1,6 +1,7 @@
 // How is a FlexVolume driver asked? One run of its program per question, one JSON object as the answer (FLEX-3 … FLEX-5).
 // What a driver calls "Not supported" is remembered and never asked again.
 
+import { DeadlineExceeded } from '../../clock/clock.ts'
 import type { CommandResult, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
 import { messageOf, refuse } from '../shared/errors.ts'
@@ -35,7 +36,12 @@ export interface FlexProgram {
   readonly executable: string
 }
 
-const callTimeoutMs = 120_000
+/**
+ * FLEX-5 limits waitforattach alone: it has the time of its operation (C-10). A driver may format or copy for as long as
+ * mkfs may; the limit is there only so that no child is for ever. `init` has little to do, and all other drivers wait for it.
+ */
+const timeoutsMs: Readonly<Record<string, number>> = { init: 120_000, waitforattach: 600_000 }
+const usualTimeoutMs = 30 * 60_000
 const defaults: FlexCapabilities = {
   attach: true,
   selinuxRelabel: true,
@@ -84,7 +90,11 @@ async function ask(
   let result: CommandResult
   try {
     result = await host.run(
-      { argv: [program.executable, command, ...parameters], timeoutMs: callTimeoutMs, secretArguments },
+      {
+        argv: [program.executable, command, ...parameters],
+        timeoutMs: timeoutsMs[command] ?? usualTimeoutMs,
+        secretArguments,
+      },
       signal,
     )
   } catch (error) {
@@ -94,7 +104,9 @@ async function ask(
         `${what} command failed: the driver's program ${program.executable} is missing`,
         'untried',
       )
-    if (hasCode(error, 'TIMEOUT')) throw refuse('DriverTimeout', `${what} command failed: timeout`, 'unknown')
+    // The operation's own time began a moment before the command's.
+    const late = hasCode(error, 'TIMEOUT') || signal.reason instanceof DeadlineExceeded
+    if (late) throw refuse('DriverTimeout', `${what} command failed: timeout`, 'unknown')
     throw error
   }
   const fields = parseAnswer(result.stdout, what)

@@ -6,7 +6,9 @@ import { inline, mounting, pod, signal } from '../../../test/plugins/bench.ts'
 import { createModelBench, root } from '../../../test/plugins/model-bench.ts'
 import type { ModelBench } from '../../../test/plugins/model-bench.ts'
 import { podUid } from '../../api/names.ts'
+import { DeadlineExceeded } from '../../clock/clock.ts'
 import type { CommandResult } from '../../host/host.ts'
+import { HostError } from '../../host/host-error.ts'
 import { silentLog } from '../../telemetry/log.ts'
 import { createRegistry } from '../../volume/registry.ts'
 import { probeFlexDrivers } from '../index.ts'
@@ -74,6 +76,26 @@ test('T-26, FLEX-5: what is not supported is asked once; failures, bad output an
   assert.equal((await driver.call('detach', ['v', 'n'], signal))?.device, '/dev/x', 'FLEX-3, WART-23')
   bench.host.programs.set(program, () => ({ exitCode: 0, stdout: '[]', stderr: '' }))
   await assert.rejects(driver.call('detach', ['v', 'n'], signal), { code: 'DriverOutput' })
+  await bench.close()
+})
+
+test('FLEX-5, C-10: slow commands are left alone; waitforattach ends with its operation and says `timeout`', async () => {
+  const bench = await createModelBench()
+  const limits: Record<string, number> = {}
+  bench.host.programs.set(program, ({ argv, timeoutMs }) => {
+    limits[argv[1] ?? ''] = timeoutMs / 60_000
+    return { exitCode: 0, stdout: '{"status":"Success"}', stderr: '' }
+  })
+  const driver = await start(bench)
+  for (const command of ['waitforattach', 'mountdevice', 'unmount']) await driver.call(command, [], signal)
+  assert.deepEqual(limits, { init: 2, waitforattach: 10, mountdevice: 30, unmount: 30 })
+  const operation = new AbortController()
+  bench.host.programs.set(program, () => {
+    operation.abort(new DeadlineExceeded(600_000))
+    throw new HostError('ABORTED', 'given up while it was running', { certain: false })
+  })
+  const late = { code: 'DriverTimeout', message: /waitforattach command failed: timeout$/, effect: 'unknown' }
+  await assert.rejects(driver.call('waitforattach', [], operation.signal), late)
   await bench.close()
 })
 
