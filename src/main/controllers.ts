@@ -49,7 +49,7 @@ export async function startControllers(deps: ControllersDeps): Promise<StartedCo
   const plugins = createRegistry(
     clusterPlugins({ client, informers, clock, hostPath: { provisioning: { host, random } } }),
   )
-  if (deps.flexDrivers) stack.use(startFlexAttachers({ log, ...deps.flexDrivers }, plugins))
+  if (deps.flexDrivers) stack.use(startFlexAttachers({ clock, log, ...deps.flexDrivers }, plugins))
   const controllers = stack.use(
     createControllers({
       client,

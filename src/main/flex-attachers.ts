@@ -8,7 +8,7 @@ import type { ClusterPlugin } from '../volume/plugin.ts'
 import type { Registry } from '../volume/registry.ts'
 
 export function startFlexAttachers(
-  deps: Pick<FlexProberDeps, 'host' | 'log' | 'directory'>,
+  deps: Pick<FlexProberDeps, 'host' | 'clock' | 'log' | 'directory'>,
   registry: Pick<Registry<ClusterPlugin>, 'add' | 'drop'>,
 ): AsyncDisposable {
   const { directory, log } = deps

@@ -79,6 +79,7 @@ export function probeFlexDrivers(
 ): Promise<FlexProber> {
   const prober: FlexProberDeps = {
     host: deps.host,
+    clock: deps.clock,
     log: deps.log,
     directory: deps.directory,
     found: (driver) => registry.add(onNode(flexPlugin(driver), deps)),
@@ -89,7 +90,7 @@ export function probeFlexDrivers(
 
 /** The same on the side of the control plane: attach, detach, expand. */
 export function probeFlexAttachers(
-  deps: Pick<FlexProberDeps, 'host' | 'log' | 'directory'>,
+  deps: Pick<FlexProberDeps, 'host' | 'clock' | 'log' | 'directory'>,
   registry: Pick<Registry<ClusterPlugin>, 'add' | 'drop'>,
   signal: AbortSignal,
 ): Promise<FlexProber> {

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { inline, mounting, pod, signal } from '../../../test/plugins/bench.ts'
 import { createModelBench, root } from '../../../test/plugins/model-bench.ts'
 import type { ModelBench } from '../../../test/plugins/model-bench.ts'
-import { podUid } from '../../api/names.ts'
+import { pluginName, podUid } from '../../api/names.ts'
 import { DeadlineExceeded } from '../../clock/clock.ts'
 import type { CommandResult } from '../../host/host.ts'
 import { HostError } from '../../host/host-error.ts'
@@ -246,6 +246,80 @@ test('T-27, FLEX-2: drivers appear and vanish while we run; a broken one hides n
   await bench.host.files.removeTree(directory, signal)
   await prober.probe()
   assert.throws(() => registry.find(spec), /no volume plugin matched/)
+  await bench.close()
+})
+
+async function probing(bench: ModelBench) {
+  const registry = createRegistry(bench.registry().all())
+  const prober = await probeFlexDrivers({ ...bench.deps, directory, log: silentLog }, registry, signal)
+  const after = async (ms: number) => {
+    await bench.clock.advance(ms)
+    await prober.probe()
+    await prober.probe()
+  }
+  return { registry, prober, after, isThere: () => registry.known(pluginName('acme/disk')) !== undefined }
+}
+
+test('FLEX-2: a driver that does not start is tried again, seldom, until it does', async () => {
+  const bench = await createModelBench()
+  let answer: object = { status: 'Failure', message: 'too early' }
+  const calls = await install(bench, { init: () => answer })
+  const { prober, after, isThere } = await probing(bench)
+  await using _ = prober
+  for (let second = 0; second < 120; second += 1) await after(1000)
+  assert.ok(calls.length > 4 && calls.length < 15, `${calls.length} times`)
+  assert.equal(isThere(), false)
+  answer = { status: 'Success' }
+  await after(30_001)
+  assert.equal(isThere(), true)
+  const { length } = calls
+  await after(3_600_000)
+  assert.equal(calls.length, length)
+  await bench.close()
+})
+
+test('FLEX-2: a change of another file in its directory starts a driver anew, but not for ever', async () => {
+  const bench = await createModelBench()
+  const write = (name: string, text: string) =>
+    bench.host.files.writeFile(`${directory}/acme~disk/${name}`, text, { mode: 0o644 }, signal)
+  // Its log lies beside it: were its own lines a change, it would never come to rest.
+  const init = async () => {
+    await write('log', 'started\n'.repeat(calls.length))
+    return { status: 'Success' }
+  }
+  const calls: string[] = await install(bench, { init })
+  const { prober, after } = await probing(bench)
+  await using _ = prober
+  await after(60_000)
+  assert.equal(calls.length, 1)
+  await write('common.sh', 'x')
+  await after(0)
+  assert.equal(calls.length, 2)
+  await write('common.sh', 'xyz')
+  await write('.hidden', 'x')
+  await after(1000)
+  assert.equal(calls.length, 2, 'it has its rest')
+  await after(60_000)
+  assert.equal(calls.length, 3)
+  await write('.hidden', 'xyz')
+  await after(60_000)
+  assert.equal(calls.length, 3)
+  await bench.close()
+})
+
+test('FLEX-2: a driver whose update does not start stays as it was, and goes with its program', async () => {
+  const bench = await createModelBench()
+  let answer: object = { status: 'Success' }
+  await install(bench, { init: () => answer })
+  const { prober, after, isThere } = await probing(bench)
+  await using _ = prober
+  answer = { status: 'Failure' }
+  await bench.host.files.writeFile(program, '#! new', { mode: 0o755 }, signal)
+  await after(1000)
+  assert.equal(isThere(), true)
+  await bench.host.files.unlink(program, signal)
+  await after(0)
+  assert.equal(isThere(), false)
   await bench.close()
 })
 
