@@ -71,7 +71,11 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
       log,
       metrics,
       host,
-      flexDrivers: { host, directory: config.volumePluginDirectory ?? defaultDriverDirectory },
+      flexDrivers: {
+        host,
+        directory: config.volumePluginDirectory ?? defaultDriverDirectory,
+        ...(config.nodes.length === 1 && config.nodes[0] ? { root: config.nodes[0].root } : {}),
+      },
       forceDetachOnTimeout,
       placement,
       history,

@@ -10,6 +10,7 @@ import type { Random } from '../clock/random.ts'
 import { createControllers } from '../controllers/index.ts'
 import { createNodeHealthController } from '../controllers/node-health/controller.ts'
 import type { Host } from '../host/host.ts'
+import type { FlexClusterDeps } from '../plugins/flex-volume/plugin.ts'
 import type { FlexProberDeps } from '../plugins/flex-volume/probe.ts'
 import { clusterPlugins } from '../plugins/index.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -26,7 +27,7 @@ export interface ControllersDeps {
   /** For hostPath volumes with policy Delete (REC-6). */
   readonly host: Pick<Host, 'files'>
   /** Where FlexVolume drivers lie and who calls them; without it nobody looks for any. */
-  readonly flexDrivers?: Pick<FlexProberDeps, 'host' | 'directory'>
+  readonly flexDrivers?: FlexClusterDeps & Pick<FlexProberDeps, 'host' | 'directory'>
   readonly forceDetachOnTimeout: boolean
   /** Give pods their nodes; off where somebody else does (`--bare`). */
   readonly placement: boolean

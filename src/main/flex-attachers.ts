@@ -2,13 +2,14 @@
 // Most machines have none: nothing but a watch is kept for them before the first one is there.
 import { mkdirSync, readdirSync, watch } from 'node:fs'
 import type { FSWatcher } from 'node:fs'
+import type { FlexClusterDeps } from '../plugins/flex-volume/plugin.ts'
 import type { FlexProber, FlexProberDeps } from '../plugins/flex-volume/probe.ts'
 import { probeFlexAttachers } from '../plugins/index.ts'
 import type { ClusterPlugin } from '../volume/plugin.ts'
 import type { Registry } from '../volume/registry.ts'
 
 export function startFlexAttachers(
-  deps: Pick<FlexProberDeps, 'host' | 'clock' | 'log' | 'directory'>,
+  deps: FlexClusterDeps & Pick<FlexProberDeps, 'host' | 'clock' | 'log' | 'directory'>,
   registry: Pick<Registry<ClusterPlugin>, 'add' | 'drop'>,
 ): AsyncDisposable {
   const { directory, log } = deps

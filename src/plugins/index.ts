@@ -15,7 +15,7 @@ import fc from './fc/plugin.ts'
 import type { FlexProber, FlexProberDeps } from './flex-volume/probe.ts'
 import { startFlexProber } from './flex-volume/probe.ts'
 import { flexPlugin } from './flex-volume/plugin.ts'
-import type { FlexNodeDeps } from './flex-volume/plugin.ts'
+import type { FlexClusterDeps, FlexNodeDeps } from './flex-volume/plugin.ts'
 import gitRepo from './git-repo/plugin.ts'
 import hostPath from './host-path/plugin.ts'
 import type { HostPathClusterDeps } from './host-path/plugin.ts'
@@ -90,13 +90,13 @@ export function probeFlexDrivers(
 
 /** The same on the side of the control plane: attach, detach, expand. */
 export function probeFlexAttachers(
-  deps: Pick<FlexProberDeps, 'host' | 'clock' | 'log' | 'directory'>,
+  deps: FlexClusterDeps & Pick<FlexProberDeps, 'host' | 'clock' | 'log' | 'directory'>,
   registry: Pick<Registry<ClusterPlugin>, 'add' | 'drop'>,
   signal: AbortSignal,
 ): Promise<FlexProber> {
   const prober: FlexProberDeps = {
     ...deps,
-    found: (driver) => registry.add(inCluster(flexPlugin(driver), undefined)),
+    found: (driver) => registry.add(inCluster(flexPlugin(driver), deps)),
     gone: (name) => registry.drop(flexPluginName(name)),
   }
   return startFlexProber(prober, signal)

@@ -217,6 +217,20 @@ test('FLEX-8: without the driver’s help the usual actions are done: format, mo
   await bench.close()
 })
 
+test('FLEX-8, FLEX-9: expandvolume is told where the only node has the volume, or as much of it as is known', async () => {
+  const bench = await createModelBench()
+  const calls = await install(bench, { expandvolume: { status: 'Success', volumeNewSize: 5 } })
+  const definition = flexPlugin(await start(bench))
+  const request = { spec, newBytes: 4n, oldBytes: 2n }
+  assert.equal(await definition.cluster?.({ root }).expand?.(request, signal), 5n)
+  await definition.cluster?.({}).expand?.(request, signal)
+  assert.deepEqual(
+    calls.slice(1).map((call) => call.slice(call.lastIndexOf('}') + 2)),
+    [`${root}/plugins/kubernetes.io/flexvolume/acme/disk/mounts/v 4 2`, 'acme/disk/mounts/v 4 2'],
+  )
+  await bench.close()
+})
+
 test('T-27, FLEX-2: drivers appear and vanish while we run; a broken one hides no good one', async () => {
   const bench = await createModelBench()
   const registry = createRegistry(bench.registry().all())

@@ -27,18 +27,22 @@ import type { FlexDriver } from './driver-call.ts'
 import { mountExtras, optionsJson, sourceOf } from './options.ts'
 
 export type FlexNodeDeps = Pick<NodePluginDeps, 'host' | 'root' | 'client' | 'clock'>
-type Definition = PluginDefinition<'flexVolume', FlexNodeDeps, void>
+export interface FlexClusterDeps {
+  /** The root of the only node of this process; absent where there are none, or several. */
+  readonly root?: string
+}
+type Definition = PluginDefinition<'flexVolume', FlexNodeDeps, FlexClusterDeps>
 
 export function flexPlugin(driver: FlexDriver): Definition {
   const name = pluginName(driver.name)
-  return definePlugin<'flexVolume', FlexNodeDeps, void>({
+  return definePlugin<'flexVolume', FlexNodeDeps, FlexClusterDeps>({
     name,
     source: 'flexVolume',
     traits: { mountOptions: false, remountOnPodUpdate: false, accessModes: ['ReadWriteOnce', 'ReadOnlyMany'] },
     volumeName: (spec) => spec.name,
     supports: (spec) => spec.source.value.driver === driver.name,
     node: (deps) => createFlexNode(deps, driver),
-    cluster: () => createFlexCluster(driver),
+    cluster: (deps) => createFlexCluster(deps, driver),
   })
 }
 
@@ -170,7 +174,7 @@ async function expandFilesystem(
   return newBytes
 }
 
-function createFlexCluster(driver: FlexDriver): ClusterPlugin {
+function createFlexCluster({ root }: FlexClusterDeps, driver: FlexDriver): ClusterPlugin {
   const attacher: Attacher = {
     attach: ({ spec, node }, signal) =>
       translated(async () => (await driver.call('attach', [optionsJson(spec), node], signal))?.device ?? ''),
@@ -188,11 +192,13 @@ function createFlexCluster(driver: FlexDriver): ClusterPlugin {
   const { attach, requiresFSResize } = driver.capabilities
   return {
     ...(attach ? { attacher: () => attacher, attacherByName: () => attacher } : {}),
-    expand: ({ spec, newBytes, oldBytes, stagingPath = '' }, signal) =>
+    expand: ({ spec, newBytes, oldBytes }, signal) =>
       translated(async () => {
+        // Upstream's control plane knows no root at all, and its drivers are told the end of the path.
+        const path = root === undefined ? mountsPath(driver, spec) : globalPath(root, driver, spec)
         const answer = await driver.call(
           'expandvolume',
-          [optionsJson(spec), stagingPath, String(newBytes), String(oldBytes)],
+          [optionsJson(spec), path, String(newBytes), String(oldBytes)],
           signal,
         )
         return answer?.volumeNewSize ?? newBytes
@@ -203,5 +209,7 @@ function createFlexCluster(driver: FlexDriver): ClusterPlugin {
 
 /** FLEX-9: the driver's slash stays, so it makes two levels. */
 function globalPath(root: string, driver: FlexDriver, spec: VolumeSpec): string {
-  return join(globalPluginPath(root, 'kubernetes.io/flexvolume' as PluginName), driver.name, 'mounts', spec.name)
+  return join(globalPluginPath(root, 'kubernetes.io/flexvolume' as PluginName), mountsPath(driver, spec))
 }
+
+const mountsPath = (driver: FlexDriver, spec: VolumeSpec): string => join(driver.name, 'mounts', spec.name)
