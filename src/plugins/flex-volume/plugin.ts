@@ -4,7 +4,7 @@
 import { join } from 'node:path/posix'
 import { pluginName } from '../../api/names.ts'
 import type { PluginName } from '../../api/names.ts'
-import { cleanMountPoint, isMounted, isThere } from '../../host/clean-mount-point.ts'
+import { cleanMountPoint, isAlreadyMounted, isMounted, isThere } from '../../host/clean-mount-point.ts'
 import type { Host } from '../../host/host.ts'
 import { globalPluginPath } from '../../volume/paths.ts'
 import type {
@@ -125,7 +125,7 @@ async function intoDirectory(
   signal: AbortSignal,
   work: () => Promise<void>,
 ): Promise<void> {
-  if (await isMounted(host, target, signal)) return
+  if (await isAlreadyMounted(host, target, signal)) return
   await host.files.mkdirAll(target, 0o750, signal)
   try {
     await work()
