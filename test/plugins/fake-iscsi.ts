@@ -13,6 +13,7 @@ export class FakeIscsi {
   /** Every call of iscsiadm, its words joined. */
   readonly calls: string[] = []
   readonly sessions = new Map<string, number>()
+  readonly #interfaces = new Map<string, string>()
   /** What an adapter of its own puts before the name of its disks. */
   prefix = ''
   readonly #host: ModelHost
@@ -33,9 +34,10 @@ export class FakeIscsi {
     this.calls.push(words.join(' '))
     const after = (flag: string): string => words[words.indexOf(flag) + 1] ?? ''
     const portal = after('-p')
-    if (words.includes('--login')) await this.#login(portal)
+    if (words.includes('--login')) await this.#login(portal, after('-I'))
     if (words.includes('--logout')) {
-      if (!this.sessions.has(portal)) return { ...ok, exitCode: 21 }
+      // A session belongs to the interface it was made with; by another name nothing is found.
+      if (!this.sessions.has(portal) || this.#interfaces.get(portal) !== after('-I')) return { ...ok, exitCode: 21 }
       await this.#logout(portal)
     }
     if (words.includes('show'))
@@ -47,10 +49,11 @@ export class FakeIscsi {
     return ok
   }
 
-  async #login(portal: string): Promise<void> {
+  async #login(portal: string, face: string): Promise<void> {
     const { files } = this.#host.quiet
     const number = this.#nextHost++
     this.sessions.set(portal, number)
+    this.#interfaces.set(portal, face)
     const device = `/sys/class/iscsi_host/host${number}/device`
     const session = `${device}/session${number}`
     const write = async (path: string, text: string) => {
@@ -59,6 +62,7 @@ export class FakeIscsi {
     }
     const [address = '', port = ''] = portal.split(':')
     await write(`${session}/iscsi_session/session${number}/targetname`, `${this.#iqn}\n`)
+    await write(`${session}/iscsi_session/session${number}/ifacename`, `${face}\n`)
     const connection = `${session}/connection${number}:0/iscsi_connection/connection${number}:0`
     await write(`${connection}/address`, `${address}\n`)
     await write(`${connection}/port`, `${port}\n`)

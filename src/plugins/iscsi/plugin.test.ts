@@ -18,7 +18,8 @@ import { devicePathOf, parseDirectory, targetOf } from './target.ts'
 
 const iqn = 'iqn.2026-01.dev.hawser:disk'
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
-const iscsi = (more: object = {}) => persistent({ iscsi: { targetPortal: '10.0.0.1', iqn, lun: 0, ...more } })
+const iscsi = (more: object = {}, name = 'pv') =>
+  persistent({ iscsi: { targetPortal: '10.0.0.1', iqn, lun: 0, ...more } }, { name })
 
 function deviceOf(bench: ModelBench, spec: VolumeSpec): DeviceMounter {
   const device = bench.registry().find(spec).plugin.device?.(spec)
@@ -26,10 +27,9 @@ function deviceOf(bench: ModelBench, spec: VolumeSpec): DeviceMounter {
   return device
 }
 
-async function withMountedDisk() {
+async function withMountedDisk(spec = iscsi()) {
   const bench = await createModelBench()
   const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
-  const spec = iscsi()
   const device = deviceOf(bench, spec)
   const path = device.path(spec)
   const devicePath = (await device.waitForAttach?.({ spec, devicePath: '', pod: pod() }, signal)) ?? ''
@@ -98,6 +98,32 @@ test('ISCSI-8: the session stays while another disk of the target is used here',
   await device.unmount({ path }, signal)
   assert.deepEqual(fake.calls, [])
   assert.equal(await bench.host.files.readText('/sys/block/sda/device/delete', signal), '1')
+  await bench.close()
+})
+
+test('ISCSI-8: disks with interfaces of their own share a session, which the last of them ends by its real interface', async () => {
+  const initiatorName = 'iqn.2026-01.me'
+  const { bench, fake, device, path } = await withMountedDisk(iscsi({ initiatorName }, 'pv1'))
+  const other = device.path(iscsi({ initiatorName, lun: 1 }, 'pv2'))
+  await bench.host.files.mkdirAll(other, 0o750, signal)
+  await bench.host.files.writeFile(`${root}/plugins/kubernetes.io/iscsi/iface-file`, '', { mode: 0o600 }, signal)
+  fake.calls.length = 0
+  await device.unmount({ path }, signal)
+  assert.deepEqual([fake.calls, fake.sessions.size], [[], 1])
+  await device.unmount({ path: other }, signal)
+  const node = `-m node -p 10.0.0.1:3260 -T ${iqn} -I 10.0.0.1:3260:pv1`
+  assert.deepEqual(
+    [fake.calls, fake.sessions.size],
+    [
+      [
+        `${node} --logout`,
+        `${node} -o delete`,
+        '-m iface -I 10.0.0.1:3260:pv2 -o delete',
+        '-m iface -I 10.0.0.1:3260:pv1 -o delete',
+      ],
+      0,
+    ],
+  )
   await bench.close()
 })
 

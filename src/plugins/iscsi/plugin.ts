@@ -105,13 +105,13 @@ function sourceAt(globalPath: string): VolumeSource | undefined {
   return { kind: 'iscsi', value }
 }
 
-/** How many disks of this portal and target have a directory here, mounted or mapped (ISCSI-8). */
+/** How many disks of this portal and target have a directory here, mounted or mapped, by whatever interface (ISCSI-8). */
 async function usersOf({ host, root }: IscsiDeps, target: IscsiTarget, signal: AbortSignal): Promise<number> {
   const prefix = `${target.portals[0]}-${target.iqn}-lun-`
   let users = 0
   for (const base of [globalPluginPath(root, iscsiName), globalDevicePath(root, iscsiName)]) {
-    const directory = join(base, `iface-${target.interface}`)
-    users += (await names(host.files, directory, signal)).filter((name) => name.startsWith(prefix)).length
+    for (const face of (await names(host.files, base, signal)).filter((name) => name.startsWith('iface-')))
+      users += (await names(host.files, join(base, face), signal)).filter((name) => name.startsWith(prefix)).length
   }
   return users
 }

@@ -10,7 +10,7 @@ import type { DeviceTree } from '../disk/multipath.ts'
 import { deleteDisk, flushMultipath, multipathParent, names, pathsOf } from '../disk/multipath.ts'
 import { refuse } from '../shared/errors.ts'
 import type { IscsiTarget } from './target.ts'
-import { devicePathOf } from './target.ts'
+import { devicePathOf, isCloned } from './target.ts'
 
 export interface SessionDeps {
   readonly host: Pick<Host, 'files' | 'run'>
@@ -47,7 +47,7 @@ export async function login(deps: SessionDeps, target: IscsiTarget, chap: Chap, 
       }
     }
     if (found.size === 0) {
-      if (target.interface !== target.initialInterface) await deleteInterface(deps, target, signal)
+      if (target.interface !== target.initialInterface) await deleteInterface(deps, target.interface, signal)
       throw refuse('LoginFailed', `failed to get any path for iscsi disk, last err seen:\n${problems.at(-1) ?? ''}`)
     }
     if (found.size === target.portals.length || (round >= 2 && found.size >= 2)) break
@@ -120,25 +120,26 @@ export async function logout(
     for (const disk of await pathsOf(files, deps.tree, path, signal)) await deleteDisk(files, deps.tree, disk, signal)
   }
   if (!lastUser) return
+  const sessions = await sessionsOf(deps, target.iqn, signal)
+  const clones = new Set(isCloned(target, target.interface) ? [target.interface] : [])
   for (const portal of target.portals) {
-    const words = [
-      '-m',
-      'node',
-      '-p',
-      portal,
-      '-T',
-      target.iqn,
-      ...(target.interface === '' ? [] : ['-I', target.interface]),
-    ]
+    const face = interfaceOf(sessions, portal, target)
+    const words = ['-m', 'node', '-p', portal, '-T', target.iqn, ...(face === '' ? [] : ['-I', face])]
     for (const action of [['--logout'], ['-o', 'delete']]) {
       const result = await iscsiadm(deps, [...words, ...action], signal)
       if (result.exitCode !== 0 && !nothingThere.includes(result.exitCode)) {
         throw refuse('LogoutFailed', `iscsi: failed to detach disk: ${outputOf(result)}`)
       }
     }
+    if (isCloned(target, face)) clones.add(face)
   }
-  if (target.interface !== '' && target.interface !== target.initialInterface)
-    await deleteInterface(deps, target, signal)
+  for (const clone of clones) await deleteInterface(deps, clone, signal)
+}
+
+/** The disk that logged in may have left before this one: its session, which we use, has its interface and not ours. */
+function interfaceOf(sessions: readonly Session[], portal: string, target: IscsiTarget): string {
+  const faces = sessions.flatMap((one) => (one.portals.includes(portal) && one.interface !== '' ? [one.interface] : []))
+  return faces.find((face) => face === target.interface) ?? faces[0] ?? target.interface
 }
 
 async function devicesOf(
@@ -161,12 +162,29 @@ async function devicesOf(
 
 /** DEV-3: portal → number of the SCSI host that holds its session with this target. */
 export async function sessionHosts(
-  { host, tree }: Pick<SessionDeps, 'host' | 'tree'>,
+  deps: Pick<SessionDeps, 'host' | 'tree'>,
   iqn: string,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, number>> {
+  const sessions = await sessionsOf(deps, iqn, signal)
+  return new Map(sessions.flatMap(({ portals, host }) => portals.map((portal) => [portal, host] as const)))
+}
+
+interface Session {
+  /** A portal may be known by two addresses. */
+  readonly portals: readonly string[]
+  readonly host: number
+  /** The interface it was made with; '' if the kernel does not say. */
+  readonly interface: string
+}
+
+async function sessionsOf(
+  { host, tree }: Pick<SessionDeps, 'host' | 'tree'>,
+  iqn: string,
+  signal: AbortSignal,
+): Promise<readonly Session[]> {
   const { files } = host
-  const result = new Map<string, number>()
+  const result: Session[] = []
   const base = join(tree.sys, 'class', 'iscsi_host')
   for (const hostName of await names(files, base, signal)) {
     const number = Number(/^host(\d+)$/.exec(hostName)?.[1] ?? Number.NaN)
@@ -175,20 +193,28 @@ export async function sessionHosts(
     for (const session of (await names(files, device, signal)).filter((name) => name.startsWith('session'))) {
       const facts = join(device, session, 'iscsi_session', session)
       if ((await textOf(files, join(facts, 'targetname'), signal)) !== iqn) continue
-      for (const connection of (await names(files, join(device, session), signal)).filter((name) =>
-        name.startsWith('connection'),
-      )) {
-        const at = join(device, session, connection, 'iscsi_connection', connection)
-        for (const prefix of ['', 'persistent_']) {
-          const address = await textOf(files, join(at, `${prefix}address`), signal)
-          const port = await textOf(files, join(at, `${prefix}port`), signal)
-          if (address !== '' && port !== '')
-            result.set(`${address.includes(':') ? `[${address}]` : address}:${port}`, number)
-        }
-      }
+      const portals = await portalsOf(files, join(device, session), signal)
+      result.push({ portals, host: number, interface: await textOf(files, join(facts, 'ifacename'), signal) })
     }
   }
   return result
+}
+
+async function portalsOf(
+  files: SessionDeps['host']['files'],
+  session: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const portals: string[] = []
+  for (const connection of (await names(files, session, signal)).filter((name) => name.startsWith('connection'))) {
+    const at = join(session, connection, 'iscsi_connection', connection)
+    for (const prefix of ['', 'persistent_']) {
+      const address = await textOf(files, join(at, `${prefix}address`), signal)
+      const port = await textOf(files, join(at, `${prefix}port`), signal)
+      if (address !== '' && port !== '') portals.push(`${address.includes(':') ? `[${address}]` : address}:${port}`)
+    }
+  }
+  return portals
 }
 
 async function textOf(files: SessionDeps['host']['files'], path: string, signal: AbortSignal): Promise<string> {
@@ -221,13 +247,13 @@ async function cloneInterface(deps: SessionDeps, target: IscsiTarget, signal: Ab
       signal,
     )
     if (result.exitCode === 0) continue
-    await deleteInterface(deps, target, signal)
+    await deleteInterface(deps, target.interface, signal)
     throw refuse('InterfaceFailed', `iscsi: failed to update iface records: ${outputOf(result)}`)
   }
 }
 
-async function deleteInterface(deps: SessionDeps, target: IscsiTarget, signal: AbortSignal): Promise<void> {
-  await iscsiadm(deps, ['-m', 'iface', '-I', target.interface, '-o', 'delete'], signal)
+async function deleteInterface(deps: SessionDeps, name: string, signal: AbortSignal): Promise<void> {
+  await iscsiadm(deps, ['-m', 'iface', '-I', name, '-o', 'delete'], signal)
 }
 
 async function iscsiadm(

@@ -70,10 +70,11 @@ export function parseDirectory(path: string): IscsiTarget | undefined {
   if (match === null || !interfacePart.startsWith('iface-')) return undefined
   const [, portal = '', iqn = '', lun = ''] = match
   const name = interfacePart.slice('iface-'.length)
-  const cloned = name.startsWith(`${portal}:`)
+  const portals = [portal] as const
+  const cloned = isCloned({ portals }, name)
   return {
     volumeName: cloned ? name.slice(portal.length + 1) : '',
-    portals: [portal],
+    portals,
     iqn,
     lun,
     initialInterface: cloned ? 'default' : name,
@@ -82,5 +83,8 @@ export function parseDirectory(path: string): IscsiTarget | undefined {
   }
 }
 
+/** ISCSI-2: an interface that was made for one disk of this portal, not given by the user. */
+export const isCloned = ({ portals }: Pick<IscsiTarget, 'portals'>, name: string): boolean =>
+  name.startsWith(`${portals[0]}:`)
 export const interfaceDirectory = (target: Pick<IscsiTarget, 'interface'>): string => `iface-${target.interface}`
 export const diskDirectory = ({ portals, iqn, lun }: IscsiTarget): string => `${portals[0]}-${iqn}-lun-${lun}`
