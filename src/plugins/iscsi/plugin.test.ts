@@ -296,6 +296,18 @@ test('ISCSI-9, BLOCK-7: a disk is found again by its mount, a device by its numb
   await bench.close()
 })
 
+test('ISCSI-3, ISCSI-9: a disk with an interface of its own is found again where it is mounted', async () => {
+  const spec = iscsi({ initiatorName: 'iqn.2026-01.me' })
+  const { bench, device, path } = await withMountedDisk(spec)
+  const { plugin, request } = mounting(bench, spec)
+  await plugin.plugin.mount({ ...request, deviceMountPath: path }, signal)
+  const wanted = { volumeName: 'pv', pod: podUid('uid-1'), path: request.target, mode: 'Filesystem' as const }
+  const restored = await plugin.plugin.restore?.(wanted, signal)
+  assert.ok(restored)
+  assert.equal(device.path(restored), path)
+  await bench.close()
+})
+
 test('PLUG-10, MOUNT-22: a disk is mounted with the pod’s SELinux label, which is found again on the mount', async () => {
   const bench = await createModelBench()
   const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)

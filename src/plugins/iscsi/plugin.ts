@@ -101,7 +101,7 @@ function sourceAt(globalPath: string): VolumeSource | undefined {
   const target = parseDirectory(globalPath)
   if (target === undefined) return undefined
   const { portals, iqn, lun } = target
-  const value = { targetPortal: portals[0], iqn, lun: Number(lun), iscsiInterface: target.initialInterface }
+  const value = { targetPortal: portals[0], iqn, lun: Number(lun), iscsiInterface: target.interface }
   return { kind: 'iscsi', value }
 }
 
