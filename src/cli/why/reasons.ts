@@ -138,7 +138,6 @@ export const codeCauses: Readonly<Record<string, Cause>> = {
   LifecycleRefused: 'notSupported',
   LoginFailed: 'storageUnreachable',
   LogoutFailed: 'unmountFailed',
-  MetadataBroken: 'savedStateBroken',
   MetadataMissing: 'savedStateBroken',
   MountOptions: 'mountOptionsRefused',
   NoBlockMapper: 'notSupported',

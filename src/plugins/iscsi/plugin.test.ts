@@ -328,8 +328,45 @@ test('PLUG-10, MOUNT-22: a disk is mounted with the pod’s SELinux label, which
   assert.equal(await plugin.restoredLabel?.(found, signal), seLinuxLabel)
 })
 
-test('WART-6: damaged metadata is an error, not a guess', () => {
-  assert.throws(() => parseConfig('', '/x'), { code: 'MetadataBroken' })
-  assert.throws(() => parseConfig('{"Portals":[]}', '/x'), { code: 'MetadataBroken' })
-  assert.equal(parseConfig(`{"Portals":["p"],"Iqn":"i","Lun":"3"}`, '/x').lun, '3')
+test('WART-6: damaged metadata tells nothing', () => {
+  assert.equal(parseConfig(''), undefined)
+  assert.equal(parseConfig('{"Portals":[]}'), undefined)
+  assert.equal(parseConfig(`{"Portals":["p"],"Iqn":"i","Lun":"3"}`)?.lun, '3')
+})
+
+test('WART-6, ISCSI-8: without its metadata a disk is known by the spec of its directory, or else by its name', async () => {
+  const initiatorName = 'iqn.2026-01.me'
+  const spec = iscsi({ initiatorName, portals: ['10.0.0.2'] })
+  const logoutOf = (portal: string) => `-m node -p ${portal}:3260 -T ${iqn} -I 10.0.0.1:3260:pv --logout`
+  const table = [
+    ['its own spec', spec, ['10.0.0.1', '10.0.0.2']],
+    ['no spec', undefined, ['10.0.0.1']],
+    ['the spec of another disk', iscsi({ initiatorName, portals: ['10.0.0.3'], lun: 9 }), ['10.0.0.1']],
+  ] as const
+  for (const [name, given, portals] of table) {
+    const { bench, fake, device, path } = await withMountedDisk(iscsi({ initiatorName }))
+    await bench.host.mounts.unmount(path, {}, signal)
+    await bench.host.files.writeFile(`${path}/iscsi.json`, '', { mode: 0o600 }, signal)
+    await device.unmount({ path, ...(given === undefined ? {} : { spec: given }) }, signal)
+    const logouts = fake.calls.filter((call) => call.endsWith('--logout'))
+    assert.deepEqual([logouts, fake.sessions.size], [portals.map(logoutOf), 0], name)
+    assert.equal(fake.calls.at(-1), '-m iface -I 10.0.0.1:3260:pv -o delete', name)
+    assert.equal(await bench.host.files.exists(path, signal), false, name)
+    await bench.close()
+  }
+})
+
+test('WART-6, ISCSI-8: a mapped device whose metadata is damaged is torn down as well', async () => {
+  const bench = await createModelBench()
+  const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
+  const spec = persistent({ iscsi: { targetPortal: '10.0.0.1', iqn, lun: 0 } }, { mode: 'Block' })
+  const block = bench.registry().find(spec).plugin.block?.(spec)
+  assert.ok(block)
+  const devicePath = (await block.waitForAttach?.({ spec, devicePath: '', pod: pod() }, signal)) ?? ''
+  const globalMapPath = block.globalMapPath(spec)
+  await block.setUpDevice?.({ spec, pod: pod(), devicePath, globalMapPath }, signal)
+  await bench.host.files.writeFile(`${globalMapPath}/iscsi.json`, '{', { mode: 0o600 }, signal)
+  await block.tearDownDevice?.({ spec, globalMapPath, devicePath }, signal)
+  assert.deepEqual([fake.sessions.size, await bench.host.files.exists(globalMapPath, signal)], [0, false])
+  await bench.close()
 })

@@ -66,13 +66,12 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
         await saveConfig(host.files, path, targetOf(spec), signal)
         await mountNetworkDisk(deps, request, sourceOf(spec).fsType, signal)
       }),
-    unmount: ({ path }, signal) =>
+    unmount: ({ path, spec }, signal) =>
       translated(async () => {
         if (!(await isThere(host, path, signal))) return
         const source = await mountSource(host, path, signal)
         await unmountAll(host, path, {}, signal)
-        const target = (await loadConfig(host.files, path, signal)) ?? parseDirectory(path)
-        if (target === undefined) throw refuse('MetadataMissing', `${path} does not tell which iscsi disk it is`)
+        const target = await targetAt(deps, path, spec, signal)
         await detach(path, target, source, signal)
       }),
   }
@@ -85,16 +84,33 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
         await saveConfig(host.files, globalMapPath, targetOf(spec), signal)
         return ''
       }),
-    tearDownDevice: ({ globalMapPath, devicePath }, signal) =>
+    tearDownDevice: ({ spec, globalMapPath, devicePath }, signal) =>
       translated(async () => {
         if (!(await host.files.exists(globalMapPath, signal))) return
-        const target = (await loadConfig(host.files, globalMapPath, signal)) ?? parseDirectory(globalMapPath)
-        if (target === undefined)
-          throw refuse('MetadataMissing', `${globalMapPath} does not tell which iscsi disk it is`)
+        const target = await targetAt(deps, globalMapPath, spec, signal)
         await detach(globalMapPath, target, devicePath, signal)
       }),
   }
   return createNetworkDisk(deps, { name: iscsiName, device, block, mapDepth: 2, sourceOf: sourceAt })
+}
+
+/**
+ * Which disk a directory is for, as was written down when it was made. Without that the spec knows as much, if it is of this
+ * directory; the directory's name knows all but the other portals (ISCSI-8, WART-6).
+ */
+async function targetAt(
+  { host, root }: IscsiDeps,
+  path: string,
+  spec: VolumeSpec | undefined,
+  signal: AbortSignal,
+): Promise<IscsiTarget> {
+  const saved = await loadConfig(host.files, path, signal)
+  if (saved !== undefined) return saved
+  const wanted = spec === undefined ? undefined : targetOf(spec)
+  if (wanted !== undefined && [mountDirectory(root, wanted), mapDirectory(root, wanted)].includes(path)) return wanted
+  const parsed = parseDirectory(path)
+  if (parsed === undefined) throw refuse('MetadataMissing', `${path} does not tell which iscsi disk it is`)
+  return parsed
 }
 
 function sourceAt(globalPath: string): VolumeSource | undefined {

@@ -4,7 +4,6 @@
 import { join } from 'node:path/posix'
 import type { Files } from '../../host/host.ts'
 import { readIfThere } from '../../host/read-if-there.ts'
-import { refuse } from '../shared/errors.ts'
 import type { IscsiTarget } from './target.ts'
 
 const fileName = 'iscsi.json'
@@ -28,24 +27,24 @@ export async function saveConfig(
   await files.writeFile(join(directory, fileName), JSON.stringify(document), { mode: 0o600, durable: true }, signal)
 }
 
-/** Undefined if there is no file; a file that cannot be read is an error, for guessing would log out the wrong disk. */
+/** Undefined if there is no file, or one that is damaged: it says nothing, and must not hold its disk for ever (WART-6). */
 export async function loadConfig(
   files: Files,
   directory: string,
   signal: AbortSignal,
 ): Promise<IscsiTarget | undefined> {
   const text = await readIfThere(files, join(directory, fileName), signal)
-  return text === undefined ? undefined : parseConfig(text, directory)
+  return text === undefined ? undefined : parseConfig(text)
 }
 
-export function parseConfig(text: string, directory: string): IscsiTarget {
-  const fields = parseObject(text, directory)
+export function parseConfig(text: string): IscsiTarget | undefined {
+  const fields = parseObject(text)
   const word = (key: string): string => (typeof fields[key] === 'string' ? fields[key] : '')
   const portals = Array.isArray(fields['Portals'])
     ? fields['Portals'].filter((portal) => typeof portal === 'string')
     : []
   const [first, ...rest] = portals
-  if (first === undefined || word('Iqn') === '') throw broken(directory)
+  if (first === undefined || word('Iqn') === '') return undefined
   return {
     volumeName: word('VolName'),
     portals: [first, ...rest],
@@ -57,16 +56,11 @@ export function parseConfig(text: string, directory: string): IscsiTarget {
   }
 }
 
-function parseObject(text: string, directory: string): Readonly<Record<string, unknown>> {
+function parseObject(text: string): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null) return value as Readonly<Record<string, unknown>>
+    return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {}
   } catch {
-    // Told below, without the text: it may be anything.
+    return {}
   }
-  throw broken(directory)
-}
-
-function broken(directory: string): Error {
-  return refuse('MetadataBroken', `${join(directory, fileName)} is damaged`)
 }
