@@ -127,6 +127,21 @@ test('ISCSI-8: disks with interfaces of their own share a session, which the las
   await bench.close()
 })
 
+test('ISCSI-8: of two disks that leave together, the second ends the session', async () => {
+  const { bench, fake, device, path } = await withMountedDisk()
+  const other = path.replace(/lun-0$/, 'lun-1')
+  await bench.host.files.mkdirAll(other, 0o750, signal)
+  const { removeTree } = bench.host.files
+  const removeSlowly: typeof removeTree = async (...parameters) => {
+    for (let turn = 0; turn < 100; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+    return removeTree(...parameters)
+  }
+  Object.assign(bench.host.files, { removeTree: removeSlowly })
+  await Promise.all([path, other].map((one) => device.unmount({ path: one }, signal)))
+  assert.equal(fake.sessions.size, 0)
+  await bench.close()
+})
+
 test('ISCSI-7: CHAP comes from the secret; passwords are told to iscsiadm only and never shown', async () => {
   const bench = await createModelBench()
   const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)

@@ -49,12 +49,12 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
       const chap = await chapOf(deps.client, spec, pod, signal)
       return lock.run(target.iqn, () => login(session, target, chap, signal))
     })
-  const detach = async (path: string, target: IscsiTarget, device: string, signal: AbortSignal): Promise<void> => {
-    await lock.run(target.iqn, async () =>
-      logout(session, target, device, (await usersOf(deps, target, signal)) <= 1, signal),
-    )
-    await host.files.removeTree(path, signal)
-  }
+  const detach = (path: string, target: IscsiTarget, device: string, signal: AbortSignal): Promise<void> =>
+    lock.run(target.iqn, async () => {
+      await logout(session, target, device, (await usersOf(deps, target, signal)) <= 1, signal)
+      // Before the next disk of the target counts: of two that leave together, one has to be the last.
+      await host.files.removeTree(path, signal)
+    })
   const device: DeviceMounter = {
     path: (spec) => mountDirectory(root, targetOf(spec)),
     waitForAttach,
