@@ -37,6 +37,8 @@ test('FC-3: found by path and by identifier; a multipath device is preferred; no
   const { files } = deps.host
   assert.equal(await findDisk(deps, diskOf({ targetWWNs: [wwn.toUpperCase()], lun: 0 }), signal), '/dev/sdq')
   assert.equal(await findDisk(deps, diskOf({ wwids: ['3600508b400105e21'] }), signal), '/dev/sdq')
+  await files.symlink('../../sdq', '/dev/disk/by-id/scsi-VENDOR_1234', signal)
+  assert.equal(await findDisk(deps, diskOf({ wwids: ['VENDOR 1234'] }), signal), '/dev/sdq')
   await files.mkdirAll('/sys/block/dm-1/slaves/sdq', 0o755, signal)
   assert.equal(await findDisk(deps, diskOf({ targetWWNs: [wwn], lun: 0 }), signal), '/dev/dm-1')
   await assert.rejects(findDisk(deps, diskOf({ targetWWNs: [wwn], lun: 9 }), signal), { message: 'no fc disk found' })

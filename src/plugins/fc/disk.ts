@@ -87,10 +87,11 @@ const byPathName =
     const name = entry.toLowerCase()
     return name === end || (name.startsWith('pci-') && name.endsWith(`-${end}`))
   }
+/** udev writes an underscore for a blank. */
 const byIdName =
   (wwid: string) =>
   (entry: string): boolean =>
-    entry === `scsi-${wwid}`
+    entry === `scsi-${wwid.replaceAll(' ', '_')}`
 
 /** FC-4: buffers first, then the multipath map, then each path to the disk. */
 export async function releaseDisk(deps: FcDeps, device: string, signal: AbortSignal): Promise<void> {
