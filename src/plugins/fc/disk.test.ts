@@ -28,7 +28,9 @@ test('FC-1, FC-2: identity and directory names, there and back', () => {
     ['aa-bb-lun-3', '3600508b_400105e21'],
   )
   assert.deepEqual(parseDirectoryName('aa-bb-lun-3'), { kind: 'target', wwns: ['aa', 'bb'], lun: '3' })
-  assert.deepEqual(parseDirectoryName('3600508b_400105e21'), { kind: 'identifier', wwids: ['3600508b 400105e21'] })
+  for (const wwids of [['3600a', '3600b'], ['SATA_ST1']])
+    assert.deepEqual(parseDirectoryName(directoryName(diskOf({ wwids }))), { kind: 'identifier', wwids })
+  assert.deepEqual(parseDirectoryName('3600508b_400105e21'), { kind: 'identifier', wwids: ['3600508b_400105e21'] })
   assert.throws(() => diskOf({}), /either targetWWNs/)
 })
 

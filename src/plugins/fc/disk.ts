@@ -44,12 +44,12 @@ export function directoryName(disk: FcDisk): string {
   return disk.wwids.join('-').replaceAll(' ', '_')
 }
 
-/** The inverse: `-lun-` in the last but one place means WWNs. A WWID with dashes or underscores cannot be told apart. */
+/** The inverse: `-lun-` in the last but one place means WWNs. WWIDs with dashes or blanks come back as others of the same name. */
 export function parseDirectoryName(name: string): FcDisk {
   const parts = name.split('-')
   if (parts.length >= 3 && parts.at(-2) === 'lun')
     return { kind: 'target', wwns: parts.slice(0, -2), lun: parts.at(-1) ?? '0' }
-  return { kind: 'identifier', wwids: [name.replaceAll('_', ' ')] }
+  return { kind: 'identifier', wwids: parts }
 }
 
 /** FC-3: look, let the adapters scan, look again. */
