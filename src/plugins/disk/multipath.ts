@@ -55,12 +55,15 @@ export async function deleteDisk(
   if (await files.exists(control, signal)) await files.writeFile(control, '1', { mode: 0o200 }, signal)
 }
 
-/** Removes the multipath map; without the tool there was none to remove. */
-export async function flushMultipath(host: Pick<Host, 'run'>, device: string, signal: AbortSignal): Promise<void> {
+/** Removes the multipath map; answers what kept it from that, '' if nothing. Without the tool there was none to remove. */
+export async function flushMultipath(host: Pick<Host, 'run'>, device: string, signal: AbortSignal): Promise<string> {
   try {
-    await host.run({ argv: ['multipath', '-f', device], timeoutMs: 60_000 }, signal)
+    const result = await host.run({ argv: ['multipath', '-f', device], timeoutMs: 60_000 }, signal)
+    if (result.exitCode === 0) return ''
+    return `${result.stdout}${result.stderr}`.trim() || `exit status ${result.exitCode}`
   } catch (error) {
     if (!hasCode(error, 'NOPROGRAM')) throw error
+    return ''
   }
 }
 

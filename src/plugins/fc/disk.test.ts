@@ -61,3 +61,12 @@ test('FC-4: releasing flushes the multipath map and deletes each path to the dis
   assert.equal(await deps.host.files.readText('/sys/block/sdq/device/delete', signal), '1')
   await releaseDisk(deps, '/dev/gone', signal)
 })
+
+test('FC-4: while the multipath map cannot be removed, no path to the disk is taken from under it', async () => {
+  const deps = await world()
+  deps.host.programs.set('multipath', () => ({ exitCode: 1, stdout: '', stderr: 'map in use' }))
+  await deps.host.files.mkdirAll('/sys/block/dm-1/slaves/sdq', 0o755, signal)
+  deps.host.addDisk('/dev/dm-1')
+  await assert.rejects(releaseDisk(deps, '/dev/dm-1', signal), { code: 'DeviceInUse', message: /map in use/ })
+  assert.equal(await deps.host.files.readText('/sys/block/sdq/device/delete', signal), '')
+})

@@ -100,7 +100,9 @@ export async function releaseDisk(deps: FcDeps, device: string, signal: AbortSig
   const resolved = await files.realpath(device, signal)
   const top = (await multipathParent(files, deps.tree, resolved, signal)) || resolved
   const paths = await pathsOf(files, deps.tree, top, signal)
-  if (basename(top).startsWith('dm-')) await flushMultipath(deps.host, top, signal)
+  const problem = basename(top).startsWith('dm-') ? await flushMultipath(deps.host, top, signal) : ''
+  // Somebody uses the map still: without its paths, what is written to it would be lost.
+  if (problem !== '') throw refuse('DeviceInUse', `fc: failed to flush multipath device ${top}: ${problem}`, 'unknown')
   for (const path of paths) {
     await devices.flush(path, signal)
     await deleteDisk(files, deps.tree, path, signal)
