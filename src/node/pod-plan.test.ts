@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PodUid } from '../api/names.ts'
-import type { Container, Pod } from '../api/types.ts'
+import type { Container, Pod, PodCondition } from '../api/types.ts'
 import type { ContainerView, PodView } from './pod-plan.ts'
 import { planPod, restartDelay } from './pod-plan.ts'
 import { podStatus } from './pod-status.ts'
@@ -159,6 +159,27 @@ test('a status says what kubectl users expect at each stage', () => {
   assert.deepEqual(stage([record('i', 0)]), ['Pending', 'ContainerCreating', 'True', 'False'])
   assert.deepEqual(stage([record('i', 0), record('a')]), ['Running', 'running', 'True', 'True'])
   assert.deepEqual(stage([record('i', 0), record('a', 1, 2)]), ['Running', 'CrashLoopBackOff', 'True', 'False'])
+})
+
+test('a pod is ready when its containers are and all its gates are open', () => {
+  const gates = { readinessGates: [{ conditionType: 'foo/bar' }, { conditionType: 'baz' }] }
+  const ready = (given: readonly PodCondition[], ...records: ContainerRecord[]) => {
+    const of = { ...pod(['a'], gates), status: { conditions: given } }
+    const facts = { pod: of, earlier: new Map(), ended: undefined, failure: undefined, now, seenAt: now, address: '' }
+    const { containers } = view(of, records)
+    const { conditions } = podStatus({ ...facts, volumesReady: true, volumeHealth: [], containers })
+    const [said, own] = ['Ready', 'ContainersReady'].map((type) => conditions!.find((each) => each.type === type)!)
+    return [own!.status, said!.status, said!.reason, said!.message]
+  }
+  const unready = 'containers with unready status: [a]'
+  assert.deepEqual(ready([]), ['False', 'False', 'ContainersNotReady', unready])
+  const both =
+    'corresponding condition of pod readiness gate "foo/bar" does not exist., the status of pod readiness gate "baz" is not "True", but Unknown'
+  const baz = (status: 'True' | 'Unknown') => ({ type: 'baz', status })
+  assert.deepEqual(ready([baz('Unknown')], record('a')), ['True', 'False', 'ReadinessGatesNotReady', both])
+  const open = [{ type: 'foo/bar', status: 'True' as const }, baz('True')]
+  assert.deepEqual(ready(open, record('a')), ['True', 'True', undefined, undefined])
+  assert.deepEqual(ready(open, record('a', 0)), ['False', 'False', 'ContainersNotReady', unready])
 })
 
 test('an ephemeral container has a state of its own that says nothing about the pod', () => {

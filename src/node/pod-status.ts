@@ -44,7 +44,7 @@ export function podStatus(facts: StatusFacts): PodStatus {
       reason: 'ContainersNotInitialized',
       message: `containers with incomplete status: [${uninitialized(facts).join(' ')}]`,
     }),
-    condition('Ready', running, readyReason),
+    running ? gatesCondition(pod) : condition('Ready', false, readyReason),
     condition('ContainersReady', running, readyReason),
     condition('PodScheduled', true),
   ]
@@ -169,6 +169,27 @@ const condition = (type: string, ok: boolean, otherwise?: Wanted['otherwise']): 
   ...(otherwise ? { otherwise } : {}),
 })
 
+/** Containers that are ready make a pod ready only if whoever holds one of its gates agrees. */
+function gatesCondition({ spec, status }: Pod): Wanted {
+  const messages = (spec?.readinessGates ?? []).flatMap(({ conditionType: type }) => {
+    const gate = (status?.conditions ?? []).find((each) => each.type === type)
+    if (!gate) return [`corresponding condition of pod readiness gate "${type}" does not exist.`]
+    return gate.status === 'True'
+      ? []
+      : [`the status of pod readiness gate "${type}" is not "True", but ${gate.status}`]
+  })
+  return condition('Ready', messages.length === 0, { reason: 'ReadinessGatesNotReady', message: messages.join(', ') })
+}
+
+/** What a node says of its pods; other conditions are others' to write. */
+export const ownConditions: ReadonlySet<string> = new Set([
+  'PodReadyToStartContainers',
+  'Initialized',
+  'Ready',
+  'ContainersReady',
+  'PodScheduled',
+])
+
 /** A condition's time changes only with its status; conditions of others stay (readiness gates, evictions). */
 function mergeConditions(present: readonly PodCondition[], wanted: readonly Wanted[], now: number): PodCondition[] {
   const ours = wanted.map(({ type, ok, otherwise }): PodCondition => {
@@ -177,8 +198,7 @@ function mergeConditions(present: readonly PodCondition[], wanted: readonly Want
     const since = before?.status === status ? before.lastTransitionTime : undefined
     return { type, status, lastTransitionTime: since ?? timestamp(now), ...(ok ? {} : otherwise) }
   })
-  const types = new Set(wanted.map(({ type }) => type))
-  return [...ours, ...present.filter(({ type }) => !types.has(type))]
+  return [...ours, ...present.filter(({ type }) => !ownConditions.has(type))]
 }
 
 function qosClass(pod: Pod): NonNullable<PodStatus['qosClass']> {

@@ -57,6 +57,8 @@ export const isDeleted = ({ pod }: PodWork) => pod?.metadata.deletionTimestamp !
 /** Its object is to go and stays for the sake of others: a finalizer. */
 export const isHeldBack = ({ pod, gone, source }: PodWork) =>
   !gone && source === 'api' && (pod?.metadata.finalizers ?? []).length > 0
+/** Whether it is ready is also for others to say, in its status. */
+export const isGated = ({ spec }: Pod) => (spec?.readinessGates ?? []).length > 0
 export const runs = ({ containers }: PodWork) => [...containers.values()].some(({ record }) => record && !record.exit)
 
 /** Nothing starts any more: deleted, gone, ended according to the API, or over its time. */

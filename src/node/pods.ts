@@ -18,6 +18,7 @@ import {
   graceOf,
   isDeleted,
   isEvictable,
+  isGated,
   isHeldBack,
   isTerminating,
   nextLook,
@@ -324,10 +325,10 @@ export function createPods(deps: PodsDeps): Pods {
     if (first && terminating && runs(work)) populator.put(work.pod)
     if (terminating) work.starts.abort(new Error('the pod is to end'))
     loop.wake(uid)
+    if (first || isGated(object)) status.wake(uid)
     if (!first) return
     for (const other of leftBehind(records, works, work)) clean(other)
     deps.lull.came(uid)
-    status.wake(uid)
   }
   const clean = (uid: PodUid) => {
     if (works.has(uid)) return

@@ -8,7 +8,7 @@ import type { Clock } from '../clock/clock.ts'
 import { createKeyLoop } from '../loop/key-loop.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { PodWork } from './pod-work.ts'
-import { podStatus } from './pod-status.ts'
+import { ownConditions, podStatus } from './pod-status.ts'
 import type { StatusFacts } from './pod-status.ts'
 
 export interface StatusWriter extends AsyncDisposable {
@@ -51,9 +51,9 @@ export function createStatusWriter(deps: StatusWriterDeps): StatusWriter {
     const text = comparable(status)
     if (text === written.get(uid) || (!written.has(uid) && text === comparable(work.pod.status ?? {}))) return
     const { namespace = '', name } = work.pod.metadata
-    const body = { metadata: { uid }, status: withoutStale(status, work.pod.status) }
+    const body = { metadata: { uid }, status: patchOf(status, work.pod.status) }
     try {
-      await client.patch('Pod', { namespace, name }, { type: 'merge', body }, { subresource: 'status' }, signal)
+      await client.patch('Pod', { namespace, name }, { type: 'strategic', body }, { subresource: 'status' }, signal)
       written.set(uid, text)
     } catch (error) {
       // Another pod of that name, or none: there is nobody to tell.
@@ -86,21 +86,30 @@ export function createStatusWriter(deps: StatusWriterDeps): StatusWriter {
   }
 }
 
-/** Times of conditions do not make a status different. */
+/** Times of conditions and their order do not make a status different. */
 function comparable(status: PodStatus): string {
-  const conditions = (status.conditions ?? []).map(({ type, status: value, reason, message }) => [
-    type,
-    value,
-    reason,
-    message,
-  ])
+  const conditions = (status.conditions ?? [])
+    .map(({ type, status: value, reason, message }) => [type, value, reason, message])
+    .toSorted(([a = ''], [b = '']) => (a < b ? -1 : 1))
   return JSON.stringify({ ...status, startTime: undefined, conditions })
 }
 
-/** Fields that a merge patch would otherwise leave standing. */
-function withoutStale(status: PodStatus, before: PodStatus | undefined): Record<string, unknown> {
+/**
+ * Conditions merge by their type, and only our own are sent: what others wrote meanwhile stays. Other lists are replaced,
+ * and fields that a patch would leave standing are taken away.
+ */
+function patchOf(status: PodStatus, before: PodStatus | undefined): Record<string, unknown> {
   const stale = Object.keys(before ?? {}).filter(
     (name) => (name === 'reason' || name === 'message') && !(name in status),
   )
-  return { ...status, ...Object.fromEntries(stale.map((name) => [name, null])) }
+  const { conditions = [], hostIPs, podIPs } = status
+  return {
+    ...status,
+    conditions: conditions
+      .filter(({ type }) => ownConditions.has(type))
+      .map((each) => ({ reason: null, message: null, ...each })),
+    ...(hostIPs ? { hostIPs: [{ $patch: 'replace' }, ...hostIPs] } : {}),
+    ...(podIPs ? { podIPs: [{ $patch: 'replace' }, ...podIPs] } : {}),
+    ...Object.fromEntries(stale.map((name) => [name, null])),
+  }
 }

@@ -1,0 +1,42 @@
+// Does a pod fare as it would with a kubelet? Its gates, its user, its restarts and its deadline, in the kubelet's words.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Client } from '../../src/client/client.ts'
+import { createNodeWorld, memory, pod } from './node-world.ts'
+
+const ref = { namespace: 'default', name: 'p' }
+
+test('a pod with a readiness gate is ready when somebody opens the gate, and whose condition that is stays', async () => {
+  const beforeWrite: (() => Promise<unknown>)[] = []
+  const through = (client: Client): Client => ({
+    ...client,
+    async patch(kind, ...rest) {
+      if (kind === 'Pod') await beforeWrite.shift()?.()
+      return await client.patch(kind, ...rest)
+    },
+  })
+  const world = await createNodeWorld({ through })
+  const { agent } = await world.start()
+  const open = (type: string, status: string) => {
+    const body = { status: { conditions: [{ type, status }] } }
+    return world.client.patch('Pod', ref, { type: 'strategic', body }, { subresource: 'status' })
+  }
+  const conditions = async () => {
+    const { status } = await world.client.get('Pod', ref)
+    const said = (status?.conditions ?? []).map(({ type, status: value, reason }) => [type, reason ?? value])
+    const { Ready, ContainersReady, ...rest } = Object.fromEntries(said)
+    return [Ready, ContainersReady, rest['foo/bar'], rest['foo/other']]
+  }
+  // While the node writes its first status, somebody else writes a condition that the node has not seen yet.
+  beforeWrite.push(() => open('foo/other', 'False'))
+  await world.create(pod('p', [memory('m')], { readinessGates: [{ conditionType: 'foo/bar' }] }))
+  await world.clock.advance(2_000)
+  assert.deepEqual(await conditions(), ['ReadinessGatesNotReady', 'True', undefined, 'False'])
+  await open('foo/bar', 'True')
+  await world.clock.advance(500)
+  assert.deepEqual(await conditions(), ['True', 'True', 'True', 'False'])
+  await open('foo/bar', 'False')
+  await world.clock.advance(500)
+  assert.deepEqual(await conditions(), ['ReadinessGatesNotReady', 'True', 'False', 'False'])
+  await agent.stop()
+})
