@@ -9,6 +9,7 @@ import { podDirectory, subPathTarget } from '../volume/paths.ts'
 import type { EnvironmentDeps } from './environment.ts'
 import { environmentOf, expandReferences, expandStrictly } from './environment.ts'
 import { readOnlyDevice } from './operations/block-map.ts'
+import { fullNameOf } from './pod-plan.ts'
 import type { ContainerDevice, ContainerMount, ContainerRequest, ProcessSettings } from './runtime/port.ts'
 import type { MountedVolume, VolumeManager } from './volumes/manager.ts'
 
@@ -28,6 +29,8 @@ export async function containerRequest(
 ): Promise<ContainerRequest> {
   const { pod, uid, container, attempt } = work
   const { own, settings } = await processSettings(deps, pod, container, signal)
+  const refusal = rootRefusal(pod, container)
+  if (refusal !== undefined) throw new Error(refusal)
   const volumes = deps.manager.mountedVolumes(uid)
   const mounts: ContainerMount[] = []
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
@@ -49,6 +52,19 @@ export async function containerRequest(
     mounts,
     devices: await devicesOf(deps, container, volumes, signal),
   }
+}
+
+/** Why runAsNonRoot keeps a container from starting. One without a command has no process that could run as root. */
+export function rootRefusal(pod: Pod, container: Container): string | undefined {
+  const [own, common] = [container.securityContext, pod.spec?.securityContext]
+  if ((own?.runAsNonRoot ?? common?.runAsNonRoot) !== true) return undefined
+  const user = own?.runAsUser ?? common?.runAsUser
+  const whose = `(pod: "${fullNameOf(pod)}", container: ${container.name})`
+  if (user === 0) return `container's runAsUser breaks non-root policy ${whose}`
+  const runs = (container.command ?? []).length > 0 || (container.args ?? []).length > 0
+  // Images are names only here: none says another user, so a process that names none runs as root.
+  if (user !== undefined || !runs) return undefined
+  return `container has runAsNonRoot and image will run as root ${whose}`
 }
 
 /** As whom and with which variables the container's processes run; `own` are the variables the pod's author named. */

@@ -71,6 +71,9 @@ export function planPod(view: PodView): PodPlan {
 
 const idle: PodPlan = { start: [], stop: [], released: false, ended: undefined, held: [], again: undefined }
 
+/** As a kubelet's messages name a pod. */
+export const fullNameOf = ({ metadata: { name, namespace, uid } }: Pod) => `${name}_${namespace}(${uid})`
+
 export const isRunning = (view: ContainerView | undefined) =>
   view?.record !== undefined && view.record.exit === undefined
 export const isSidecar = (container: Container) => container.restartPolicy === 'Always'

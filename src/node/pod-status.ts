@@ -3,7 +3,7 @@
 import type { Container, ContainerState, ContainerStatus, Pod, PodCondition, PodStatus } from '../api/types.ts'
 import { timestamp } from '../clock/clock.ts'
 import type { ContainerView } from './pod-plan.ts'
-import { isInitialized, isReady, isRunning, isSidecar, isStarted, restartDelay } from './pod-plan.ts'
+import { fullNameOf, isInitialized, isReady, isRunning, isSidecar, isStarted, restartDelay } from './pod-plan.ts'
 import type { ContainerRecord } from './runtime/port.ts'
 
 export interface StatusFacts {
@@ -140,7 +140,7 @@ function stateOf(pod: Pod, view: ContainerView | undefined, over: boolean, initi
   const again = !over && (policy === 'Always' || (policy === 'OnFailure' && record.exit.code !== 0))
   const delay = restartDelay(record)
   if (!again || delay === 0) return { terminated: terminated(record) }
-  const message = `back-off ${delay / 1000}s restarting failed container=${record.name} pod=${pod.metadata.name}_${pod.metadata.namespace}(${pod.metadata.uid})`
+  const message = `back-off ${delay / 1000}s restarting failed container=${record.name} pod=${fullNameOf(pod)}`
   return { waiting: { reason: 'CrashLoopBackOff', message } }
 }
 

@@ -40,3 +40,26 @@ test('a pod with a readiness gate is ready when somebody opens the gate, and who
   assert.deepEqual(await conditions(), ['ReadinessGatesNotReady', 'True', 'False', 'False'])
   await agent.stop()
 })
+
+test('a container that must not run as root and would is not started, and its pod says why', async () => {
+  const world = await createNodeWorld()
+  const { agent } = await world.start()
+  const container = { name: 'c', image: 'i', command: ['run'] }
+  const [withUser, without] = ['named', 'p'].map((name) => ({ namespace: 'default', name }))
+  const root = { ...container, securityContext: { runAsUser: 0, runAsNonRoot: true } }
+  const uids = {
+    named: await world.create(pod('named', [], { containers: [root], securityContext: { runAsUser: 7 } })),
+    p: await world.create(pod('p', [], { containers: [container], securityContext: { runAsNonRoot: true } })),
+  }
+  await world.clock.advance(2_000)
+  const stateOf = async (at: typeof ref) =>
+    (await world.client.get('Pod', at)).status?.containerStatuses?.[0]?.state?.waiting
+  const reason = 'CreateContainerConfigError'
+  const broken = `container's runAsUser breaks non-root policy (pod: "named_default(${uids.named})", container: c)`
+  const image = `container has runAsNonRoot and image will run as root (pod: "p_default(${uids.p})", container: c)`
+  assert.deepEqual(await stateOf(withUser!), { reason, message: broken })
+  assert.deepEqual(await stateOf(without!), { reason, message: image })
+  const events = await world.events()
+  for (const message of [broken, image]) assert.ok(events.includes(`Warning Failed: Error: ${message}`), message)
+  await agent.stop()
+})
