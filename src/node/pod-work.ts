@@ -43,6 +43,38 @@ export interface PodWork {
   volumeHealth: readonly PodVolumeHealth[]
 }
 
+/** A pod of which nothing is known yet but containers of an earlier life. */
+export function newWork(
+  uid: PodUid,
+  source: SourceName,
+  seenAt: number,
+  containers: Map<string, ContainerView>,
+): PodWork {
+  return {
+    uid,
+    source,
+    seenAt,
+    pod: undefined,
+    gone: false,
+    directories: false,
+    starts: new AbortController(),
+    taken: false,
+    volumesReady: false,
+    volumeWait: undefined,
+    starting: undefined,
+    containers,
+    earlier: new Map(),
+    settings: new Map(),
+    stopping: undefined,
+    hooked: new Set(),
+    released: 'no',
+    failure: undefined,
+    ended: undefined,
+    volumeHealth: [],
+    returned: undefined,
+  }
+}
+
 /** What keeps the node from making room for a pod, or from cleaning up after it. */
 export interface PodTrouble {
   readonly during: 'prepare' | 'release'

@@ -21,6 +21,7 @@ import {
   isGated,
   isHeldBack,
   isTerminating,
+  newWork,
   nextLook,
   noPod,
   noteRecord,
@@ -280,29 +281,7 @@ export function createPods(deps: PodsDeps): Pods {
   const admit = (uid: PodUid, source: SourceName): PodWork => {
     const containers = new Map<string, ContainerView>()
     for (const [name, record] of records.get(uid) ?? []) containers.set(name, { record })
-    const work: PodWork = {
-      uid,
-      source,
-      seenAt: clock.now(),
-      pod: undefined,
-      gone: false,
-      directories: false,
-      starts: new AbortController(),
-      taken: false,
-      volumesReady: false,
-      volumeWait: undefined,
-      starting: undefined,
-      containers,
-      earlier: new Map(),
-      settings: new Map(),
-      stopping: undefined,
-      hooked: new Set(),
-      released: 'no',
-      failure: undefined,
-      ended: undefined,
-      volumeHealth: [],
-      returned: undefined,
-    }
+    const work = newWork(uid, source, clock.now(), containers)
     works.set(uid, work)
     return work
   }
