@@ -7,7 +7,8 @@ import type { ContainerRequestDeps } from './container-request.ts'
 import { containerRequest } from './container-request.ts'
 import type { HandlerDeps } from './handlers.ts'
 import { callHandler } from './handlers.ts'
-import { isRunning, isSidecar } from './pod-plan.ts'
+import type { HeldContainer } from './pod-plan.ts'
+import { fullNameOf, isRunning, isSidecar } from './pod-plan.ts'
 import type { Lull } from './lull.ts'
 import type { PodWork } from './pod-work.ts'
 import { graceOf, noteRecord } from './pod-work.ts'
@@ -19,6 +20,8 @@ export interface ContainerLife {
   stop(work: PodWork, names: readonly string[]): void
   /** Ends one container that has to begin again. */
   kill(work: PodWork, container: Container, message: string, graceMs: number): void
+  /** Says of which containers the restart is held back; a kubelet says it at each look, here each pause is said once. */
+  tellPauses(work: PodWork, held: readonly HeldContainer[]): void
 }
 
 export interface ContainerLifeDeps extends ContainerRequestDeps, HandlerDeps {
@@ -154,7 +157,15 @@ export function createContainerLife(deps: ContainerLifeDeps): ContainerLife {
       return error instanceof Error ? error.message : String(error)
     }
   }
-  return { start, stop, kill }
+  const tellPauses: ContainerLife['tellPauses'] = (work, held) => {
+    for (const { container, kind, until } of held) {
+      if (kind !== 'restart' || until <= clock.now() || work.pauses.get(container) === until) continue
+      work.pauses.set(container, until)
+      const message = `Back-off restarting failed container ${container} in pod ${fullNameOf(work.pod!)}`
+      tell(work, 'Warning', 'BackOff', message)
+    }
+  }
+  return { start, stop, kill, tellPauses }
 }
 
 const containersOf = ({ pod }: PodWork) => [...(pod?.spec?.initContainers ?? []), ...(pod?.spec?.containers ?? [])]

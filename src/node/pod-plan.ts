@@ -37,6 +37,7 @@ export interface PodView {
 /** A container that should run and is tried again only later: its start failed, or it ended again and again. */
 export interface HeldContainer {
   readonly container: string
+  readonly kind: 'start' | 'restart'
   readonly message: string
   readonly until: number
 }
@@ -146,10 +147,11 @@ function dueOf({ containers }: PodView, container: Container): { at: number; att
 /** It stays held while it is tried again; only one that runs has made it. */
 function heldOf({ containers }: PodView, { name: container }: Container): HeldContainer | undefined {
   const { record, startError } = containers.get(container) ?? {}
-  if (startError) return { container, message: startError.message, until: startError.retryAt }
+  if (startError) return { container, kind: 'start', message: startError.message, until: startError.retryAt }
   const delayMs = record ? restartDelay(record) : 0
   if (!record?.exit || delayMs === 0) return undefined
-  return { container, message: `it ended with code ${record.exit.code}`, until: record.exit.at + delayMs }
+  const message = `it ended with code ${record.exit.code}`
+  return { container, kind: 'restart', message, until: record.exit.at + delayMs }
 }
 
 /** How long after its end a container waits for its next start. */

@@ -37,6 +37,8 @@ export interface PodWork {
   stopping: { graceMs: number } | undefined
   /** Containers (by id) whose preStop hook has been called. */
   readonly hooked: Set<string>
+  /** Per container, the end of the latest pause before a restart that was told. */
+  readonly pauses: Map<string, number>
   released: 'no' | 'unmounting' | 'clean'
   failure: { readonly reason: string; readonly message: string } | undefined
   ended: 'Succeeded' | 'Failed' | undefined
@@ -67,6 +69,7 @@ export function newWork(
     settings: new Map(),
     stopping: undefined,
     hooked: new Set(),
+    pauses: new Map(),
     released: 'no',
     failure: undefined,
     ended: undefined,

@@ -145,6 +145,7 @@ export function createPods(deps: PodsDeps): Pods {
       status.wake(uid)
     }
     if (plan.start.length > 0 && !rivalOf(works, work)) startAll(work, plan.start)
+    life.tellPauses(work, plan.held)
     if (work.pod && work.source === 'api') deps.onHeld?.(work.pod, plan.held)
     if (plan.stop.length > 0) life.stop(work, plan.stop)
     if (plan.released && !work.starting) await release(work, signal)

@@ -63,3 +63,21 @@ test('a container that must not run as root and would is not started, and its po
   for (const message of [broken, image]) assert.ok(events.includes(`Warning Failed: Error: ${message}`), message)
   await agent.stop()
 })
+
+test('a restart that is held back is told once per pause, and only then', async () => {
+  const world = await createNodeWorld({ script: () => ({ endsAfterMs: 1_000, exitCode: 1 }) })
+  const { agent } = await world.start()
+  const uid = await world.create(pod('p', [memory('m')], { restartPolicy: 'Always' }))
+  const told = async () =>
+    (await world.client.list('Event', {})).items
+      .filter(({ reason }) => reason === 'BackOff')
+      .map(({ type, message, count }) => [type, message, count])
+  await world.clock.advance(1_800)
+  assert.deepEqual(await told(), [], 'the first restart comes at once')
+  const text = `Back-off restarting failed container c in pod p_default(${uid})`
+  await world.clock.advance(5_000)
+  assert.deepEqual(await told(), [['Warning', text, 1]])
+  await world.clock.advance(12_000)
+  assert.deepEqual(await told(), [['Warning', text, 2]], 'the next pause is the same news again')
+  await agent.stop()
+})
