@@ -45,13 +45,8 @@ export interface PodWork {
   volumeHealth: readonly PodVolumeHealth[]
 }
 
-/** A pod of which nothing is known yet but containers of an earlier life. */
-export function newWork(
-  uid: PodUid,
-  source: SourceName,
-  seenAt: number,
-  containers: Map<string, ContainerView>,
-): PodWork {
+/** A pod of which nothing is known yet. */
+export function newWork(uid: PodUid, source: SourceName, seenAt: number): PodWork {
   return {
     uid,
     source,
@@ -64,7 +59,7 @@ export function newWork(
     volumesReady: false,
     volumeWait: undefined,
     starting: undefined,
-    containers,
+    containers: new Map(),
     earlier: new Map(),
     settings: new Map(),
     stopping: undefined,

@@ -91,6 +91,7 @@ const goodNewsMs = 250
 export function createPods(deps: PodsDeps): Pods {
   const { clock, log, runtime, manager, populator, recorder } = deps
   const works = new Map<PodUid, PodWork>()
+  /** Pod → container id → what an earlier life left, in the order of its starts. */
   const records = new Map<PodUid, Map<string, ContainerRecord>>()
   const stopping = new AbortController()
   const takers: (() => void)[] = []
@@ -117,7 +118,7 @@ export function createPods(deps: PodsDeps): Pods {
   const troubled = new Map<PodUid, number>()
   const remember = (record: ContainerRecord) => {
     const ofPod = records.get(record.pod) ?? new Map<string, ContainerRecord>()
-    records.set(record.pod, ofPod.set(record.name, record))
+    records.set(record.pod, ofPod.set(record.id, record))
   }
   const subscription = runtime.subscribe((record) => {
     const work = works.get(record.pod)
@@ -280,9 +281,8 @@ export function createPods(deps: PodsDeps): Pods {
     },
   })
   const admit = (uid: PodUid, source: SourceName): PodWork => {
-    const containers = new Map<string, ContainerView>()
-    for (const [name, record] of records.get(uid) ?? []) containers.set(name, { record })
-    const work = newWork(uid, source, clock.now(), containers)
+    const work = newWork(uid, source, clock.now())
+    for (const record of records.get(uid)?.values() ?? []) noteRecord(work, record)
     works.set(uid, work)
     return work
   }

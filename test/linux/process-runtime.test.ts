@@ -232,6 +232,40 @@ test(
   },
 )
 
+test(
+  'a later life learns of the latest start and the one before, also when the latest never began',
+  { skip },
+  async () => {
+    const first = makeRuntime()
+    for (const [attempt, code] of [3, 4].entries()) {
+      const ended = exitOf(first, 'again')
+      await first.start(script(`exit ${code}`, { name: 'again', attempt }), signal)
+      await ended
+    }
+    await first.start(request({ name: 'again', attempt: 2 }), signal)
+    await first[Symbol.asyncDispose]()
+    const found = async () => {
+      await using runtime = makeRuntime()
+      return (await runtime.restore(signal)).map(({ attempt, exit }) => [attempt, exit?.code])
+    }
+    const both = [
+      [1, 4],
+      [2, undefined],
+    ]
+    assert.deepEqual(await found(), both)
+    await using last = makeRuntime()
+    await last.restore(signal)
+    await last.stop({ pod: uid, name: 'again', graceMs: 0 }, signal)
+    const unborn = join(directory, uid, 'again', '3')
+    mkdirSync(unborn)
+    writeFileSync(join(unborn, 'record.json'), '{"startedAt":1,"pause":false}')
+    writeFileSync(join(unborn, 'start-1'), '')
+    assert.deepEqual(await found(), [[2, 137]])
+    assert.equal(existsSync(unborn), false)
+    await last.removePod(uid, signal)
+  },
+)
+
 test('block devices appear at their devicePath without touching the host’s /dev', { skip }, async () => {
   const image = join(base, 'image')
   execFileSync('truncate', ['-s', '1M', image])

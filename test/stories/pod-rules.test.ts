@@ -81,3 +81,20 @@ test('a restart that is held back is told once per pause, and only then', async 
   assert.deepEqual(await told(), [['Warning', text, 2]], 'the next pause is the same news again')
   await agent.stop()
 })
+
+test('the last state of a container that runs again outlives the agent', async () => {
+  const world = await createNodeWorld({
+    script: ({ attempt }) => (attempt === 0 ? { endsAfterMs: 50, exitCode: 3 } : {}),
+  })
+  const first = await world.start()
+  await world.create(pod('p', [memory('m')], { restartPolicy: 'Always' }))
+  await world.clock.advance(2_000)
+  const statusOf = async () => (await world.client.get('Pod', ref)).status?.containerStatuses?.[0]
+  const before = await statusOf()
+  assert.deepEqual([before?.restartCount, before?.lastState?.terminated?.exitCode], [1, 3])
+  first.crash()
+  const { agent } = await world.start()
+  await world.clock.advance(2_000)
+  assert.deepEqual(await statusOf(), before)
+  await agent.stop()
+})

@@ -21,13 +21,15 @@ export interface ContainerScript {
 /** The machine's processes; keep it across restarts of the agent. */
 export interface ModelMachine {
   readonly containers: Map<string, ContainerRecord>
+  /** The start before the latest, per container. */
+  readonly earlier: Map<string, ContainerRecord>
   readonly requests: Map<string, ContainerRequest>
   /** Whoever watches the machine's processes hears of their ends, whichever life of the agent asked for them. */
   readonly listeners: Set<(record: ContainerRecord) => void>
 }
 
 export function createModelMachine(): ModelMachine {
-  return { containers: new Map(), requests: new Map(), listeners: new Set() }
+  return { containers: new Map(), earlier: new Map(), requests: new Map(), listeners: new Set() }
 }
 
 export interface ModelRuntimeDeps {
@@ -58,7 +60,7 @@ export function createModelRuntime({ clock, machine, script = () => ({}) }: Mode
         const request = machine.requests.get(key)
         if (request && !record.exit) scheduleEnd(key, request, record.startedAt)
       }
-      return Promise.resolve([...machine.containers.values()])
+      return Promise.resolve([...machine.earlier.values(), ...machine.containers.values()])
     },
     start(request) {
       const { startError } = script(request)
@@ -67,6 +69,8 @@ export function createModelRuntime({ clock, machine, script = () => ({}) }: Mode
       const key = keyFor(pod, name)
       const id = `model://${key}/${attempt}`
       const record = { pod, name, attempt, id, startedAt: clock.now(), owner: `${namespace}/${podName}`, graceMs }
+      const before = machine.containers.get(key)
+      if (before) machine.earlier.set(key, before)
       machine.containers.set(key, record)
       machine.requests.set(key, request)
       for (const listener of [...listeners]) listener(record)
@@ -116,6 +120,7 @@ export function createModelRuntime({ clock, machine, script = () => ({}) }: Mode
       for (const [key, record] of machine.containers) {
         if (record.pod !== pod) continue
         machine.containers.delete(key)
+        machine.earlier.delete(key)
         machine.requests.delete(key)
       }
       return Promise.resolve()

@@ -6,7 +6,7 @@ import type { CommandStreams } from '../../streams/remote-command.ts'
 export interface Runtime {
   /** For node.status.nodeInfo.containerRuntimeVersion, such as `hawser-processes://1`. */
   readonly version: string
-  /** Containers that an earlier life of the agent started, running or ended. */
+  /** Containers that an earlier life of the agent started, running or ended: of each the start before its latest, then that. */
   restore(signal: AbortSignal): Promise<readonly ContainerRecord[]>
   /** Answers when the container runs (it may have ended again by then). A failure has started nothing. */
   start(request: ContainerRequest, signal: AbortSignal): Promise<ContainerRecord>

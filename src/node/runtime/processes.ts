@@ -16,7 +16,7 @@ import { delayedAbort } from './delayed-abort.ts'
 import { enterScript, setupScript, superviseScript } from './launcher.ts'
 import type { ContainerExit, ContainerMount, ContainerRecord, ContainerRequest, Runtime } from './port.ts'
 import { argvInside, privilegesOf, variablesOf } from './process-command.ts'
-import { lostExit, parseExit, parseIdentity, parseRecord, tokenOf } from './records.ts'
+import { latestAttempts, lostExit, parseExit, parseIdentity, parseRecord, tokenOf } from './records.ts'
 import type { SavedRecord } from './records.ts'
 import { createTurns } from './turns.ts'
 
@@ -135,14 +135,11 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
           continue
         }
         for (const name of await names(files, join(deps.directory, pod), signal)) {
-          const attempts = (await names(files, join(deps.directory, pod, name), signal))
-            .filter((attempt) => /^\d+$/.test(attempt))
-            .map(Number)
-            .sort((a, b) => a - b)
-          const last = attempts.at(-1)
-          if (last === undefined) continue
-          const record = await adopt(join(deps.directory, pod, name, String(last)), podUid(pod), name, last, signal)
-          if (record) found.push(record)
+          for (const attempt of latestAttempts(await names(files, join(deps.directory, pod, name), signal))) {
+            const directory = join(deps.directory, pod, name, String(attempt))
+            const record = await adopt(directory, podUid(pod), name, attempt, signal)
+            if (record) found.push(record)
+          }
         }
       }
       return found

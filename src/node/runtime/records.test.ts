@@ -1,7 +1,7 @@
 // Do torn and foreign files of a container say nothing, rather than something wrong?
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseExit, parseIdentity, parseRecord } from './records.ts'
+import { latestAttempts, parseExit, parseIdentity, parseRecord } from './records.ts'
 
 test('what a supervisor wrote is read; what is torn says nothing', () => {
   assert.deepEqual(parseExit('137 1700000000000\n'), { code: 137, at: 1_700_000_000_000, reason: 'Error' })
@@ -20,4 +20,9 @@ test('a record without a time is none', () => {
   })
   for (const torn of [undefined, '', 'null', '[]', '{}', '{"startedAt":"5"}', '{"started'])
     assert.equal(parseRecord(torn), undefined, String(torn))
+})
+
+test('the latest two starts count, by number and not by name', () => {
+  assert.deepEqual(latestAttempts(['10', '9', '2', 'notes', '11x']), [9, 10])
+  assert.deepEqual([latestAttempts(['0']), latestAttempts([])], [[0], []])
 })

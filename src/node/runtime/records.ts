@@ -14,6 +14,12 @@ export interface SavedRecord {
 /** A start's own name, so that the supervisor of an earlier one cannot take it for its own. */
 export const tokenOf = ({ startedAt }: SavedRecord) => `start-${startedAt}`
 
+/** The starts that still count, by the names of their directories: the latest, after the one that is its last state. */
+export function latestAttempts(names: readonly string[]): readonly number[] {
+  const attempts = names.filter((name) => /^\d+$/.test(name)).map(Number)
+  return attempts.sort((a, b) => a - b).slice(-2)
+}
+
 export function parseRecord(text: string | undefined): SavedRecord | undefined {
   try {
     const found = JSON.parse(text ?? '') as Partial<Record<keyof SavedRecord, unknown>> // checked in the next lines
