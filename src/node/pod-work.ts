@@ -93,17 +93,26 @@ export const runs = ({ containers }: PodWork) => [...containers.values()].some((
 
 /** Nothing starts any more: deleted, gone, ended according to the API, or over its time. */
 export function isTerminating(work: PodWork, now: number): boolean {
-  const { pod } = work
-  if (work.gone || !pod || isDeleted(work) || work.failure) return true
-  if (pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed') return true
-  const limit = pod.spec?.activeDeadlineSeconds
-  const started = pod.status?.startTime
-  if (limit === undefined || started === undefined || now < Date.parse(started) + limit * 1000) return false
+  if (work.gone || !work.pod || isDeleted(work) || work.failure || hasEnded(work.pod)) return true
+  const deadline = deadlineOf(work)
+  if (deadline === undefined || now < deadline) return false
   work.failure = {
     reason: 'DeadlineExceeded',
     message: 'Pod was active on the node longer than the specified deadline',
   }
   return true
+}
+
+const hasEnded = ({ status }: Pod) => status?.phase === 'Succeeded' || status?.phase === 'Failed'
+
+/** When its time is over; what is on its way out or has ended has all the time it needs. */
+function deadlineOf(work: PodWork): number | undefined {
+  const { pod, gone, failure, ended } = work
+  const { activeDeadlineSeconds: limit } = pod?.spec ?? {}
+  const { startTime: started } = pod?.status ?? {}
+  if (limit === undefined || started === undefined) return undefined
+  if (gone || failure || ended || isDeleted(work) || hasEnded(pod!)) return undefined
+  return Date.parse(started) + limit * 1000
 }
 
 /** What the node itself needs comes from a manifest, or has one of the two highest classes of priority. */
@@ -112,12 +121,10 @@ export const isEvictable = ({ pod, source }: PodWork) =>
 const criticalPriority = 2_000_000_000
 
 /** When the pod must be looked at again, if only because its time is over then. */
-export function nextLook({ pod, failure }: PodWork, again: number | undefined): number | undefined {
-  const limit = pod?.spec?.activeDeadlineSeconds
-  const started = pod?.status?.startTime
-  if (limit === undefined || started === undefined || failure) return again
-  const end = Date.parse(started) + limit * 1000
-  return again === undefined ? end : Math.min(again, end)
+export function nextLook(work: PodWork, again: number | undefined): number | undefined {
+  const deadline = deadlineOf(work)
+  if (deadline === undefined) return again
+  return again === undefined ? deadline : Math.min(again, deadline)
 }
 
 /** What was told, else what its spec says; a pod of which only containers are left has what they remember. */

@@ -98,3 +98,14 @@ test('the last state of a container that runs again outlives the agent', async (
   assert.deepEqual(await statusOf(), before)
   await agent.stop()
 })
+
+test('the deadline of a pod that has ended concerns nobody', { timeout: 20_000 }, async () => {
+  const world = await createNodeWorld({ script: () => ({ endsAfterMs: 1_000 }) })
+  const { agent } = await world.start()
+  await world.create(pod('p', [memory('m')], { activeDeadlineSeconds: 10 }))
+  // An agent that looked again and again would never let the time go by.
+  await world.clock.advance(15_000)
+  const { phase, reason } = (await world.client.get('Pod', ref)).status ?? {}
+  assert.deepEqual([phase, reason], ['Succeeded', undefined])
+  await agent.stop()
+})
