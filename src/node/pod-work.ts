@@ -94,14 +94,11 @@ export const runs = ({ containers }: PodWork) => [...containers.values()].some((
 /** Nothing starts any more: deleted, gone, ended according to the API, or over its time. */
 export function isTerminating(work: PodWork, now: number): boolean {
   if (work.gone || !work.pod || isDeleted(work) || work.failure || hasEnded(work.pod)) return true
-  const deadline = deadlineOf(work)
-  if (deadline === undefined || now < deadline) return false
-  work.failure = {
-    reason: 'DeadlineExceeded',
-    message: 'Pod was active on the node longer than the specified deadline',
-  }
-  return true
+  return isOverdue(work, now)
 }
+
+/** Its time is over, and nobody has drawn the conclusion yet. */
+export const isOverdue = (work: PodWork, now: number) => now >= (deadlineOf(work) ?? Infinity)
 
 const hasEnded = ({ status }: Pod) => status?.phase === 'Succeeded' || status?.phase === 'Failed'
 

@@ -20,6 +20,7 @@ import {
   isEvictable,
   isGated,
   isHeldBack,
+  isOverdue,
   isTerminating,
   newWork,
   nextLook,
@@ -135,6 +136,7 @@ export function createPods(deps: PodsDeps): Pods {
   const look = async (uid: PodUid, signal: AbortSignal) => {
     const work = works.get(uid)
     if (!work) return
+    if (isOverdue(work, clock.now())) expire(work)
     const terminating = isTerminating(work, clock.now())
     // What has ended wants nothing again, even before the API has heard of its end.
     if (!terminating && work.pod && !work.ended) await prepare(work, work.pod, signal)
@@ -189,6 +191,12 @@ export function createPods(deps: PodsDeps): Pods {
     work.failure = { reason, message }
     loop.wake(work.uid)
     status.wake(work.uid)
+  }
+  /** Its status says so when its containers have ended: until then they use its volumes. */
+  const expire = (work: PodWork) => {
+    const message = 'Pod was active on the node longer than the specified deadline'
+    work.failure = { reason: 'DeadlineExceeded', message }
+    tell(work, 'Normal', 'DeadlineExceeded', message)
   }
   /** The pod can never start on this node (VM-5). */
   const reject = (work: PodWork, reason: string, message: string) => {

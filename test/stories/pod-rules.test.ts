@@ -109,3 +109,22 @@ test('the deadline of a pod that has ended concerns nobody', { timeout: 20_000 }
   assert.deepEqual([phase, reason], ['Succeeded', undefined])
   await agent.stop()
 })
+
+test('a pod that is over its time says so once, and fails', async () => {
+  const world = await createNodeWorld({ script: () => ({ stopsAfterMs: 5_000 }) })
+  const { agent } = await world.start()
+  await world.create(pod('p', [memory('m')], { activeDeadlineSeconds: 10, terminationGracePeriodSeconds: 30 }))
+  const told = async () => (await world.events()).filter((text) => text.includes('DeadlineExceeded'))
+  await world.clock.advance(9_000)
+  assert.deepEqual(await told(), [])
+  await world.clock.advance(3_000)
+  assert.equal(await world.phase('p'), 'Running', 'its container still uses its volumes')
+  await world.clock.advance(17_000)
+  const message = 'Pod was active on the node longer than the specified deadline'
+  assert.deepEqual(await told(), [`Normal DeadlineExceeded: ${message}`])
+  const { items } = await world.client.list('Event', {})
+  assert.equal(items.find(({ reason }) => reason === 'DeadlineExceeded')?.count, 1)
+  const { phase, reason } = (await world.client.get('Pod', ref)).status ?? {}
+  assert.deepEqual([phase, reason], ['Failed', 'DeadlineExceeded'])
+  await agent.stop()
+})
