@@ -3,7 +3,7 @@
 
 import { join } from 'node:path/posix'
 import type { Pod } from '../../api/types.ts'
-import { isMounted, isThere, mountSource, unmountAll } from '../../host/clean-mount-point.ts'
+import { isAlreadyMounted, isThere, mountSource, unmountAll } from '../../host/clean-mount-point.ts'
 import { globalDevicePath, globalPluginPath } from '../../volume/paths.ts'
 import type { BlockMapper, DeviceMounter, NodePlugin } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
@@ -61,7 +61,7 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
     mount: (request, signal) =>
       translated(async () => {
         const { spec, path } = request
-        if (await isMounted(host, path, signal)) return
+        if (await isAlreadyMounted(host, path, signal)) return
         await host.files.mkdirAll(path, 0o750, signal)
         await saveConfig(host.files, path, targetOf(spec), signal)
         await mountNetworkDisk(deps, request, sourceOf(spec).fsType, signal)
