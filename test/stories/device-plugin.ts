@@ -42,6 +42,8 @@ export interface DevicePlugin {
   onEffect(call: Call, at: string): void
   /** What happens elsewhere while a call is under way. */
   readonly meanwhile: Map<Call, () => Promise<unknown>>
+  /** Names of pods for which every SetUp is refused. */
+  readonly refused: Set<string>
   /** Specs for which the node can hold no more volumes. */
   exhausted: boolean
   /** What the storage says of the volume's health; absent: it does not tell. */
@@ -158,6 +160,8 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
       requests.push(request)
       await plugin.traces?.make(target)
       await plugin.meanwhile.get('mount')?.()
+      const { name } = request.pod.metadata
+      if (plugin.refused.has(name)) throw new VolumeError('Told', `refused to ${name}`, { effect: 'none' })
       await alone(undefined, () =>
         answer(
           'mount',
@@ -229,6 +233,7 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
     traces: undefined,
     onEffect() {},
     meanwhile: new Map(),
+    refused: new Set(),
     exhausted: false,
     health: undefined,
     healthAsked: [],

@@ -131,6 +131,33 @@ test('DES-3, W-5: what one pod’s failures made us wait for is forgotten when i
   await agent.stop()
 })
 
+test('REC-4, NPO-13: mounts of one volume share a back-off, and pods whose mounts fail do not take every turn', async () => {
+  const world = await createDiskWorld({ attachable: false })
+  const { agent } = await world.start()
+  for (const name of ['a', 'b']) world.plugin.refused.add(name)
+  for (const name of ['a', 'b', 'c']) await world.create(pod(name, world.volumes))
+  await world.clock.advance(10_000)
+  const phases = () => Promise.all(['a', 'b', 'c'].map(world.phase))
+  assert.deepEqual(await phases(), ['Pending', 'Pending', 'Running'])
+  world.plugin.refused.delete('b')
+  await world.clock.advance(300_000)
+  assert.deepEqual(await phases(), ['Pending', 'Running', 'Running'])
+  await agent.stop()
+})
+
+test('REC-9, NPO-13: contents that fail to come again for one pod keep no other pod from starting', async () => {
+  const world = await createDiskWorld({ attachable: false, remount: true })
+  const { agent } = await world.start()
+  await world.create(pod('a', world.volumes))
+  await world.clock.advance(1_000)
+  world.plugin.refused.add('a')
+  await world.clock.advance(700_000)
+  await world.create(pod('b', world.volumes))
+  await world.clock.advance(300_000)
+  assert.deepEqual([await world.phase('a'), await world.phase('b')], ['Running', 'Running'])
+  await agent.stop()
+})
+
 test('DES-13, W-26: a volume whose mount hangs holds up its own pod and nobody else', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()

@@ -9,7 +9,7 @@ import { planVolume } from './plan.ts'
 
 const volume = 'kubernetes.io/csi/d^h' as UniqueVolumeName
 const plugin = 'kubernetes.io/csi' as PluginName
-const [a, b] = ['a', 'b'] as PodUid[] as [PodUid, PodUid]
+const [a, b, c] = ['a', 'b', 'c'] as PodUid[] as [PodUid, PodUid, PodUid]
 const spec: VolumeSpec = {
   name: 'v',
   from: 'pod',
@@ -71,6 +71,7 @@ const facts = (more: Partial<NodeFacts> = {}): NodeFacts => ({
   unexplained: false,
   expandable: true,
   listedAttached: true,
+  triedLast: undefined,
   ...more,
 })
 const absent = { presence: 'absent', path: '', foundOnDisk: false } as const
@@ -106,6 +107,20 @@ const table: readonly [string, DesiredVolume | undefined, ActualVolume | undefin
     actual([], { label: 'new' }),
     facts(),
     { actions: [{ kind: 'mount', pod: a, remount: false }] },
+  ],
+  [
+    'REC-4, NPO-13: whoever comes after the pod that was tried last has the first turn',
+    desired([wanted(a), wanted(b), wanted(c)]),
+    actual([]),
+    facts({ triedLast: a }),
+    { actions: [b, c, a].map((pod) => ({ kind: 'mount', pod, remount: false })) },
+  ],
+  [
+    'REC-4: a pod that was tried last and is gone changes no turns',
+    desired([wanted(a), wanted(b)]),
+    actual([]),
+    facts({ triedLast: c }),
+    { actions: [a, b].map((pod) => ({ kind: 'mount', pod, remount: false })) },
   ],
   [
     'REC-5: an attachable volume waits until it is reported in use',

@@ -33,6 +33,8 @@ export interface NodeFacts {
   readonly expandable: boolean
   /** Does our copy of the Node list it under volumesAttached? Unknown while there is no copy (VCA-2). */
   readonly listedAttached: boolean | undefined
+  /** For whom a mount was last begun. Mounts of one volume share a back-off, so that the next turn is another pod's (NPO-13). */
+  readonly triedLast: PodUid | undefined
 }
 
 export interface VolumePlan {
@@ -100,7 +102,7 @@ function planMounts(
     return
   }
   const settled: DesiredMount[] = []
-  for (const mount of desired.pods.values()) {
+  for (const mount of inTurn([...desired.pods.values()], facts.triedLast)) {
     const need = mountNeed(mount, actual.pods.get(mount.uid))
     if (need === 'nothing') settled.push(mount)
     else actions.push({ kind: 'mount', pod: mount.uid, remount: need === 'remount' })
@@ -109,6 +111,12 @@ function planMounts(
   // One expansion serves all pods; a pod that only reads cannot do it for the others (EXN-3).
   const grown = settled.find(({ readOnly }) => !readOnly) ?? settled[0]
   if (grown) actions.push({ kind: 'expand', pod: grown.uid })
+}
+
+/** Round and round, from behind the pod that was tried last: pods whose mounts fail must not take every turn. */
+function inTurn(mounts: readonly DesiredMount[], triedLast: PodUid | undefined): readonly DesiredMount[] {
+  const next = mounts.findIndex(({ uid }) => uid === triedLast) + 1
+  return [...mounts.slice(next), ...mounts.slice(0, next)]
 }
 
 /** An attachable volume is verified live only after we said that we use it and heard that it is there (NSP-2). */

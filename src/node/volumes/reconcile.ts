@@ -42,7 +42,7 @@ export interface ReconcilerDeps {
   readonly desired: DesiredWorld
   readonly actual: ActualWorld
   readonly operations: OperationDeps
-  facts(volume: UniqueVolumeName): NodeFacts
+  facts(volume: UniqueVolumeName): Omit<NodeFacts, 'triedLast'>
   /** Hears what a volume waits for, each time it was looked at, and once that it waits no more. */
   onWaiting?(volume: UniqueVolumeName, waiting: readonly Waiting[]): void
 }
@@ -57,6 +57,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   /** Mounts under way, so that a wait for a device ends when its pod goes (W-27). */
   const underWay = new Map<string, AbortController>()
   const busy = new Map<PodUid, number>()
+  const triedLast = new Map<UniqueVolumeName, PodUid>()
   const quietListeners = new Set<(pod: PodUid) => void>()
   const podKey = (volume: UniqueVolumeName, pod: PodUid) => `${pod} ${volume}`
 
@@ -70,7 +71,8 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
   })
   const look = (volume: UniqueVolumeName): { again?: number } | void => {
     const before = actual.items.get(volume)
-    const plan = planVolume(desired.items.get(volume), before, deps.facts(volume))
+    const facts = { ...deps.facts(volume), triedLast: triedLast.get(volume) }
+    const plan = planVolume(desired.items.get(volume), before, facts)
     const waits = [...plan.waiting]
     const times: number[] = []
     for (const action of plan.actions) {
@@ -85,6 +87,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     if (!desired.items.has(volume) && !actual.items.has(volume)) {
       pending.forget(volume)
       loop.forget(volume)
+      triedLast.delete(volume)
       return
     }
     for (const { until } of waits) if (until !== undefined) times.push(until)
@@ -135,6 +138,7 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     if (answer.kind === 'started') {
       const key = podKey(volume, mount.uid)
       underWay.set(key, abandoned)
+      if (action.kind === 'mount') triedLast.set(volume, mount.uid)
       busy.set(mount.uid, (busy.get(mount.uid) ?? 0) + 1)
       void answer.finished.then(() => ended(key, mount.uid, abandoned))
     }
