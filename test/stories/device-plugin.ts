@@ -42,6 +42,8 @@ export interface DevicePlugin {
   onEffect(call: Call, at: string): void
   /** What happens elsewhere while a call is under way. */
   readonly meanwhile: Map<Call, () => Promise<unknown>>
+  /** The label that it noted on disk beside a mount, for whoever finds that after a restart. */
+  restoredLabel: string | undefined
   /** Names of pods for which every SetUp is refused. */
   readonly refused: Set<string>
   /** Specs for which the node can hold no more volumes. */
@@ -201,6 +203,7 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
       if (plugin.forgets) throw damaged()
       return specOfPersistentVolume(volume(volumeName, { volumeMode: mode }), false)
     },
+    restoredLabel: async () => plugin.restoredLabel,
     async health({ path, stagingPath }) {
       if (plugin.health === undefined) return undefined
       plugin.healthAsked.push(`${path} ${stagingPath}`)
@@ -234,6 +237,7 @@ export function createDevicePlugin(options: DevicePluginOptions = {}) {
     onEffect() {},
     meanwhile: new Map(),
     refused: new Set(),
+    restoredLabel: undefined,
     exhausted: false,
     health: undefined,
     healthAsked: [],

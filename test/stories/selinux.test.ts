@@ -2,6 +2,8 @@
 // plugin is told, when a volume is mounted anew, and what is refused. KD-6, KA-6, REC-4, VM-12, LAYOUT-9, MET-11, MET-12.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { UniqueVolumeName } from '../../src/api/names.ts'
+import type { Waiting } from '../../src/node/volumes/plan.ts'
 import { createDiskWorld } from './disk-world.ts'
 import type { DiskWorldOptions } from './disk-world.ts'
 import { pod, root } from './node-world.ts'
@@ -22,7 +24,7 @@ async function worldWithLabels(options: DiskWorldOptions = {}) {
     labelled.push(argv.slice(1).join(' '))
     return { exitCode: 0, stdout: '', stderr: '' }
   })
-  const { agent, metrics } = await world.start()
+  const { agent, metrics, crash } = await world.start()
   const run = async (name: string, more: object) => {
     await world.create(pod(name, world.volumes, more))
     await world.clock.advance(1_000)
@@ -31,7 +33,7 @@ async function worldWithLabels(options: DiskWorldOptions = {}) {
   }
   const counted = async () =>
     (await metrics.text()).split('\n').filter((line) => line.startsWith('volume_manager_selinux'))
-  return { ...world, agent, labelled, run, counted }
+  return { ...world, agent, crash, labelled, run, counted }
 }
 
 test('VM-12, LAYOUT-9: a volume of one pod is mounted with its label; the node’s own directories get theirs', async () => {
@@ -100,4 +102,31 @@ test('KD-6, REC-4: for a pod with another label the volume goes off the node and
   assert.equal(world.plugin.count('unmountDevice'), 1)
   assert.equal(await world.phase('new'), 'Running')
   await world.agent.stop()
+})
+
+test('REC-4, DES-13: a mount with another label that a restart found is waited for without keeping the node busy', async () => {
+  const script = () => ({ endsAfterMs: 1, exitCode: 1 })
+  const world = await worldWithLabels({ script })
+  const always = { restartPolicy: 'Always' }
+  const uid = await world.create(pod('old', world.volumes, { ...withLevel('s0:c1'), ...always }))
+  await world.clock.advance(1_000)
+  await world.attach()
+  await world.clock.advance(2_000)
+  await world.create(pod('new', world.volumes, { ...withLevel('s0:c2'), ...always }))
+  await world.clock.advance(400_000)
+  await world.host.quiet.files.mkdirAll(`${root}/pods/${uid}/volumes/example.com~device/pv`, 0o750, world.signal)
+  world.crash()
+  world.plugin.restoredLabel = `${file}:s0:c1`
+  const second = await world.start()
+  // A volume that wakes itself would never let this test end: too many looks are an error, which ends them.
+  const waiting = second.agent.waiting as Map<UniqueVolumeName, readonly Waiting[]>
+  let looks = 0
+  waiting.set = function (volume, waits) {
+    assert.ok(++looks < 1_000, 'too many looks')
+    return Map.prototype.set.call(this, volume, waits) as typeof this
+  }
+  await world.clock.advance(30_000)
+  assert.ok(looks < 100, `${looks} looks`)
+  assert.ok((await world.events()).some((text) => text.includes('with a different SELinux label')))
+  await second.agent.stop()
 })

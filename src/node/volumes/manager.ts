@@ -92,6 +92,7 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
   actual.subscribe((_, event) => ('pod' in event && event.pod !== undefined ? stir(event.pod) : undefined))
   reconciler.onQuiet(stir)
   populator.onChange(stir)
+  populator.onNote(stir)
 
   const standing = (pod: Pod): Standing => {
     const uid = podUid(pod.metadata.uid ?? '')

@@ -40,7 +40,10 @@ export interface Populator extends AsyncDisposable {
   note(pod: PodUid, error: string): void
   /** Pods whose volumes are not all resolved. */
   readonly unresolved: ReadonlySet<PodUid>
+  /** Hears that a pod was looked at, or dropped: its volumes may be resolved now. */
   onChange(listener: (pod: PodUid) => void): Disposable
+  /** Hears of notes. They resolve nothing: whoever noted because a volume waits must not be woken by it. */
+  onNote(listener: (pod: PodUid) => void): Disposable
 }
 
 export interface PopulatorDeps {
@@ -91,9 +94,10 @@ export function createPopulator(deps: PopulatorDeps): Populator {
   const known = new Map<PodUid, Known>()
   const ofPod = indexByPod(desired)
   const unresolved = new Set<PodUid>()
-  const listeners = new Set<(pod: PodUid) => void>()
-  const tell = (uid: PodUid) => {
-    for (const listener of [...listeners]) listener(uid)
+  const changes = createListeners()
+  const notes = createListeners()
+  const remember = ({ errors }: Known, message: string) => {
+    if (errors.size < errorLimit) errors.add(message)
   }
   const loop = createKeyLoop<PodUid>({
     name: 'populate',
@@ -117,7 +121,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     if (known.get(uid) !== record) return release(uid)
     record.seen = true
     deps.onResolved?.(pod, errors)
-    for (const { message } of errors) if (record.errors.size < errorLimit) record.errors.add(message)
+    for (const { message } of errors) remember(record, message)
     // Only now the desired world has the new pod: an earlier refresh would be made of the old one, and be the last. Where a
     // volume is in trouble, perhaps for long, the others of the pod do not wait for it; all are refreshed when it is over.
     if (record.pod === pod && record.changed && (errors.length === 0 || record.refreshedFor !== pod)) {
@@ -127,7 +131,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     const due = nextRefresh(uid, record)
     if (errors.length > 0) {
       record.failures++
-      tell(uid)
+      changes.tell(uid)
       const retryMs = Math.min(retryCapMs, firstRetryMs * 2 ** Math.min(record.failures - 1, 20))
       return { again: Math.min(clock.now() + retryMs, due ?? Infinity) }
     }
@@ -138,7 +142,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
       record.changed = false
       record.refreshedFor = undefined
     }
-    tell(uid)
+    changes.tell(uid)
     return { again: due }
   }
 
@@ -267,7 +271,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
       loop.forget(uid)
       for (const watch of record.watches) watch[Symbol.dispose]()
       release(uid)
-      tell(uid)
+      changes.tell(uid)
     },
     async processed() {
       const open = () => [...known.values()].some(({ seen }) => !seen)
@@ -284,16 +288,29 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     },
     hasErrors: (uid) => (known.get(uid)?.errors.size ?? 0) > 0,
     note(uid, error) {
-      known.get(uid)?.errors.add(error)
-      tell(uid)
+      const record = known.get(uid)
+      if (!record) return
+      remember(record, error)
+      notes.tell(uid)
     },
-    onChange(listener) {
-      listeners.add(listener)
-      return { [Symbol.dispose]: () => void listeners.delete(listener) }
-    },
+    onChange: changes.listen,
+    onNote: notes.listen,
     async [Symbol.asyncDispose]() {
       for (const { watches } of known.values()) for (const watch of watches) watch[Symbol.dispose]()
       await loop[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function createListeners() {
+  const listeners = new Set<(pod: PodUid) => void>()
+  return {
+    tell(pod: PodUid) {
+      for (const listener of [...listeners]) listener(pod)
+    },
+    listen(listener: (pod: PodUid) => void): Disposable {
+      listeners.add(listener)
+      return { [Symbol.dispose]: () => void listeners.delete(listener) }
     },
   }
 }
