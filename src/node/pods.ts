@@ -38,7 +38,8 @@ import type { ContainerRecord } from './runtime/port.ts'
 import type { SourceName } from './sources.ts'
 import { createStatusWriter } from './status-writer.ts'
 import { withHealth } from './volume-health.ts'
-import { usesMore, waitForVolumes } from './volume-wait.ts'
+import { waitForVolumes } from './volume-wait.ts'
+import { usesMore } from './volumes/claims.ts'
 import type { Populator } from './volumes/populate.ts'
 
 export interface Pods extends AsyncDisposable {

@@ -1,11 +1,10 @@
 // How does a pod wait for its volumes, and when do people hear of it? For as long as it takes; what passes by itself in a
 // moment is no news, and the same words are said again only after a while.
-import type { Pod } from '../api/types.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Log } from '../telemetry/log.ts'
 import { eventReasons } from '../volume/messages.ts'
 import type { PodWork } from './pod-work.ts'
-import { usedVolumes } from './volumes/claims.ts'
+import { usesMore } from './volumes/claims.ts'
 import type { VolumeManager } from './volumes/manager.ts'
 import { VolumesNotReady } from './volumes/manager.ts'
 import type { Populator } from './volumes/populate.ts'
@@ -56,10 +55,4 @@ export async function waitForVolumes(deps: VolumeWaitDeps, work: PodWork, signal
       deps.tell(work, 'Warning', eventReasons.mountFailed, text)
     }
   }
-}
-
-/** Containers are added to a pod, never taken away: more names mean that some of them are new. */
-export function usesMore(now: Pod, before: Pod): boolean {
-  const count = (pod: Pod) => usedVolumes(pod).mounts.size + usedVolumes(pod).devices.size
-  return now.spec?.ephemeralContainers !== undefined && count(now) > count(before)
 }

@@ -89,6 +89,12 @@ export function usedVolumes(pod: Pod): UsedVolumes {
   return used
 }
 
+/** Containers are added to a pod, never taken away: more names mean that some of them are new. */
+export function usesMore(now: Pod, before: Pod): boolean {
+  const count = (pod: Pod) => usedVolumes(pod).mounts.size + usedVolumes(pod).devices.size
+  return now.spec?.ephemeralContainers !== undefined && count(now) > count(before)
+}
+
 /** KP-7 */
 export function checkMode(volume: string, spec: VolumeSpec, used: ReturnType<typeof usedVolumes>): void {
   if (spec.mode === 'Block' && used.mounts.has(volume)) {
