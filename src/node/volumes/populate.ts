@@ -16,7 +16,7 @@ import type { PodWaitReason } from '../../volume/wait-reasons.ts'
 import type { Registered, Registry } from '../../volume/registry.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { ActualWorld } from './actual.ts'
-import { checkMode, claimNameOf, resolveVolume, sizeLimitOf, usedVolumes } from './claims.ts'
+import { checkMode, claimNameOf, resolveVolume, sizeLimitOf, usedVolumes, usesMore } from './claims.ts'
 import type { DesiredWorld } from './desired.ts'
 import { indexByPod } from './desired.ts'
 import type { LabelRequest, WantedLabel } from './labels.ts'
@@ -72,7 +72,9 @@ interface Known {
   seen: boolean
   failures: number
   errors: Set<string>
-  watches: ObjectWatch[]
+  watches: readonly ObjectWatch[]
+  /** The watches whose first pictures were waited for. */
+  pictured: readonly ObjectWatch[]
   refreshed: number
   /** The pod changed, and what is made of it (downwardAPI) has not been set up again yet. */
   changed: boolean
@@ -80,7 +82,7 @@ interface Known {
   refreshedFor: Pod | undefined
 }
 
-const unchanged = { changed: false, refreshedFor: undefined }
+const fresh = { seen: false, failures: 0, pictured: [], changed: false, refreshedFor: undefined }
 const errorLimit = 10
 const firstPictureMs = 2_000
 const firstRetryMs = 100
@@ -113,7 +115,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     const { pod } = record
     // A change after the first picture is heard; one before it must be seen by the first set-up. So we wait for the
     // picture, but not for a server that keeps us waiting.
-    if (!record.seen && record.watches.length > 0) await firstPictures(record, signal)
+    if (record.pictured !== record.watches) await firstPictures(record, signal)
     const { volumes } = usedVolumes(pod)
     const errors = (await Promise.all(volumes.map((volume) => want(uid, pod, volume, signal)))).filter(
       (e) => e !== undefined,
@@ -147,8 +149,11 @@ export function createPopulator(deps: PopulatorDeps): Populator {
   }
 
   const firstPictures = async (record: Known, signal: AbortSignal) => {
+    const { watches } = record
+    record.pictured = watches
+    if (watches.length === 0) return
     const enough = new AbortController()
-    const pictures = Promise.all(record.watches.map(({ synced }) => synced))
+    const pictures = Promise.all(watches.map(({ synced }) => synced))
     const late = clock.sleep(firstPictureMs, AbortSignal.any([signal, enough.signal])).catch(() => {})
     await Promise.race([pictures, late])
     enough.abort()
@@ -254,9 +259,10 @@ export function createPopulator(deps: PopulatorDeps): Populator {
       if (!record) {
         const watches = watchSources(uid, pod)
         const refreshed = clock.now()
-        known.set(uid, { pod, seen: false, failures: 0, errors: new Set(), watches, refreshed, ...unchanged })
+        known.set(uid, { ...fresh, pod, errors: new Set(), watches, refreshed })
       } else {
         if (record.pod === pod || !mattersToVolumes(record.pod, pod)) return
+        if (usesMore(pod, record.pod)) watchAnew(record, watchSources(uid, pod))
         record.pod = pod
         record.changed = true
       }
@@ -313,6 +319,13 @@ function createListeners() {
       return { [Symbol.dispose]: () => void listeners.delete(listener) }
     },
   }
+}
+
+/** The old ones end last, so that what both want is watched without a gap. */
+function watchAnew(record: Known, watches: readonly ObjectWatch[]): void {
+  const before = record.watches
+  record.watches = watches
+  for (const watch of before) watch[Symbol.dispose]()
 }
 
 /** ID-5: what the plugin says of this spec. Block volumes have a device stage of their own. */
