@@ -158,6 +158,38 @@ test('REC-9, NPO-13: contents that fail to come again for one pod keep no other 
   await agent.stop()
 })
 
+test('REC-9, INV-11, BO-2: that contents are made again now and then does not make a failing set-up hurry', async () => {
+  const tries: number[] = []
+  const through = (client: Client): Client => ({
+    ...client,
+    get(kind, ...rest) {
+      if (kind === 'Secret') tries.push(world.clock.now())
+      return client.get(kind, ...rest)
+    },
+  })
+  const world = await createNodeWorld({ through })
+  const { agent } = await world.start()
+  await world.clock.advance(1_000)
+  const token = { serviceAccountToken: { path: 'token', expirationSeconds: 3_600 } }
+  await world.create(
+    pod('p', [
+      { name: 's', secret: { secretName: 'missing' } },
+      { name: 't', projected: { sources: [token] } },
+    ]),
+  )
+  await world.clock.advance(1_200_000)
+  const pauses = tries.slice(1).map((time, index) => time - tries[index]!)
+  assert.deepEqual(
+    pauses.map((ms) => Math.round(ms / 500) / 2).slice(0, 12),
+    [0.5, 1, 2, 4, 8, 16, 32, 64, 122, 122, 122, 122],
+  )
+  // When it is there at last, nobody waits for the clock.
+  await world.client.create('Secret', { metadata: { name: 'missing', namespace: 'default' } })
+  await world.clock.advance(1_000)
+  assert.equal((await world.client.get('Pod', { namespace: 'default', name: 'p' })).status?.phase, 'Running')
+  await agent.stop()
+})
+
 test('DES-13, W-26: a volume whose mount hangs holds up its own pod and nobody else', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()

@@ -211,8 +211,11 @@ export function createPopulator(deps: PopulatorDeps): Populator {
       const found = registry.known(item.plugin)
       return found?.plugin.remountRequired?.(mount.spec) ?? found?.traits.remountOnPodUpdate ?? false
     })
-  const refresh = (uid: PodUid, volume: UniqueVolumeName) => {
+  const outdate = (uid: PodUid, volume: UniqueVolumeName) =>
     desired.apply({ kind: 'refresh', volume, pod: uid, at: clock.now() })
+  /** Something changed, so that what failed before may succeed now. That time passed is no such news (INV-11). */
+  const refresh = (uid: PodUid, volume: UniqueVolumeName) => {
+    outdate(uid, volume)
     deps.retryNow(volume)
   }
   const nextRefresh = (uid: PodUid, record: Known): number | undefined => {
@@ -222,7 +225,7 @@ export function createPopulator(deps: PopulatorDeps): Populator {
     const due = record.refreshed + (byTime ? refreshMs : slowRefreshMs)
     if (due > clock.now()) return due
     record.refreshed = clock.now()
-    for (const { volume } of volumes) refresh(uid, volume)
+    for (const { volume } of volumes) outdate(uid, volume)
     return clock.now() + (byTime ? refreshMs : slowRefreshMs)
   }
   const release = (uid: PodUid) => {
