@@ -101,6 +101,29 @@ test('MNT-11: SetUp hears who owns the files, and whether a pod may already be u
   await second.agent.stop()
 })
 
+test('MNT-11, MNT-13: set up but not grown, what a restart found is still told to be in use at the next SetUp', async () => {
+  const world = await createDiskWorld({ attachable: false, request: '15Gi' })
+  const first = await world.start()
+  const uid = await world.create(pod('p', world.volumes))
+  await world.clock.advance(1_000)
+  await world.host.quiet.files.mkdirAll(`${root}/pods/${uid}/volumes/example.com~device/pv`, 0o750, world.signal)
+  first.crash()
+  await world.grow()
+  const allocatedResourceStatuses = { storage: 'NodeResizePending' as const }
+  const allocatedResources = { storage: '15Gi' }
+  await world.setClaim({ phase: 'Bound', capacity: { storage: '10Gi' }, allocatedResources, allocatedResourceStatuses })
+  world.plugin.answers.set('expand', ['none', 'none'])
+  const before = world.plugin.requests.length
+  const second = await world.start()
+  await world.clock.advance(5_000)
+  assert.deepEqual(
+    world.plugin.requests.slice(before).map(({ foundOnDisk }) => foundOnDisk),
+    [true, true, true],
+  )
+  assert.equal(second.agent.actual.get(disk)?.pods.get(uid)?.foundOnDisk, false)
+  await second.agent.stop()
+})
+
 test('MNT-14, MET-2: the whole way of a mount is measured from the moment it was wanted', async () => {
   const world = await createDiskWorld()
   const { agent, metrics } = await world.start()

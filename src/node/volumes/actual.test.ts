@@ -129,6 +129,15 @@ test('KA-4: a mount replaces all that doubt had said of the pod, and a mount of 
   assert.equal(after(mounted), undefined)
 })
 
+test('KA-4, MNT-11: what was found on disk stays so until it is mounted, also when it was set up and could not be finished', () => {
+  const found = (...events: ActualEvent[]) => after(...events)?.pods.get(pod)?.foundOnDisk
+  assert.equal(found(foundOnDisk, setUp), true)
+  assert.equal(found(foundOnDisk, setUp, mountFailed, setUp), true)
+  assert.equal(found(foundOnDisk, setUp, mounted), false)
+  assert.equal(found(attached, setUp), false)
+  assert.equal(found(foundOnDisk, setUp, mounted, unmountFailed, setUp), false)
+})
+
 test('KA-5: one pod’s unmount leaves the others; an unknown pod’s changes nothing', () => {
   const two = after(attached, mounted, { ...mounted, pod: 'q' as PodUid } as ActualEvent)
   assert.deepEqual([...(reduceActual(two, unmounted)?.pods.keys() ?? [])], ['q'])

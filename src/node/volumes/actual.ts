@@ -256,7 +256,9 @@ function withMount(
   if (before?.presence === 'present' && event.kind === 'setUp') return item
   const { pod, spec, group } = event
   const generation = event.kind === 'mounted' ? event.generation : -1
-  const mount: ActualMount = { pod, presence: presenceAfter[event.kind], spec, foundOnDisk: false, generation, group }
+  // Only a mount that came to its end makes it ours (KA-4): until then a pod may be using what an earlier life left (MNT-11).
+  const foundOnDisk = event.kind === 'setUp' && before?.foundOnDisk === true
+  const mount: ActualMount = { pod, presence: presenceAfter[event.kind], spec, foundOnDisk, generation, group }
   return { ...item, pods: new Map(item.pods).set(pod, mount) }
 }
 
