@@ -183,6 +183,21 @@ test('UMT-4, VCA-7: undoing says nothing to users, however often it fails', asyn
   await agent.stop()
 })
 
+test('MSG-2: what is in the way of a device that should go names the node it is on', async () => {
+  const world = await createDiskWorld({ attachable: false })
+  const { agent } = await world.start()
+  await world.create(pod('p', world.volumes))
+  await world.clock.advance(1_000)
+  world.plugin.answers.set('unmountDevice', many('none'))
+  await world.remove('p')
+  await world.clock.advance(20_000)
+  assert.deepEqual(
+    agent.waiting.get(disk)?.map(({ error }) => error),
+    [`UnmountDevice failed for volume "pv" (UniqueName: "${disk}") on node "n1" : unmountDevice was told to fail`],
+  )
+  await agent.stop()
+})
+
 test('UMD-5: a device that is still open is not free: in use until it is closed, and unmounted again', async () => {
   const world = await createDiskWorld()
   world.host.addDisk('/dev/disk')

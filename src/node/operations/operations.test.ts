@@ -2,7 +2,7 @@
 // UMP-1, UMD-1 … UMD-6, UPD-1: operations alone, with a registry and a device that answer as told.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { PluginName, PodUid, UniqueVolumeName } from '../../api/names.ts'
+import type { NodeName, PluginName, PodUid, UniqueVolumeName } from '../../api/names.ts'
 import { createVirtualClock } from '../../clock/virtual-clock.ts'
 import { createPending } from '../../loop/pending.ts'
 import { silentLog } from '../../telemetry/log.ts'
@@ -41,7 +41,7 @@ const record = {
 const label = { asked: '', mounted: '' }
 const mount = { desired: { volume, plugin, attachable: true, label }, mount: { spec, pod, uid }, actual: () => record }
 const unmount = { actual: record, mount: { pod: uid, spec } }
-const device = { volume, planned: record, actual: () => record }
+const device = { volume, node: 'n1' as NodeName, planned: record, actual: () => record }
 
 /** How the operation failed, in full, and what it said to users; or the events it made. */
 async function run(operation: Operation<never, OperationDeps, ActualEvent>, work: unknown, deps: object) {
@@ -64,7 +64,7 @@ const noPlugin = () => {
 }
 const toMount = `for volume "pv" (UniqueName: "${volume}") pod "p" (UID: "u")`
 const mounted = `for volume "${volume}" (UniqueName: "${volume}") pod "u" (UID: "u")`
-const attached = `for volume "pv" (UniqueName: "${volume}") on node ""`
+const attached = `for volume "pv" (UniqueName: "${volume}") on node "n1"`
 const unknownPlugin: readonly [string, Operation<never, OperationDeps, ActualEvent>, unknown, string][] = [
   ['MNT-1', mountVolume, mount, `MountVolume.FindPluginBySpec failed ${toMount}`],
   ['MAP-1', mapVolume, mount, `MapVolume.FindMapperPluginBySpec failed ${toMount}`],

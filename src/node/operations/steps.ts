@@ -57,6 +57,7 @@ export interface UnmountWork {
 
 export interface DeviceWork {
   readonly volume: UniqueVolumeName
+  readonly node: NodeName
   actual(): ActualVolume | undefined
   /** The record as it was when the work was planned, for names and keys. */
   readonly planned: ActualVolume

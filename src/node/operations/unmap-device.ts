@@ -13,7 +13,7 @@ export const unmapDevice: Operation<DeviceWork, OperationDeps, ActualEvent> = {
   name: 'unmap_device',
   label: 'UnmapDevice',
   key: ({ volume }) => [volume],
-  subject: ({ volume, planned }) => subjects.attached(planned.spec.name, volume, ''),
+  subject: ({ volume, node, planned }) => subjects.attached(planned.spec.name, volume, node),
   plugin: ({ planned }) => pluginLabel(planned.plugin, planned.spec),
   async run({ volume, planned }, { registry, host, devices }, step, signal) {
     const { spec, devicePath } = planned

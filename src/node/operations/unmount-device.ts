@@ -9,7 +9,7 @@ export const unmountDevice: Operation<DeviceWork, OperationDeps, ActualEvent> = 
   name: 'unmount_device',
   label: 'UnmountDevice',
   key: ({ volume }) => [volume],
-  subject: ({ volume, planned }) => subjects.attached(planned.spec.name, volume, ''),
+  subject: ({ volume, node, planned }) => subjects.attached(planned.spec.name, volume, node),
   plugin: ({ planned }) => pluginLabel(planned.plugin, planned.spec),
   async run({ volume, planned }, { registry, host, devices }, step, signal) {
     const { spec, devicePath } = planned

@@ -101,7 +101,8 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
         actual.apply({ kind: 'forgotten', volume })
         return undefined
       case 'unmountDevice': {
-        const work = { volume, planned: before!, actual: () => actual.items.get(volume) }
+        const { node } = deps.operations
+        const work = { volume, node, planned: before!, actual: () => actual.items.get(volume) }
         return start(before!.spec.mode === 'Block' ? unmapDevice : unmountDevice, work)
       }
       case 'unmount': {
