@@ -282,12 +282,15 @@ test('T-40: a pod that comes back while the device is unmounted waits for the de
   await agent.stop()
 })
 
-test('T-61, VM-10: the volume’s group is given to the pod, unless it has it or it is no number', async () => {
+test('T-61, VM-10: the volume’s group is given to the pod, unless it has it or it is no number of 64 bits', async () => {
   for (const [annotation, groups, expected] of [
     ['777', [], [777]],
     ['777', [777], []],
     ['a', [], []],
     ['', [], []],
+    ['+7', [], [7]],
+    ['9223372036854775808', [], []],
+    ['-9223372036854775809', [], []],
   ] as const) {
     const world = await createDiskWorld({ attachable: false })
     await world.client.patch(

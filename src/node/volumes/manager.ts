@@ -202,13 +202,19 @@ export function createVolumeManager(deps: ManagerDeps): VolumeManager {
       const groups = new Set<number>()
       for (const { pods } of heldBy(uid)) {
         const mount = pods.get(uid)
-        if (mount?.presence !== 'present' || !/^[+-]?\d+$/.test(mount.group)) continue
-        const group = Number(mount.group)
-        if (!given.has(group)) groups.add(group)
+        const group = mount?.presence === 'present' ? parseGroup(mount.group) : undefined
+        if (group !== undefined && !given.has(group)) groups.add(group)
       }
       return [...groups]
     },
   }
+}
+
+/** VM-10: what is no decimal number of 64 bits is ignored. */
+function parseGroup(text: string): number | undefined {
+  if (!/^[+-]?\d+$/.test(text)) return undefined
+  const group = BigInt(text.replace('+', ''))
+  return BigInt.asIntN(64, group) === group ? Number(group) : undefined
 }
 
 /**
