@@ -3,6 +3,7 @@
 import { join } from 'node:path/posix'
 import type { NodeBackend, StageInput, VolumeRecord } from '../../csi/kit/backend.ts'
 import { fail } from '../../csi/kit/checks.ts'
+import { isAlreadyMounted } from '../../host/clean-mount-point.ts'
 import type { DiskContent, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
 import { imageName } from './images.ts'
@@ -31,7 +32,7 @@ export function createLoopNode(host: Host, layout: DiskLayout, stages: Stages): 
   return {
     async stage(input, signal) {
       const { volume, path, access } = input
-      if (access.kind === 'mount' && (await isMounted(host, path, signal))) return
+      if (access.kind === 'mount' && (await isAlreadyMounted(host, path, signal))) return
       await stages.add(volume.id, path, signal)
       const device = await loopFor(volume, false, signal)
       if (access.kind === 'block') return stages.forgetFormat(volume.id, signal)
@@ -163,13 +164,4 @@ async function filesystemBytes(host: Host, device: string, signal: AbortSignal):
   const { stdout } = await host.run({ argv: ['dumpe2fs', '-h', device], timeoutMs: 60_000 }, signal)
   const field = (name: string) => BigInt(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(stdout)?.[1] ?? '0')
   return field('Block count') * field('Block size')
-}
-
-async function isMounted(host: Host, path: string, signal: AbortSignal): Promise<boolean> {
-  try {
-    return await host.mounts.isMountPoint(path, signal)
-  } catch (error) {
-    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return false
-    throw error
-  }
 }
