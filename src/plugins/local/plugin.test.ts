@@ -42,9 +42,9 @@ test('two pods mounting at the same time do not both take themselves for the fir
 test('LOCAL-5: two volumes that are one directory have one first pod', async () => {
   const bench = await createModelBench()
   await bench.host.files.mkdir('/tmp/d', 0o755, signal)
-  const volumes = ['pv', 'twin'].map((name) => persistent({ local: { path: '/tmp/d' } }, { name }))
+  const twin = persistent({ local: { path: '/tmp/d/' } }, { name: 'twin' })
   const { plugin } = bench.registry().find(directory)
-  const pods = volumes.map((spec, index) =>
+  const pods = [directory, twin].map((spec, index) =>
     mounting(bench, spec, { pod: pod({ uid: `uid-${index}` }), ownership: { fsGroup: 1001 + index } }),
   )
   await Promise.all(pods.map(({ request }) => plugin.mount(request, signal)))

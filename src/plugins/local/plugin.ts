@@ -4,6 +4,7 @@ import { join, normalize } from 'node:path/posix'
 import { pluginName } from '../../api/names.ts'
 import type { PluginName } from '../../api/names.ts'
 import { cleanMountPoint, isAlreadyMounted, isMounted } from '../../host/clean-mount-point.ts'
+import { cleanPath } from '../../host/clean-path.ts'
 import { hasCode } from '../../host/host-error.ts'
 import { VolumeError } from '../../volume/effect.ts'
 import { eventReasons } from '../../volume/messages.ts'
@@ -71,7 +72,8 @@ function createLocalPlugin(deps: Deps): NodePlugin {
   return {
     prepare: (spec, signal) => translated(async () => void (await sourceKind(deps, spec, signal))),
     // One after the other where they share a place: two volumes may name the same.
-    mount: (request, signal) => translated(() => lock.run(placeOf(request.spec), () => mount(deps, request, signal))),
+    mount: (request, signal) =>
+      translated(() => lock.run(cleanPath(placeOf(request.spec)), () => mount(deps, request, signal))),
     unmount: ({ target }, signal) => translated(() => cleanMountPoint(host, target, {}, signal)),
     readOnly: (spec) => spec.readOnly,
     device: (spec) => (spec.mode === 'Filesystem' ? device : undefined),
