@@ -7,10 +7,10 @@ import { schemaText, typesText } from './gen-api.ts'
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 
 test('the schema table is what the generator writes', () => {
-  assert.equal(read('src/api/schema/generated.ts'), schemaText())
+  assert.equal(read('src/api/generated/schema.ts'), schemaText())
 })
 
 test('the interfaces are what the generator writes, but for layout', () => {
   const words = (text: string) => text.replaceAll(/[\s|()]+/g, '')
-  assert.equal(words(read('src/api/types.ts')), words(typesText()))
+  assert.equal(words(read('src/api/generated/types.ts')), words(typesText()))
 })

@@ -16,7 +16,7 @@ function generate(folder: string): void {
     plugins: [
       {
         local: path.join(root, 'node_modules/.bin/protoc-gen-es'),
-        out: folder,
+        out: path.join(folder, '../generated'),
         opt: ['target=ts', 'erasable_syntax=true', 'import_extension=ts'],
       },
     ],

@@ -1,27 +1,26 @@
-// Which tests run when? `quick` is everything that needs no root and little time; `heavy` is the real world:
-// Linux mounts, drivers, kubectl, conformance, long simulations. Usage: node tools/test.ts quick|heavy [folder …]
-import { spawnSync } from 'node:child_process'
+// Which tests run when? `quick` is everything that needs no root and little time; `heavy` is the rest that CI runs: Linux
+// mounts, drivers, kubectl, recorded outcomes, more seeds. `long` is too long for CI. A test that fails once fails the run.
+// Usage: node tools/test.ts quick | heavy [folder …] | long
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { requirePinnedNode } from './runtime.ts'
 
-/** Folders of test/ that need root, real processes, or minutes. */
-const heavyFolders = [
-  'conformance',
-  'node-conformance',
-  'compat',
-  'store',
-  'linux',
-  'csi',
-  'fuzz',
-  'cli',
-  'docs',
-  'package',
-]
-/** Quick suites that grow with HAWSER_HEAVY=1: more seeds, more steps. */
-const growingFolders = ['claims', 'sim']
+/** Folders of test/ whose tests change the machine: mounts, loop devices, containers. One file of them runs at a time. */
+const machineFolders = ['linux', 'node-conformance', 'compat', 'cli', 'docs', 'package']
+/** Folders whose tests share nothing with other tests: they run beside those of the machine, and beside each other. */
+const processorFolders = ['conformance', 'store', 'fuzz']
+/** Quick files that grow with HAWSER_HEAVY=1: more seeds, more steps. The longest come first, so that they are not the last to end. */
+const growingFiles = ['test/sim/*.test.ts', 'test/claims/model*.test.ts', 'test/csi/seeds.test.ts']
+/** These measure time, memory or processor use, and so run while nothing else does. */
+const measuringFiles = ['test/linux/agent-figures.test.ts', 'test/store/size.test.ts']
+/** What takes longer than CI may, started by hand. */
+const longFolder = 'long'
 /** No file may take longer, so that one that hangs does not take the others along. */
 const longestFileMs = 12 * 60_000
+const longestLongFileMs = 24 * 60 * 60_000
 
 interface Counts {
   passed: number
@@ -33,74 +32,81 @@ requirePinnedNode()
 const [suite = 'quick', ...only] = process.argv.slice(2)
 const root = join(import.meta.dirname, '..')
 process.chdir(root)
-const failed = suite === 'quick' ? quick() : suite === 'heavy' ? heavy() : usage()
-process.exit(failed ? 1 : 0)
+const suites: Readonly<Record<string, () => boolean | Promise<boolean>>> = { quick, heavy, long }
+const passed = await (suites[suite] ?? usage)()
+process.exit(passed ? 0 : 1)
 
 function quick(): boolean {
+  const notQuick = [...machineFolders, ...processorFolders, longFolder]
   const files = globSync(['src/**/*.test.ts', 'tools/**/*.test.ts', 'test/**/*.test.ts'])
-    .filter((file) => !heavyFolders.some((folder) => file.startsWith(`test/${folder}/`)))
+    .filter((file) => !notQuick.some((folder) => file.startsWith(`test/${folder}/`)))
     .toSorted()
   process.stdout.write(`# quick: ${files.length} files\n`)
-  const { stdout, status } = spawnSync(process.execPath, runner(files, 2, 120_000), {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    encoding: 'utf8',
-    maxBuffer: 256 * 1024 * 1024,
+  const { status } = spawnSync(process.execPath, runner(files, 2, 120_000), {
+    stdio: ['ignore', 'inherit', 'inherit'],
     env: environment(),
   })
-  process.stdout.write(stdout)
-  if (status === 0) return false
-  const suspects = new Set(Array.from(stdout.matchAll(/^FAILED (\S+?\.test\.ts)/gm), ([, file]) => file!))
-  return suspects.size === 0 || [...suspects].filter((file) => !passesOnceMore(file)).length > 0
+  return status === 0
 }
 
-/** A second failure counts; a success is called flaky, aloud. */
-function passesOnceMore(file: string): boolean {
-  process.stdout.write(`# once more: ${file}\n`)
-  const passes = runFile(file, {}).failed === 0
-  if (passes) process.stdout.write(`# FLAKY: ${file} failed, then passed\n`)
-  return passes
-}
-
-/** File by file. What fails is run once more: a second failure counts, a success is called flaky, aloud. */
-function heavy(): boolean {
-  const folders = only.length > 0 ? only : [...heavyFolders, ...growingFolders]
-  const files = folders.flatMap((folder) => globSync(`test/${folder}/**/*.test.ts`).toSorted())
+/** Two files at a time, at most one of them on the machine; then what measures, alone. */
+async function heavy(): Promise<boolean> {
+  const isWanted = (file: string) => only.length === 0 || only.some((folder) => file.startsWith(`test/${folder}/`))
+  const isMeasuring = (file: string) => measuringFiles.includes(file)
+  const machine = filesIn(machineFolders).filter(isWanted)
+  const growing = growingFiles.flatMap((pattern) => globSync(pattern).toSorted())
+  const processor = [...growing, ...filesIn(processorFolders)].filter(isWanted)
+  const queues = [machine, processor].map((files) => files.filter((file) => !isMeasuring(file)))
+  const [onMachine = [], beside = []] = queues
   const total: Counts = { passed: 0, failed: 0, skipped: 0 }
-  const flaky: string[] = []
-  for (const file of files) {
-    let counts = runFile(file)
-    if (counts.failed > 0) {
-      process.stdout.write(`# once more: ${file}\n`)
-      counts = runFile(file)
-      if (counts.failed === 0) flaky.push(file)
-    }
+  await Promise.all([runAll([onMachine, beside], total), runAll([beside], total)])
+  await runAll([[...machine, ...processor].filter(isMeasuring)], total)
+  return report(total)
+}
+
+async function long(): Promise<boolean> {
+  const total: Counts = { passed: 0, failed: 0, skipped: 0 }
+  await runAll([filesIn([longFolder])], total, longestLongFileMs)
+  return report(total)
+}
+
+function filesIn(folders: readonly string[]): string[] {
+  return folders.flatMap((folder) => globSync(`test/${folder}/**/*.test.ts`).toSorted())
+}
+
+/** One file after the other, from the first queue that is not empty. Queues may be shared with other callers. */
+async function runAll(queues: readonly string[][], total: Counts, longestMs = longestFileMs): Promise<void> {
+  for (;;) {
+    const file = queues.find((queue) => queue.length > 0)?.shift()
+    if (file === undefined) return
+    const counts = await runFile(file, longestMs)
     for (const name of ['passed', 'failed', 'skipped'] as const) total[name] += counts[name]
   }
-  for (const file of flaky) process.stdout.write(`# FLAKY: ${file} failed, then passed\n`)
-  process.stdout.write(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped\n`)
-  return total.failed > 0
 }
 
-function runFile(file: string, env: Record<string, string> = { HAWSER_HEAVY: '1' }): Counts {
+async function runFile(file: string, longestMs: number): Promise<Counts> {
   const start = performance.now()
-  const { stdout, status } = spawnSync(process.execPath, runner([file], 1, longestFileMs), {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    encoding: 'utf8',
-    maxBuffer: 256 * 1024 * 1024,
-    timeout: longestFileMs + 30_000,
+  const child = spawn(process.execPath, runner([file], 1, longestMs), {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: longestMs + 30_000,
     killSignal: 'SIGKILL',
-    env: { ...environment(), ...env },
+    env: { ...environment(), HAWSER_HEAVY: '1' },
   })
-  const [, passed, failures, skipped] = /^(\d+) passed, (\d+) failed, (\d+) skipped$/m.exec(stdout) ?? []
-  const counts = { passed: Number(passed ?? 0), failed: Number(failures ?? 1), skipped: Number(skipped ?? 0) }
+  const [stdout, stderr, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
+  const [, ok, failures, skipped] = /^(\d+) passed, (\d+) failed, (\d+) skipped$/m.exec(stdout) ?? []
+  const counts = { passed: Number(ok ?? 0), failed: Number(failures ?? 1), skipped: Number(skipped ?? 0) }
   if (status !== 0 && counts.failed === 0) counts.failed = 1
   const rest = stdout.split('\n').filter((line) => line.trim() !== '' && !/^(in [\d.]+ s|\d+ passed, .*)$/.test(line))
-  if (rest.length > 0) process.stdout.write(`${rest.join('\n')}\n`)
   const seconds = ((performance.now() - start) / 1_000).toFixed(0)
-  process.stdout.write(
-    `# ${file}: ${counts.passed} ok, ${counts.failed} not, ${counts.skipped} left out, ${seconds} s\n`,
-  )
+  const summary = `# ${file}: ${counts.passed} ok, ${counts.failed} not, ${counts.skipped} left out, ${seconds} s`
+  const lines = [...stderr.split('\n').filter((line) => line.trim() !== ''), ...rest, summary]
+  process.stdout.write(`${lines.join('\n')}\n`)
   return counts
+}
+
+function report({ passed: ok, failed, skipped }: Counts): boolean {
+  process.stdout.write(`${ok} passed, ${failed} failed, ${skipped} skipped\n`)
+  return failed === 0
 }
 
 function runner(files: readonly string[], concurrency: number, timeoutMs: number): string[] {
@@ -118,6 +124,6 @@ function environment(): NodeJS.ProcessEnv {
 }
 
 function usage(): boolean {
-  process.stderr.write('usage: node tools/test.ts quick | heavy [folder …]\n')
-  return true
+  process.stderr.write('usage: node tools/test.ts quick | heavy [folder …] | long\n')
+  return false
 }

@@ -10,3 +10,11 @@ export const shortModes = {
 export type AccessMode = keyof typeof shortModes
 
 export const accessModes = Object.keys(shortModes) as readonly AccessMode[]
+
+/** `RWO,ROX`, as tables show a set of modes. */
+export function accessModesText(modes: readonly string[] | undefined): string {
+  return accessModes
+    .filter((mode) => modes?.includes(mode) === true)
+    .map((mode) => shortModes[mode])
+    .join(',')
+}

@@ -40,6 +40,8 @@ export const annotations = {
   /** On a node: `host:port` of its own server, and the SHA-256 of the certificate it is known by. */
   nodeServer: 'hawser.dev/node-server',
   nodeServerCertificate: 'hawser.dev/node-server-certificate',
+  /** On namespace kube-system: when an older store was accepted last, in milliseconds since 1970. */
+  clusterEpoch: 'hawser.dev/cluster-epoch',
   keepTerminatedPodVolumes: 'volumes.kubernetes.io/keep-terminated-pod-volumes',
   configSource: 'kubernetes.io/config.source',
   configMirror: 'kubernetes.io/config.mirror',

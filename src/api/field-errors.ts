@@ -1,10 +1,10 @@
 // How do we say which field is wrong, and why? Field errors in Kubernetes' words, and the 422 they add up to.
 // A path is plain text: `spec.volumes[0].name`, `spec.capacity[storage]`.
-import type { StatusCause } from './types.ts'
+import type { StatusCause } from './generated/types.ts'
 import { invalid as invalidStatus } from './status-error.ts'
 import type { StatusError } from './status-error.ts'
 
-export type FieldErrorReason =
+type FieldErrorReason =
   | 'FieldValueNotFound'
   | 'FieldValueRequired'
   | 'FieldValueDuplicate'
@@ -31,10 +31,6 @@ export function invalid(field: string, value: unknown, detail: string): FieldErr
   return fieldError('FieldValueInvalid', field, `Invalid value: ${show(value)}`, detail)
 }
 
-export function typeInvalid(field: string, value: unknown, detail: string): FieldError {
-  return fieldError('FieldValueTypeInvalid', field, `Invalid value: ${show(value)}`, detail)
-}
-
 export function duplicate(field: string, value: unknown, detail = ''): FieldError {
   return fieldError('FieldValueDuplicate', field, `Duplicate value: ${show(value)}`, detail)
 }
@@ -55,19 +51,6 @@ export function notSupported(field: string, value: unknown, supported: readonly 
 
 export function tooLong(field: string, maximumBytes: number): FieldError {
   return fieldError('FieldValueTooLong', field, 'Too long', `may not be more than ${maximumBytes} bytes`)
-}
-
-export function tooMany(field: string, count: number, maximum: number): FieldError {
-  return fieldError('FieldValueTooMany', field, `Too many: ${count}`, `must have at most ${maximum} items`)
-}
-
-export function internal(field: string, detail: string): FieldError {
-  return fieldError('InternalError', field, 'Internal error', detail)
-}
-
-/** `metadata.name` below `spec.template` is `spec.template.metadata.name`. */
-export function child(path: string, name: string): string {
-  return path === '' ? name : `${path}.${name}`
 }
 
 /** The whole sentence of one error: path and message. */

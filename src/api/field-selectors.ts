@@ -1,53 +1,32 @@
 // Which objects does a field selector choose, and which fields may it name? `status.phase!=Failed,spec.nodeName=n1`;
-// each kind supports a fixed list of fields, and refuses others in Kubernetes' words.
+// each kind's definition lists its fields; others are refused in Kubernetes' words.
+import { kinds } from './kinds.ts'
 import type { KindName } from './kinds.ts'
+import type { SelectableField } from './kinds/define-kind.ts'
 import { SelectorError } from './selectors.ts'
 
-export interface FieldRequirement {
+interface FieldRequirement {
   readonly field: string
   readonly operator: '=' | '!='
   readonly value: string
+  /** The text of an absent value. */
+  readonly absent?: string
 }
 
 export type FieldRequirements = readonly FieldRequirement[]
-
-const involved = (name: string): readonly string[] =>
-  ['kind', 'namespace', 'name', 'uid', 'apiVersion', 'resourceVersion', 'fieldPath'].map((field) => `${name}.${field}`)
-
-/** Beyond metadata.name and metadata.namespace. The kinds listed here say "field label not supported". */
-const furtherFields: Readonly<Partial<Record<KindName, readonly string[]>>> = {
-  Pod: [
-    'spec.nodeName',
-    'spec.restartPolicy',
-    'spec.schedulerName',
-    'spec.serviceAccountName',
-    'spec.hostNetwork',
-    'status.phase',
-    'status.podIP',
-    'status.podIPs',
-    'status.nominatedNodeName',
-  ],
-  Node: ['spec.unschedulable'],
-  Namespace: ['status.phase'],
-  Secret: ['type'],
-  Event: [...involved('involvedObject'), 'reason', 'reportingComponent', 'source', 'type'],
-  EventsEvent: [...involved('regarding'), 'reason', 'reportingController', 'type'],
-}
-
-export function fieldsOfKind(kind: KindName): readonly string[] {
-  return ['metadata.name', 'metadata.namespace', ...(furtherFields[kind] ?? [])]
-}
 
 /** Throws SelectorError when the text is malformed or names a field that the kind does not support. */
 export function parseFieldSelector(kind: KindName, text: string): FieldRequirements {
   const requirements = splitTerms(text)
     .filter((term) => term !== '')
     .map((term) => parseTerm(term, text))
-  return requirements.map((requirement) => ({ ...requirement, field: supportedField(kind, requirement.field) }))
+  return requirements.map((requirement) => resolved(kind, requirement))
 }
 
 export function matchesFields(requirements: FieldRequirements, object: unknown): boolean {
-  return requirements.every(({ field, operator, value }) => (fieldText(object, field) === value) === (operator === '='))
+  return requirements.every(
+    ({ field, operator, value, absent }) => (fieldText(object, field, absent) === value) === (operator === '='),
+  )
 }
 
 /** `metadata.name=x` alone asks for one object; the server then need not scan. */
@@ -63,28 +42,34 @@ export function escapeValue(value: string): string {
   return value.replaceAll(/[\\,=]/g, (character) => `\\${character}`)
 }
 
-function supportedField(kind: KindName, field: string): string {
-  if (kind === 'Pod' && field === 'spec.host') return 'spec.nodeName'
-  if (fieldsOfKind(kind).includes(field)) return field
-  if (furtherFields[kind] !== undefined) throw new SelectorError(`field label not supported: ${field}`)
+const fieldsOfAllKinds: Readonly<Record<string, SelectableField>> = { 'metadata.name': {}, 'metadata.namespace': {} }
+
+function resolved(kind: KindName, requirement: FieldRequirement): FieldRequirement {
+  const { field } = requirement
+  const { selectableFields } = kinds[kind]
+  const fields = { ...fieldsOfAllKinds, ...selectableFields }
+  const found = Object.hasOwn(fields, field) ? fields[field] : undefined
+  if (found !== undefined) {
+    const { path = field, absent } = found
+    return { ...requirement, field: path, ...(absent === undefined ? {} : { absent }) }
+  }
+  if (selectableFields !== undefined) throw new SelectorError(`field label not supported: ${field}`)
   const known = '"metadata.name", "metadata.namespace"'
   throw new SelectorError(`${JSON.stringify(field)} is not a known field selector: only ${known}`)
 }
 
-function fieldText(object: unknown, field: string): string {
-  const path = field === 'source' ? 'source.component' : field
+function fieldText(object: unknown, path: string, absent = ''): string {
   let value: unknown = object
   for (const name of path.split('.')) {
     value = typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[name] : undefined // a JSON object
   }
-  if (path === 'status.podIPs') return podAddresses(value)
-  if (path === 'spec.hostNetwork' || path === 'spec.unschedulable') return String(value === true)
-  return typeof value === 'string' ? value : value === undefined || value === null ? '' : String(value)
+  if (value === undefined || value === null) return absent
+  return Array.isArray(value) ? addresses(value) : String(value)
 }
 
-function podAddresses(value: unknown): string {
-  if (!Array.isArray(value)) return ''
-  return value.map((each: { readonly ip?: string }) => each.ip ?? '').join(',')
+/** The only lists that can be selected by are those of addresses. */
+function addresses(list: readonly { readonly ip?: string }[]): string {
+  return list.map(({ ip }) => ip ?? '').join(',')
 }
 
 /** Splits at commas that no backslash protects; the escapes stay. */

@@ -14,6 +14,35 @@ test('every kind has a message that is a whole object', () => {
   }
 })
 
+test('a view names a stored kind that is no view itself', () => {
+  for (const name of kindNames) {
+    const { view } = kinds[name]
+    if (view === undefined) continue
+    assert.ok(isKindName(view.of), name)
+    assert.equal(kinds[view.of].view, undefined, name)
+  }
+})
+
+test('every kind is described in a sentence, and its field texts name fields of its group', () => {
+  for (const name of kindNames) {
+    const { description, fieldDescriptions, message } = kinds[name]
+    assert.match(description, /^[A-Z].*\.$/, name)
+    const [group = ''] = message.split('.')
+    for (const key of Object.keys(fieldDescriptions)) {
+      const [part = '', field] = key.split('.')
+      const fields = jsonFields(`${group}.${part}`)
+      assert.ok(field === undefined ? fields.size > 0 : fields.has(field), `${name}: ${key}`)
+    }
+  }
+})
+
+test('subresources are declared once, in the order of discovery', () => {
+  for (const name of kindNames) {
+    const names = kinds[name].subresources.map((each) => each.name)
+    assert.deepEqual(names, [...new Set(names)].toSorted(), name)
+  }
+})
+
 test('a kind is found by its path and by its type', () => {
   for (const name of kindNames) {
     const info = kinds[name]

@@ -1,199 +1,87 @@
-// Which kinds do we serve, and how is each called on the wire? One entry per kind: group, version, plural,
-// scope, subresources, verbs. Everything that must know "all kinds" reads this table.
-import type {
-  ConfigMap,
-  CSIDriver,
-  CSINode,
-  CSIStorageCapacity,
-  Event,
-  EventsEvent,
-  Lease,
-  Namespace,
-  Node,
-  OperationRecord,
-  PersistentVolume,
-  PersistentVolumeClaim,
-  Pod,
-  Secret,
-  ServiceAccount,
-  StorageClass,
-  VolumeAttachment,
-  VolumeAttributesClass,
-  VolumeSnapshot,
-  VolumeSnapshotClass,
-  VolumeSnapshotContent,
-} from './types.ts'
+// Which kinds do we serve? The table of all definitions (one file per kind in kinds/) and how to find one of them.
+import { configMapKind } from './kinds/config-map.ts'
+import { csiDriverKind } from './kinds/csi-driver.ts'
+import { csiNodeKind } from './kinds/csi-node.ts'
+import { csiStorageCapacityKind } from './kinds/csi-storage-capacity.ts'
+import type { KindDefinition } from './kinds/define-kind.ts'
+import { eventKind, eventsEventKind } from './kinds/event.ts'
+import { leaseKind } from './kinds/lease.ts'
+import { namespaceKind } from './kinds/namespace.ts'
+import { nodeKind } from './kinds/node.ts'
+import { operationKind } from './kinds/operation.ts'
+import { persistentVolumeClaimKind } from './kinds/persistent-volume-claim.ts'
+import { persistentVolumeKind } from './kinds/persistent-volume.ts'
+import { podKind } from './kinds/pod.ts'
+import { secretKind } from './kinds/secret.ts'
+import { serviceAccountKind } from './kinds/service-account.ts'
+import { storageClassKind } from './kinds/storage-class.ts'
+import { volumeAttachmentKind } from './kinds/volume-attachment.ts'
+import { volumeAttributesClassKind } from './kinds/volume-attributes-class.ts'
+import { volumeSnapshotClassKind } from './kinds/volume-snapshot-class.ts'
+import { volumeSnapshotContentKind } from './kinds/volume-snapshot-content.ts'
+import { volumeSnapshotKind } from './kinds/volume-snapshot.ts'
+import type { KubeObject } from './meta.ts'
 
-export interface KindMap {
-  readonly Namespace: Namespace
-  readonly Pod: Pod
-  readonly Node: Node
-  readonly PersistentVolume: PersistentVolume
-  readonly PersistentVolumeClaim: PersistentVolumeClaim
-  readonly ConfigMap: ConfigMap
-  readonly Secret: Secret
-  readonly ServiceAccount: ServiceAccount
-  readonly Event: Event
-  /** events.k8s.io/v1 Event: another view of the same stored objects as Event. */
-  readonly EventsEvent: EventsEvent
-  readonly Lease: Lease
-  readonly StorageClass: StorageClass
-  readonly VolumeAttachment: VolumeAttachment
-  readonly CSIDriver: CSIDriver
-  readonly CSINode: CSINode
-  readonly CSIStorageCapacity: CSIStorageCapacity
-  readonly VolumeAttributesClass: VolumeAttributesClass
-  readonly VolumeSnapshot: VolumeSnapshot
-  readonly VolumeSnapshotContent: VolumeSnapshotContent
-  readonly VolumeSnapshotClass: VolumeSnapshotClass
-  readonly Operation: OperationRecord
+/** The key is the kind's name in our code; it differs from the kind on the wire only for EventsEvent. */
+const definitions = {
+  Namespace: namespaceKind,
+  Pod: podKind,
+  Node: nodeKind,
+  PersistentVolume: persistentVolumeKind,
+  PersistentVolumeClaim: persistentVolumeClaimKind,
+  ConfigMap: configMapKind,
+  Secret: secretKind,
+  ServiceAccount: serviceAccountKind,
+  Event: eventKind,
+  EventsEvent: eventsEventKind,
+  Lease: leaseKind,
+  StorageClass: storageClassKind,
+  VolumeAttachment: volumeAttachmentKind,
+  CSIDriver: csiDriverKind,
+  CSINode: csiNodeKind,
+  CSIStorageCapacity: csiStorageCapacityKind,
+  VolumeAttributesClass: volumeAttributesClassKind,
+  VolumeSnapshot: volumeSnapshotKind,
+  VolumeSnapshotContent: volumeSnapshotContentKind,
+  VolumeSnapshotClass: volumeSnapshotClassKind,
+  Operation: operationKind,
 }
 
-export type KindName = keyof KindMap
+type Definitions = typeof definitions
 
-export type Verb = 'create' | 'delete' | 'deletecollection' | 'get' | 'list' | 'patch' | 'update' | 'watch'
-
-/** A resource below an object: `pods/binding` takes and answers an object of another kind. */
-export interface SubresourceInfo {
-  readonly name: string
-  /** The kind of the body, as discovery names it; `group` and `version` only when they differ from the parent's. */
-  readonly kind: string
-  readonly group?: string
-  readonly version?: string
-  readonly verbs: readonly Verb[]
-  /** Answered by the node, not by the store. */
-  readonly passedOn?: true
+/** The type of the objects of each kind. */
+export type KindMap = {
+  readonly [K in keyof Definitions]: Definitions[K] extends KindDefinition<infer T extends KubeObject> ? T : never
 }
 
-export interface KindInfo {
+export type KindName = keyof Definitions
+
+/** A definition whose object type is not known to the compiler: it takes objects that were read as this kind. */
+export interface KindInfo extends KindDefinition<KubeObject> {
   readonly name: KindName
-  /** The kind as written in objects: `Event` for both Event and EventsEvent. */
-  readonly kind: string
-  readonly group: string
-  readonly version: string
-  readonly apiVersion: string
-  readonly plural: string
-  readonly singular: string
-  readonly shortNames: readonly string[]
-  readonly categories: readonly string[]
-  readonly namespaced: boolean
-  readonly verbs: readonly Verb[]
-  readonly subresources: readonly SubresourceInfo[]
-  /** The message in the schema table. */
-  readonly message: string
 }
 
-const allVerbs: readonly Verb[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch']
-const streamVerbs: readonly Verb[] = ['create', 'get']
-const statusVerbs: readonly Verb[] = ['get', 'patch', 'update']
-
-export const kinds: Readonly<Record<KindName, KindInfo>> = {
-  Namespace: kind('Namespace', '', 'namespaces', 'core.Namespace', {
-    namespaced: false,
-    shortNames: ['ns'],
-    verbs: allVerbs.filter((verb) => verb !== 'deletecollection'),
-    subresources: [{ name: 'finalize', kind: 'Namespace', verbs: ['update'] }, status('Namespace')],
-  }),
-  Pod: kind('Pod', '', 'pods', 'core.Pod', {
-    shortNames: ['po'],
-    categories: ['all'],
-    subresources: [
-      { name: 'attach', kind: 'PodAttachOptions', verbs: streamVerbs, passedOn: true },
-      { name: 'binding', kind: 'Binding', verbs: ['create'] },
-      { name: 'ephemeralcontainers', kind: 'Pod', verbs: statusVerbs },
-      { name: 'eviction', kind: 'Eviction', group: 'policy', version: 'v1', verbs: ['create'] },
-      { name: 'exec', kind: 'PodExecOptions', verbs: streamVerbs, passedOn: true },
-      { name: 'log', kind: 'Pod', verbs: ['get'], passedOn: true },
-      { name: 'portforward', kind: 'PodPortForwardOptions', verbs: streamVerbs, passedOn: true },
-      status('Pod'),
-    ],
-  }),
-  Node: kind('Node', '', 'nodes', 'core.Node', {
-    namespaced: false,
-    shortNames: ['no'],
-    subresources: [{ name: 'proxy', kind: 'NodeProxyOptions', verbs: ['get'], passedOn: true }, status('Node')],
-  }),
-  PersistentVolume: kind('PersistentVolume', '', 'persistentvolumes', 'core.PersistentVolume', {
-    namespaced: false,
-    shortNames: ['pv'],
-    subresources: [status('PersistentVolume')],
-  }),
-  PersistentVolumeClaim: kind('PersistentVolumeClaim', '', 'persistentvolumeclaims', 'core.PersistentVolumeClaim', {
-    shortNames: ['pvc'],
-    subresources: [status('PersistentVolumeClaim')],
-  }),
-  ConfigMap: kind('ConfigMap', '', 'configmaps', 'core.ConfigMap', { shortNames: ['cm'] }),
-  Secret: kind('Secret', '', 'secrets', 'core.Secret', {}),
-  ServiceAccount: kind('ServiceAccount', '', 'serviceaccounts', 'core.ServiceAccount', {
-    shortNames: ['sa'],
-    subresources: [
-      { name: 'token', kind: 'TokenRequest', group: 'authentication.k8s.io', version: 'v1', verbs: ['create'] },
-    ],
-  }),
-  Event: kind('Event', '', 'events', 'core.Event', { shortNames: ['ev'] }),
-  EventsEvent: kind('EventsEvent', 'events.k8s.io', 'events', 'events.Event', { kind: 'Event', shortNames: ['ev'] }),
-  Lease: kind('Lease', 'coordination.k8s.io', 'leases', 'coordination.Lease', {}),
-  StorageClass: kind('StorageClass', 'storage.k8s.io', 'storageclasses', 'storage.StorageClass', {
-    namespaced: false,
-    shortNames: ['sc'],
-  }),
-  VolumeAttachment: kind('VolumeAttachment', 'storage.k8s.io', 'volumeattachments', 'storage.VolumeAttachment', {
-    namespaced: false,
-    subresources: [status('VolumeAttachment')],
-  }),
-  CSIDriver: kind('CSIDriver', 'storage.k8s.io', 'csidrivers', 'storage.CSIDriver', { namespaced: false }),
-  CSINode: kind('CSINode', 'storage.k8s.io', 'csinodes', 'storage.CSINode', {
-    namespaced: false,
-    subresources: [status('CSINode')],
-  }),
-  CSIStorageCapacity: kind(
-    'CSIStorageCapacity',
-    'storage.k8s.io',
-    'csistoragecapacities',
-    'storage.CSIStorageCapacity',
-    {},
-  ),
-  VolumeAttributesClass: kind(
-    'VolumeAttributesClass',
-    'storage.k8s.io',
-    'volumeattributesclasses',
-    'storage.VolumeAttributesClass',
-    { namespaced: false, shortNames: ['vac'] },
-  ),
-  VolumeSnapshot: kind('VolumeSnapshot', 'snapshot.storage.k8s.io', 'volumesnapshots', 'snapshot.VolumeSnapshot', {
-    shortNames: ['vs'],
-    subresources: [status('VolumeSnapshot')],
-  }),
-  VolumeSnapshotContent: kind(
-    'VolumeSnapshotContent',
-    'snapshot.storage.k8s.io',
-    'volumesnapshotcontents',
-    'snapshot.VolumeSnapshotContent',
-    { namespaced: false, shortNames: ['vsc', 'vscs'], subresources: [status('VolumeSnapshotContent')] },
-  ),
-  VolumeSnapshotClass: kind(
-    'VolumeSnapshotClass',
-    'snapshot.storage.k8s.io',
-    'volumesnapshotclasses',
-    'snapshot.VolumeSnapshotClass',
-    { namespaced: false, shortNames: ['vsclass', 'vsclasses'] },
-  ),
-  Operation: kind('Operation', 'hawser.dev', 'operations', 'hawser.Operation', {
-    namespaced: false,
-    shortNames: ['op'],
-    subresources: [status('Operation')],
-  }),
-}
+export const kinds: Readonly<Record<KindName, KindInfo>> = named(definitions)
 
 export const kindNames: readonly KindName[] = Object.keys(kinds) as KindName[] // the keys of our own literal
 
-const byResource = new Map(kindNames.map((name) => [resourceKey(kinds[name].group, kinds[name].plural), kinds[name]]))
-const byKind = new Map(kindNames.map((name) => [`${kinds[name].apiVersion} ${kinds[name].kind}`, kinds[name]]))
+const byResource: ReadonlyMap<string, KindInfo> = new Map(
+  kindNames.map((name) => [resourceKey(kinds[name].group, kinds[name].plural), kinds[name]]),
+)
+const byKind: ReadonlyMap<string, KindInfo> = new Map(
+  kindNames.map((name) => [`${kinds[name].apiVersion} ${kinds[name].kind}`, kinds[name]]),
+)
+const groupVersions: ReadonlySet<string> = new Set(kindNames.map((name) => kinds[name].apiVersion))
 
 /** The kind behind `/apis/{group}/{version}/{plural}` (`''` is the core group), if we serve it. */
 export function kindByResource(group: string, version: string, plural: string): KindInfo | undefined {
-  const info = byResource.get(resourceKey(group, plural))
+  const info = kindByPlural(group, plural)
   return info?.version === version ? info : undefined
+}
+
+/** In whichever version: access rules name no versions. */
+export function kindByPlural(group: string, plural: string): KindInfo | undefined {
+  return byResource.get(resourceKey(group, plural))
 }
 
 /** The kind an object says it is. */
@@ -201,8 +89,18 @@ export function kindByType(apiVersion: string, kindText: string): KindInfo | und
   return byKind.get(`${apiVersion} ${kindText}`)
 }
 
+/** Whether we serve any kind of this group (`''` is the core group) in this version. */
+export function hasGroupVersion(group: string, version: string): boolean {
+  return groupVersions.has(group === '' ? version : `${group}/${version}`)
+}
+
 export function isKindName(text: string): text is KindName {
   return Object.hasOwn(kinds, text)
+}
+
+/** The kind that is stored: another one for a kind that is only a view. */
+export function storedKind(info: KindInfo): KindInfo {
+  return info.view === undefined ? info : kinds[info.view.of as KindName] // checked by kinds.test.ts
 }
 
 /** `persistentvolumes`, `storageclasses.storage.k8s.io`: how error texts call a resource. */
@@ -220,39 +118,15 @@ export function versionKind(apiVersion: string, kind: string): string {
   return `${apiVersion.includes('/') ? '' : '/'}${apiVersion}, Kind=${kind}`
 }
 
-/** What Kubernetes calls the package of the kind's inner type; events live in core, whichever way they are seen. */
+/** What Kubernetes calls the package of the kind's inner type: that of the kind it is stored as. */
 export function goPackage(info: KindInfo): string {
-  const group = info.name === 'EventsEvent' ? '' : (info.group.split('.', 1)[0] ?? '')
+  const [group = ''] = storedKind(info).group.split('.', 1)
   return group === '' ? 'core' : group
 }
 
-function kind(
-  name: KindName,
-  group: string,
-  plural: string,
-  message: string,
-  rest: Partial<Pick<KindInfo, 'kind' | 'namespaced' | 'shortNames' | 'categories' | 'verbs' | 'subresources'>>,
-): KindInfo {
-  const kindText = rest.kind ?? name
-  return {
-    name,
-    kind: kindText,
-    group,
-    version: 'v1',
-    apiVersion: group === '' ? 'v1' : `${group}/v1`,
-    plural,
-    singular: kindText.toLowerCase(),
-    shortNames: rest.shortNames ?? [],
-    categories: rest.categories ?? [],
-    namespaced: rest.namespaced ?? true,
-    verbs: rest.verbs ?? allVerbs,
-    subresources: rest.subresources ?? [],
-    message,
-  }
-}
-
-function status(kindText: string): SubresourceInfo {
-  return { name: 'status', kind: kindText, verbs: statusVerbs }
+function named(all: Readonly<Record<KindName, KindDefinition<KubeObject>>>): Readonly<Record<KindName, KindInfo>> {
+  const entries = Object.entries(all).map(([name, definition]) => [name, { ...definition, name }])
+  return Object.fromEntries(entries) as Record<KindName, KindInfo> // the same keys
 }
 
 function resourceKey(group: string, plural: string): string {

@@ -1,24 +1,13 @@
 // What do all objects have in common? Names and keys, owners, finalizers, labels, conditions: small pure
 // helpers over ObjectMeta, so that nobody spells out `metadata.annotations?.[…]` twice.
 import { omit } from './members.ts'
-import type { ObjectMeta, OwnerReference } from './types.ts'
+import type { ObjectMeta, OwnerReference } from './generated/types.ts'
 
 /** Any object of the API. */
 export interface KubeObject {
   readonly apiVersion?: string
   readonly kind?: string
   readonly metadata: ObjectMeta
-}
-
-export interface KubeList<T extends KubeObject = KubeObject> {
-  readonly apiVersion: string
-  readonly kind: string
-  readonly metadata: {
-    readonly resourceVersion?: string
-    readonly continue?: string
-    readonly remainingItemCount?: number
-  }
-  readonly items: readonly T[]
 }
 
 /** Where an object is: cluster-wide objects have no namespace. */
@@ -64,10 +53,6 @@ export function annotation(object: KubeObject, key: string): string | undefined 
   return lookUp(object.metadata.annotations, key)
 }
 
-export function label(object: KubeObject, key: string): string | undefined {
-  return lookUp(object.metadata.labels, key)
-}
-
 export function withAnnotations<T extends KubeObject>(
   object: T,
   changes: Readonly<Record<string, string | undefined>>,
@@ -107,14 +92,6 @@ export function isControlledBy(object: KubeObject, owner: KubeObject): boolean {
   return controller !== undefined && controller.uid === owner.metadata.uid
 }
 
-export function ownerReference(
-  owner: { readonly apiVersion: string; readonly kind: string; readonly name: string; readonly uid: string },
-  flags: { readonly controller?: boolean; readonly blockOwnerDeletion?: boolean } = {},
-): OwnerReference {
-  const { apiVersion, kind, name, uid } = owner
-  return { apiVersion, kind, name, uid, ...flags }
-}
-
 export interface Condition {
   readonly type: string
   readonly status: 'True' | 'False' | 'Unknown'
@@ -151,7 +128,7 @@ export function withoutCondition<T extends Condition>(
 }
 
 /** Copies an object with some metadata replaced; `undefined` removes a member. */
-export function withMetadata<T extends KubeObject>(
+function withMetadata<T extends KubeObject>(
   object: T,
   changes: { readonly [K in keyof ObjectMeta]?: ObjectMeta[K] | undefined },
 ): T {

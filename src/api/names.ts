@@ -2,7 +2,7 @@
 // make one. The brand is erased at run time.
 declare const brand: unique symbol
 
-export type Brand<Name extends string> = string & { readonly [brand]: Name }
+type Brand<Name extends string> = string & { readonly [brand]: Name }
 
 /** The uid of a pod; it names directories on a node, so it must be a single path element. */
 export type PodUid = Brand<'PodUid'>

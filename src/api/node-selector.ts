@@ -1,7 +1,14 @@
 // May this pod or volume be on that node? Node selector terms, plain nodeSelector maps, taints and tolerations.
 import { compareIntegers } from './selectors.ts'
 import type { Labels } from './selectors.ts'
-import type { Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration } from './types.ts'
+import type {
+  Node,
+  NodeSelector,
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  Taint,
+  Toleration,
+} from './generated/types.ts'
 
 /** What the terms look at: a node's name and labels. */
 export interface NodeFacts {

@@ -1,7 +1,7 @@
 // How much is "1.5Gi", exactly? Resource quantities as Kubernetes parses, compares, adds and prints them.
 // Every quantity is a whole number of nano units, so one bigint holds it without loss.
 
-export type QuantityFormat = 'DecimalSI' | 'BinarySI' | 'DecimalExponent'
+type QuantityFormat = 'DecimalSI' | 'BinarySI' | 'DecimalExponent'
 
 export interface Amount {
   /** The value in units of 10⁻⁹. */
@@ -44,21 +44,8 @@ const binarySuffixes: ReadonlyMap<string, bigint> = new Map(
   binaryNames.slice(1).map((name, index) => [name, 10n * BigInt(index + 1)]),
 )
 
-/** Sizes repeat: a cluster of thousands of volumes knows a handful of them. */
-const parsedBefore = new Map<string, Amount>()
-const rememberedTexts = 1_000
-const longestRemembered = 32
-
 /** Throws QuantityError with Kubernetes' sentence. Values finer than a nano unit are rounded away from zero. */
 export function parseQuantity(text: string): Amount {
-  const known = parsedBefore.get(text)
-  if (known !== undefined) return known
-  const amount = parseText(text)
-  if (text.length <= longestRemembered && parsedBefore.size < rememberedTexts) parsedBefore.set(text, amount)
-  return amount
-}
-
-function parseText(text: string): Amount {
   const match = text.length <= longestText ? /^([+-]?)([0-9]*)(?:\.([0-9]*))?(.*)$/s.exec(text) : null
   const [, sign = '', whole = '', fraction = '', suffix = ''] = match ?? []
   if (match === null || whole + fraction === '' || !/^[eEinumkKMGTP]*[-+]?[0-9]*$/.test(suffix)) {
@@ -119,7 +106,7 @@ export function milliValue(amount: Amount): bigint {
   return divideAwayFromZero(amount.nanos, 1_000_000n)
 }
 
-export function amountOf(units: bigint | number, format: QuantityFormat = 'BinarySI'): Amount {
+function amountOf(units: bigint | number, format: QuantityFormat = 'BinarySI'): Amount {
   return { nanos: BigInt(units) * unit, format }
 }
 

@@ -2,13 +2,13 @@
 // object become one list of requirements. Field selectors are in field-selectors.ts.
 import { invalid, summary } from './field-errors.ts'
 import type { FieldError } from './field-errors.ts'
-import type { LabelSelector } from './types.ts'
+import type { LabelSelector } from './generated/types.ts'
 import { isLabelValue, isQualifiedName } from './validation/formats.ts'
 
 export type Labels = Readonly<Record<string, string>>
-export type LabelOperator = 'in' | 'notin' | 'exists' | '!' | 'gt' | 'lt'
+type LabelOperator = 'in' | 'notin' | 'exists' | '!' | 'gt' | 'lt'
 
-export interface LabelRequirement {
+interface LabelRequirement {
   readonly key: string
   readonly operator: LabelOperator
   readonly values: readonly string[]
@@ -27,7 +27,7 @@ export function parseLabelSelector(text: string): LabelRequirements {
 }
 
 /** A LabelSelector of an object. Absent chooses nothing (undefined), an empty one everything. */
-export function requirementsOf(selector: LabelSelector | undefined): LabelRequirements | undefined {
+function requirementsOf(selector: LabelSelector | undefined): LabelRequirements | undefined {
   if (selector === undefined) return undefined
   const labels = Object.entries(selector.matchLabels ?? {}).map(([key, value]): LabelRequirement => ({
     key,

@@ -1,6 +1,6 @@
 // How does the API say no? StatusError carries a Kubernetes Status; the constructors below speak Kubernetes'
 // texts, the predicates are how callers tell the cases apart (never by matching text).
-import type { Status, StatusCause, StatusDetails } from './types.ts'
+import type { Status, StatusCause, StatusDetails } from './generated/types.ts'
 
 export type StatusReason =
   | 'Unknown'
@@ -84,8 +84,7 @@ export function generateNameConflict(on: GroupResource, name: string): StatusErr
   return new StatusError(409, 'AlreadyExists', text, { ...subjectOf(on, name), retryAfterSeconds: 1 })
 }
 
-export const objectModified =
-  'the object has been modified; please apply your changes to the latest version and try again'
+const objectModified = 'the object has been modified; please apply your changes to the latest version and try again'
 
 export function conflict(on: GroupResource, name: string, why: string = objectModified): StatusError {
   return about(409, 'Conflict', `Operation cannot be fulfilled on ${qualified(on)} ${quote(name)}: ${why}`, on, name)
@@ -126,10 +125,6 @@ export function badRequest(message: string): StatusError {
   return new StatusError(400, 'BadRequest', message)
 }
 
-export function gone(message: string): StatusError {
-  return new StatusError(410, 'Gone', message)
-}
-
 /** The resource version or continue token is older than what we keep. */
 export function expired(message: string): StatusError {
   return new StatusError(410, 'Expired', message)
@@ -137,15 +132,6 @@ export function expired(message: string): StatusError {
 
 export function tooManyRequests(message: string, retryAfterSeconds: number): StatusError {
   return new StatusError(429, 'TooManyRequests', `Too many requests: ${message}`, { retryAfterSeconds })
-}
-
-export function timeout(message: string, retryAfterSeconds = 0): StatusError {
-  return new StatusError(504, 'Timeout', `Timeout: ${message}`, { retryAfterSeconds })
-}
-
-export function serverTimeout(on: GroupResource, operation: string, retryAfterSeconds: number): StatusError {
-  const message = `The ${operation} operation against ${qualified(on)} could not be completed at this time, please try again.`
-  return new StatusError(500, 'ServerTimeout', message, { ...subjectOf(on, operation), retryAfterSeconds })
 }
 
 export function methodNotSupported(on: GroupResource, action: string): StatusError {
@@ -186,10 +172,7 @@ export const isAlreadyExists = (error: unknown): error is StatusError => hasReas
 export const isConflict = (error: unknown): error is StatusError => hasReason(error, 'Conflict')
 export const isInvalid = (error: unknown): error is StatusError => hasReason(error, 'Invalid')
 export const isForbidden = (error: unknown): error is StatusError => hasReason(error, 'Forbidden')
-export const isUnauthorized = (error: unknown): error is StatusError => hasReason(error, 'Unauthorized')
 export const isBadRequest = (error: unknown): error is StatusError => hasReason(error, 'BadRequest')
-export const isTooManyRequests = (error: unknown): error is StatusError => hasReason(error, 'TooManyRequests')
-export const isMethodNotAllowed = (error: unknown): error is StatusError => hasReason(error, 'MethodNotAllowed')
 /** The history asked for is gone: list again. */
 export const isTooOld = (error: unknown): error is StatusError =>
   hasReason(error, 'Expired') || hasReason(error, 'Gone')

@@ -5,20 +5,21 @@ import type { Random } from '../clock/random.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { createNodeAccess } from './access/node-access.ts'
 import type { StaticToken, Tokens } from './access/tokens.ts'
 import { createTokens } from './access/tokens.ts'
-import type { Audit } from './audit.ts'
-import type { User } from './call.ts'
+import type { Audit } from './access/audit.ts'
+import type { User } from './request/call.ts'
 import type { ObjectApi } from '../api/verbs.ts'
-import type { ServerContext } from './context.ts'
-import type { ApiHandler } from './handle.ts'
-import { createApiHandler } from './handle.ts'
+import type { ServerContext } from './objects/context.ts'
+import type { ApiHandler } from './request/handle.ts'
+import { createApiHandler } from './request/handle.ts'
 import { expireEvents } from './lifecycle/expiry.ts'
 import { collectGarbage } from './lifecycle/garbage.ts'
 import { ensureNamespaces, keepNamespaces } from './lifecycle/namespaces.ts'
-import { createObjectApi } from './object-api.ts'
-import type { NodeDoors } from './pass-through.ts'
+import { createStoredObjects } from './objects/stored-objects.ts'
+import { createOpenApi } from './openapi/openapi.ts'
+import { createObjectApi } from './objects/object-api.ts'
+import type { NodeClient } from './request/pass-through.ts'
 
 export interface ApiServerOptions {
   readonly store: Store
@@ -29,13 +30,11 @@ export interface ApiServerOptions {
   readonly tokens: readonly StaticToken[]
   /** Signs service account tokens; at least 32 secret bytes, the same after every start. */
   readonly signingKey: Uint8Array
-  /** Takes a record of every changing request; without it they are lines of the log. */
+  /** Takes a record of every change, secret read, refusal and stream; without it they are lines of the log. */
   readonly audit?: Audit
   readonly metrics?: Metrics
   /** How nodes are asked for logs, streams and their own documents. */
-  readonly doors?: NodeDoors
-  /** What must happen before the server is ready, beside its own start; empty in the end. */
-  readonly starting?: () => readonly string[]
+  readonly nodeClient?: NodeClient
   /** Requests other than watches served at the same time (default 400). */
   readonly concurrency?: number
   /** Watches and logs open at the same time (default 10,000). */
@@ -56,7 +55,7 @@ export const adminUser: User = { name: 'admin', groups: ['system:masters'] }
 /** Namespaces exist and the caretakers (garbage, namespaces, event expiry) run when this resolves. */
 export async function createApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const { store, clock, random, log } = options
-  const context: ServerContext = { store, clock, random }
+  const context: ServerContext = { store, clock, random, objects: createStoredObjects() }
   await ensureNamespaces(context)
   const tokens = createTokens(context, options.tokens, options.signingKey)
   const stop = new AbortController()
@@ -64,14 +63,14 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
   const handle = createApiHandler({
     context,
     tokens,
-    nodes: createNodeAccess(context),
     log,
     audit: options.audit ?? ((record) => log.info('api request', { audit: record })),
-    doors: options.doors,
+    nodeClient: options.nodeClient,
     concurrency: options.concurrency ?? 400,
     streams: options.streams ?? 10_000,
     metrics: options.metrics && (() => options.metrics?.text() ?? Promise.resolve('')),
-    notReady: () => (stopped ? ['shutdown'] : (options.starting?.() ?? [])),
+    notReady: () => (stopped ? ['shutdown'] : []),
+    openApi: createOpenApi(),
     ...(options.metrics === undefined ? {} : { observe: observer(options.metrics) }),
   })
   const caretakers = [collectGarbage, keepNamespaces, expireEvents].map((care) => care({ context, log }, stop.signal))

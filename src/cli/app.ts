@@ -2,11 +2,11 @@
 import { buildApplication, text_en } from '@stricli/core'
 import type { Application, Command, RouteMap } from '@stricli/core'
 import { StatusError } from '../api/status-error.ts'
-import { UsageError } from '../main/config.ts'
+import { UsageError } from '../installation/config.ts'
 import type { Context } from './context.ts'
 import { Missing, StillWaiting, Unreachable } from './errors.ts'
 import { exitCodes } from './exit-codes.ts'
-import { packageVersion } from '../main/version.ts'
+import { packageVersion } from '../installation/version.ts'
 import { buildRoutes } from './routes.ts'
 
 type Route = Command<Context> | RouteMap<Context>
@@ -55,7 +55,7 @@ export async function createApplication(first?: string): Promise<Application<Con
       fullDescription: [
         'Kubernetes volumes without the cluster: claims, classes, attach, mount, expand, snapshots and CSI in one program.',
         '',
-        'Exit codes: 0 done · 1 failed · 2 wrong usage · 3 not found · 4 something waits or is wrong · 5 server unreachable',
+        'Exit codes: 0 success · 1 failed · 2 wrong usage · 3 not found · 4 waiting, or problems found · 5 server unreachable',
       ].join('\n'),
     },
   })

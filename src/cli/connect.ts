@@ -5,7 +5,7 @@ import { createHttpTransport } from '../client/http.ts'
 import type { HttpTransport } from '../client/http.ts'
 import { createRestClient } from '../client/rest.ts'
 import type { Client } from '../client/client.ts'
-import { loadKubeconfig } from '../main/kubeconfig.ts'
+import { loadKubeconfig } from '../installation/kubeconfig.ts'
 import type { Context } from './context.ts'
 import { defaultDataDirectory, rootDataDirectory } from './defaults.ts'
 import { Unreachable } from './errors.ts'
@@ -29,14 +29,14 @@ export const connectFlags = {
     parse: String,
     optional: true,
     placeholder: 'FILE',
-    brief: 'Where the server is (default: $KUBECONFIG, then <data-dir>/kubeconfig)',
+    brief: 'Kubeconfig file (default: $KUBECONFIG, then <data-dir>/kubeconfig)',
   },
   namespace: {
     kind: 'parsed',
     parse: String,
     optional: true,
     placeholder: 'NAME',
-    brief: 'Namespace (default: that of the kubeconfig)',
+    brief: 'Namespace (default: the one in the kubeconfig)',
   },
 } as const
 
@@ -49,7 +49,7 @@ export function connect(context: Context, flags: ConnectFlags): Connection {
     const hint = existsSync(rootDataDirectory)
       ? 'a server of root keeps its data in /var/lib/hawser: sudo hawser …, or a file of your own: sudo hawser token NAME --role admin --as-kubeconfig > FILE, then --kubeconfig FILE'
       : 'hawser up, or --kubeconfig FILE'
-    throw new Unreachable(`no server has run here: there is no ${path}`, hint)
+    throw new Unreachable(`no server was started here: ${path} does not exist`, hint)
   }
   const config = loadKubeconfig(path)
   const transport = createHttpTransport({ ...config, userAgent: 'hawser-cli' })

@@ -1,6 +1,6 @@
 // Is this driver fit for use? Identity, readiness, capabilities and topology, asked with reads only, and what is wrong.
 import type { Clock } from '../clock/clock.ts'
-import { CsiError } from '../csi/codes.ts'
+import { statusText } from '../csi/codes.ts'
 import { createControllerCalls } from '../csi/controller.ts'
 import { createIdentityCalls } from '../csi/identity.ts'
 import { createNodeCalls } from '../csi/node.ts'
@@ -37,7 +37,7 @@ export async function inspectDriver(
     try {
       return await call
     } catch (error) {
-      problems.push(`${rpc} failed: ${describe(error)}`)
+      problems.push(`${rpc} failed: ${statusText(error)}`)
       return otherwise
     }
   }
@@ -77,19 +77,19 @@ export function contradictions(facts: Facts): string[] {
   const rules: readonly (readonly [boolean, string])[] = [
     [
       !/^[a-zA-Z0-9]([-a-zA-Z0-9.]{0,61}[a-zA-Z0-9])?$/.test(name),
-      `the name "${name}" is no domain name of at most 63 characters`,
+      `the name "${name}" is not a domain name of at most 63 characters`,
     ],
     [version === '', 'vendor_version is empty'],
     [!ready, 'Probe says it is not ready'],
-    [nodeId === '', 'NodeGetInfo answers an empty node_id'],
+    [nodeId === '', 'NodeGetInfo returns an empty node_id'],
     [(nodeId?.length ?? 0) > 256, 'node_id is longer than 256 bytes'],
     [
       has(plugin, 'VOLUME_ACCESSIBILITY_CONSTRAINTS') && topology === undefined,
-      'VOLUME_ACCESSIBILITY_CONSTRAINTS is declared, but NodeGetInfo answers no topology: no volume could be placed',
+      'VOLUME_ACCESSIBILITY_CONSTRAINTS is declared, but NodeGetInfo returns no topology: no volume could be scheduled',
     ],
     [
       !has(plugin, 'VOLUME_ACCESSIBILITY_CONSTRAINTS') && topology !== undefined,
-      'NodeGetInfo answers a topology without VOLUME_ACCESSIBILITY_CONSTRAINTS: it will be ignored',
+      'NodeGetInfo returns a topology without VOLUME_ACCESSIBILITY_CONSTRAINTS: it is ignored',
     ],
     [
       has(controller, 'LIST_VOLUMES_PUBLISHED_NODES') && !has(controller, 'LIST_VOLUMES'),
@@ -101,7 +101,7 @@ export function contradictions(facts: Facts): string[] {
     ],
     [
       controller.some((each) => /SNAPSHOT/.test(each)) && !has(controller, 'CREATE_DELETE_SNAPSHOT'),
-      'snapshots can be listed or read, but not made: CREATE_DELETE_SNAPSHOT is missing',
+      'snapshots can be listed or read, but not created: CREATE_DELETE_SNAPSHOT is missing',
     ],
     [has(node, 'VOLUME_CONDITION') && !has(node, 'GET_VOLUME_STATS'), 'VOLUME_CONDITION without GET_VOLUME_STATS'],
   ]
@@ -112,7 +112,7 @@ function remarksOn({ plugin, controller, node }: Facts): string[] {
   const rules: readonly (readonly [boolean, string])[] = [
     [
       !plugin.includes('CONTROLLER_SERVICE'),
-      'no controller service: volumes must be made by hand (static provisioning)',
+      'no controller service: volumes must be created by hand (static provisioning)',
     ],
     [
       plugin.includes('CONTROLLER_SERVICE') && !controller.includes('CREATE_DELETE_VOLUME'),
@@ -124,9 +124,4 @@ function remarksOn({ plugin, controller, node }: Facts): string[] {
     [!node.includes('GET_VOLUME_STATS'), 'no usage figures (GET_VOLUME_STATS)'],
   ]
   return rules.flatMap(([holds, sentence]) => (holds ? [sentence] : []))
-}
-
-function describe(error: unknown): string {
-  if (error instanceof CsiError) return `${error.status}: ${error.details}`
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,6 +1,6 @@
 // Which outcomes have an exit code of their own? Something that is not there, no server, and what is not done yet; and what simply
 // did not work.
-import { UsageError } from '../main/config.ts'
+import { UsageError } from '../installation/config.ts'
 
 /** What the user named does not exist: exit code 3. */
 export class Missing extends UsageError {}

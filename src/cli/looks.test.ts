@@ -1,7 +1,7 @@
 // When is it done, and is it safe? The pure judgements of the commands, as tables.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Node, PersistentVolumeClaim, Pod } from '../api/types.ts'
+import type { Node, PersistentVolumeClaim, Pod } from '../api/generated/types.ts'
 import { dangersOf } from './commands/detach.ts'
 import { missingFor } from './commands/demo.ts'
 import { methodFrom } from './commands/driver/rpc.ts'
@@ -15,6 +15,7 @@ import { duration, table } from './output.ts'
 import { kindFrom } from './resources.ts'
 import type { VolumeFacts } from './volume-facts.ts'
 import { factsOf } from './volume-facts.ts'
+import { effectText } from './why-text.ts'
 
 const pod = (status: Pod['status'], nodeName?: string): Pod => ({
   metadata: { name: 'p', namespace: 'default' },
@@ -97,7 +98,7 @@ const node = (ready: boolean, volumesInUse: string[] = []): Node =>
     status: { volumesInUse, conditions: [{ type: 'Ready', status: ready ? 'True' : 'False' }] },
   }) as Node
 
-test('FD-1 FD-3: detaching is safe only when a healthy node uses nothing and no pod wants it', () => {
+test('detaching is safe only when a healthy node uses nothing and no pod wants it (FD-1, FD-3)', () => {
   const name = 'kubernetes.io/csi/d^h'
   const dangers = (facts: { node?: Node; pods?: Pod[] }) =>
     dangersOf({ node: facts.node, pods: facts.pods ?? [], uniqueName: name }, 'n').length
@@ -223,4 +224,12 @@ test('tables align, durations are short', () => {
     '3 h',
     '2 d',
   ])
+})
+
+test('that a call had no effect is said as ours only where we know it, else as the driver’s word', () => {
+  assert.equal(effectText('NodeAffinity', 'none'), 'it had no effect')
+  assert.equal(effectText('INTERNAL', 'none'), 'by this status the driver says that it had no effect')
+  assert.equal(effectText('UNAVAILABLE', 'unknown'), 'it may have had an effect')
+  assert.equal(effectText('NOT_FOUND', 'untried'), 'it was not attempted')
+  assert.equal(effectText('INTERNAL', undefined), '')
 })

@@ -5,7 +5,7 @@ import { parseAllDocuments } from 'yaml'
 import type { KindName } from '../api/kinds.ts'
 import { kindByType } from '../api/kinds.ts'
 import type { KubeObject } from '../api/meta.ts'
-import { UsageError } from '../main/config.ts'
+import { UsageError } from '../installation/config.ts'
 
 export interface Manifest {
   readonly kind: KindName
@@ -18,7 +18,7 @@ export function readManifests(paths: readonly string[]): Manifest[] {
   return paths.flatMap((path) => files(path).flatMap((file) => parseManifests(read(file), file)))
 }
 
-export function parseManifests(text: string, from: string): Manifest[] {
+function parseManifests(text: string, from: string): Manifest[] {
   const documents = parseAllDocuments(text, { version: '1.1' })
   if (!Array.isArray(documents)) return []
   return documents.flatMap((document) => {

@@ -2,8 +2,8 @@
 import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { mayMount, readMachine } from './doctor/machine.ts'
-import type { HawserConfig, NodeConfig } from '../main/config.ts'
-import { UsageError } from '../main/config.ts'
+import type { HawserConfig, NodeConfig } from '../installation/config.ts'
+import { UsageError } from '../installation/config.ts'
 
 export interface NodeFlags {
   readonly nodeName?: string
@@ -25,52 +25,57 @@ export const nodeFlags = {
   rootDir: {
     ...text,
     placeholder: 'DIR',
-    brief: "The node's root, laid out as a kubelet's (default: <data-dir>/node)",
+    brief: 'Root directory of the node, with the layout of a kubelet (default: <data-dir>/node)',
   },
-  csiDriver: { ...text, variadic: true, placeholder: 'NAME=SOCKET', brief: 'A CSI driver without a registrar' },
+  csiDriver: {
+    ...text,
+    variadic: true,
+    placeholder: 'NAME=SOCKET',
+    brief: 'A CSI driver that does not register itself',
+  },
   leaveToSidecars: {
     ...text,
     variadic: true,
     placeholder: 'DRIVER',
-    brief: "Leave this driver's jobs to upstream sidecars",
+    brief: 'Do not provision, attach, resize or snapshot for this driver: its own sidecars do',
   },
   imageRoot: {
     ...text,
     variadic: true,
     placeholder: 'REFERENCE=DIR',
-    brief: 'Where an image lies unpacked, for image volumes',
+    brief: 'Directory with an unpacked image, for image volumes',
   },
   volumePluginDir: {
     ...text,
     placeholder: 'DIR',
-    brief: 'Where FlexVolume drivers lie (default: where a kubelet looks for them)',
+    brief: 'Directory of FlexVolume drivers (default: that of a kubelet)',
   },
   runtime: {
     kind: 'enum',
     values: ['process', 'none'],
     default: 'process',
-    brief: 'How pods run: as processes, or volumes only',
+    brief: 'process: run pods as processes; none: only mount their volumes',
   },
-  manifests: { ...text, placeholder: 'DIR', brief: 'A directory of pod manifests' },
-  manifestUrl: { ...text, placeholder: 'URL', brief: 'An HTTP address of pod manifests' },
+  manifests: { ...text, placeholder: 'DIR', brief: 'Directory of static pod manifests' },
+  manifestUrl: { ...text, placeholder: 'URL', brief: 'URL of static pod manifests' },
   logLevel: {
     kind: 'enum',
     values: ['error', 'warn', 'info', 'debug'],
     default: 'warn',
-    brief: 'What is logged to stderr',
+    brief: 'Log level (the log goes to stderr)',
   },
 } as const
 
 /** Told before anything is started: the kernel's own word (EPERM) helps nobody. */
 export function requireMountRights(env: Readonly<Partial<Record<string, string>>>, hint: string): void {
-  if (!mayMount(readMachine(env))) throw new UsageError('a node mounts filesystems, and this user may not', hint)
+  if (!mayMount(readMachine(env))) throw new UsageError('a node must mount filesystems, and this user may not', hint)
 }
 
 /** This node, its name checked. */
 export function nodeFrom(flags: NodeFlags, dataDirectory: string): NodeConfig {
   const name = flags.nodeName ?? hostname().toLowerCase()
   if (!/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name))
-    throw new UsageError(`"${name}" cannot be a node's name`, 'name it with --node-name')
+    throw new UsageError(`"${name}" is not a valid node name`, 'choose one with --node-name')
   return { name, root: resolve(flags.rootDir ?? join(dataDirectory, 'node')) }
 }
 

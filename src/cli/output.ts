@@ -9,7 +9,7 @@ export const outputFlag = {
   kind: 'enum',
   values: ['table', 'wide', 'json', 'yaml', 'name'],
   default: 'table',
-  brief: 'Form of the answer',
+  brief: 'Output format',
 } as const
 
 /** Columns as wide as their widest cell, three spaces between, nothing behind the last. */

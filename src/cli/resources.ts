@@ -1,7 +1,7 @@
 // Which kind and which object does the user mean? `pvc/data`, `pvc data`, `pods,pvc`, `storageclasses.storage.k8s.io`.
-import type { KindInfo, KindName } from '../api/kinds.ts'
-import { kinds } from '../api/kinds.ts'
-import { UsageError } from '../main/config.ts'
+import { allKindNames, findKind } from '../api/kind-names.ts'
+import type { KindName } from '../api/kinds.ts'
+import { UsageError } from '../installation/config.ts'
 
 export interface ResourceName {
   readonly kind: KindName
@@ -10,13 +10,9 @@ export interface ResourceName {
 
 /** A plural, a singular, a short name or a kind, in any case, with or without its group. */
 export function kindFrom(text: string): KindName {
-  const [word = '', ...group] = text.toLowerCase().split('.')
-  for (const [name, info] of entries()) {
-    if (name === 'EventsEvent' && group.length === 0) continue
-    if (group.length > 0 && !`${info.group}`.startsWith(group.join('.'))) continue
-    if (names(info).includes(word)) return name
-  }
-  throw new UsageError(`there is no resource type "${text}"`, suggestion(word))
+  const found = findKind(text)
+  if (found === undefined) throw new UsageError(`there is no resource type "${text}"`, suggestion(text.toLowerCase()))
+  return found
 }
 
 /** `kind/name` words, or one kind (or a comma list of kinds) followed by names. */
@@ -48,17 +44,8 @@ export function podFrom(text: string, what: string): string {
   return name
 }
 
-function entries(): readonly (readonly [KindName, KindInfo])[] {
-  return Object.entries(kinds) as [KindName, KindInfo][]
-}
-
-function names(info: KindInfo): readonly string[] {
-  return [info.plural, info.singular, info.kind.toLowerCase(), ...info.shortNames]
-}
-
 function suggestion(word: string): string {
-  const all = [...new Set(entries().flatMap(([, info]) => names(info)))]
-  const near = all
+  const near = allKindNames()
     .map((name) => ({ name, far: name.startsWith(word.slice(0, 3)) ? 1 : distance(name, word) }))
     .filter(({ far }) => far <= 2)
     .toSorted((a, b) => a.far - b.far)

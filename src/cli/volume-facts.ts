@@ -1,7 +1,13 @@
 // What is there to say about a claim? Its volume, who uses it, where it is attached: gathered from the API once.
 import { shortModes } from '../api/access-modes.ts'
 import type { Client } from '../client/client.ts'
-import type { PersistentVolume, PersistentVolumeClaim, Pod, VolumeAttachment, VolumeSnapshot } from '../api/types.ts'
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  Pod,
+  VolumeAttachment,
+  VolumeSnapshot,
+} from '../api/generated/types.ts'
 
 export interface VolumeFacts {
   readonly name: string

@@ -4,7 +4,7 @@ import type { KindMap, KindName } from '../api/kinds.ts'
 import type { ObjectRef } from '../api/meta.ts'
 import { isTooOld } from '../api/status-error.ts'
 import type { Client } from '../client/client.ts'
-import { UsageError } from '../main/config.ts'
+import { UsageError } from '../installation/config.ts'
 import type { Context } from './context.ts'
 import { StillWaiting } from './errors.ts'
 import { duration, paint } from './output.ts'
@@ -28,10 +28,10 @@ export const timeoutFlag = {
   parse: secondsFrom,
   default: '120',
   placeholder: 'SECONDS',
-  brief: 'How long to wait',
+  brief: 'Timeout of --wait',
 } as const
 
-export const waitFlag = { kind: 'boolean', default: true, brief: 'Wait until it is done' } as const
+export const waitFlag = { kind: 'boolean', default: true, brief: 'Wait for completion' } as const
 
 export async function waitUntil<K extends KindName, T>(
   context: Context,
@@ -126,6 +126,6 @@ function whyHint({ kind, ref }: WaitRequest<KindName>): string {
 
 export function secondsFrom(text: string): number {
   const seconds = Number(text)
-  if (!(seconds > 0)) throw new UsageError(`"${text}" is no number of seconds above 0`)
+  if (!(seconds > 0)) throw new UsageError(`"${text}" is not a number of seconds above 0`)
   return seconds
 }

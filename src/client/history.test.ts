@@ -4,28 +4,18 @@ import { test } from 'node:test'
 import { createRandom } from '../clock/random.ts'
 import { createVirtualClock } from '../clock/virtual-clock.ts'
 import { silentLog } from '../telemetry/log.ts'
-import { createTinyServer } from '../../test/claims/tiny-server.ts'
+import { createObservedApi } from '../../test/kit/observed-api.ts'
 import { createHistory, defaultHistoryLimits } from './history.ts'
 import type { HistoryLimits } from './history.ts'
 
 const subject = { actor: 'binding', operation: 'bind', key: 'PersistentVolumeClaim/ns/c' }
 
-function setUp(limits: Partial<HistoryLimits> = {}) {
+async function setUp(limits: Partial<HistoryLimits> = {}) {
   const clock = createVirtualClock()
-  const server = createTinyServer({ clock, random: createRandom(1) })
-  // The real server writes an Operation's status together with the rest; this one must be asked twice.
-  const client = {
-    ...server,
-    update: (async (kind, object, _options, signal) => {
-      const written = await server.update(kind, object, {}, signal)
-      const { resourceVersion } = written.metadata
-      const next = { ...object, metadata: { ...object.metadata, resourceVersion } }
-      return server.update(kind, next as typeof object, { subresource: 'status' }, signal)
-    }) as typeof server.update,
-  }
+  const server = await createObservedApi({ clock, random: createRandom(1) })
   const start = () =>
     createHistory({
-      client,
+      client: server,
       clock,
       log: silentLog,
       owns: (actor) => actor === 'binding',
@@ -44,7 +34,7 @@ function setUp(limits: Partial<HistoryLimits> = {}) {
 }
 
 test('a quick operation is one write with its duration', async () => {
-  const { clock, server, start, stories } = setUp()
+  const { clock, server, start, stories } = await setUp()
   const history = start()
   const startedAt = clock.now()
   history.tell({ ...subject, phase: 'Running', startedAt })
@@ -60,7 +50,7 @@ test('a quick operation is one write with its duration', async () => {
 })
 
 test('a failed operation keeps its error, its step and its count while it is tried again', async () => {
-  const { clock, server, start, stories } = setUp()
+  const { clock, server, start, stories } = await setUp()
   const history = start()
   for (let attempt = 0; attempt < 3; attempt++) {
     const startedAt = clock.now()
@@ -86,7 +76,7 @@ test('a failed operation keeps its error, its step and its count while it is tri
 })
 
 test('a wait keeps the time since which it holds, over a pause between two tries', async () => {
-  const { clock, server, start } = setUp()
+  const { clock, server, start } = await setUp()
   const history = start()
   const wait = { ...subject, operation: 'wait' }
   history.waits(wait, [{ reason: 'backingOff', until: clock.now() + 500 }])
@@ -105,7 +95,7 @@ test('a wait keeps the time since which it holds, over a pause between two tries
 })
 
 test('a wait that is over before anybody could read of it leaves no trace', async () => {
-  const { clock, start, stories } = setUp()
+  const { clock, start, stories } = await setUp()
   const history = start()
   history.waits({ ...subject, operation: 'wait' }, [{ reason: 'volumeBusy' }])
   await clock.advance(100)
@@ -116,7 +106,7 @@ test('a wait that is over before anybody could read of it leaves no trace', asyn
 })
 
 test('there are never more records than allowed; the oldest finished ones go first', async () => {
-  const { clock, server, start } = setUp({ records: 5 })
+  const { clock, server, start } = await setUp({ records: 5 })
   const history = start()
   history.waits({ ...subject, operation: 'wait' }, [{ reason: 'classMissing' }])
   for (let index = 0; index < 20; index++) {
@@ -131,7 +121,7 @@ test('there are never more records than allowed; the oldest finished ones go fir
 })
 
 test('what an earlier process left unfinished goes unless it is told again; its finished stories stay', async () => {
-  const { clock, start, stories } = setUp()
+  const { clock, start, stories } = await setUp()
   const first = start()
   const now = clock.now()
   first.tell({ ...subject, key: 'done', phase: 'Succeeded', startedAt: now, finishedAt: now })
@@ -152,7 +142,7 @@ test('what an earlier process left unfinished goes unless it is told again; its 
 
 test('a history that has ended leaves no timer behind: its process may go at once', async () => {
   for (const waitMs of [0, 1_000]) {
-    const { clock, start } = setUp()
+    const { clock, start } = await setUp()
     const first = start()
     first.waits({ ...subject, operation: 'wait', key: 'a' }, [{ reason: 'classMissing' }])
     await clock.advance(3_000)
@@ -166,7 +156,7 @@ test('a history that has ended leaves no timer behind: its process may go at onc
 })
 
 test('a server that refuses is asked again later', async () => {
-  const { clock, server, stories } = setUp()
+  const { clock, server, stories } = await setUp()
   let refusals = 2
   const history = createHistory({
     client: {
@@ -192,7 +182,7 @@ test('a server that refuses is asked again later', async () => {
 })
 
 test('the stories of a burst are written a few at a time, and soon all of them: then nothing is left to do', async () => {
-  const { clock, server, start } = setUp()
+  const { clock, server, start } = await setUp()
   const history = start()
   for (let index = 0; index < 1_000; index++) {
     const finishedAt = clock.now()

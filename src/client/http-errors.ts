@@ -1,6 +1,6 @@
 // What did the server mean by "no"? An answer of 300 or more, or the Status inside a watch, becomes a StatusError.
 import { StatusError } from '../api/status-error.ts'
-import type { Status } from '../api/types.ts'
+import type { Status } from '../api/generated/types.ts'
 
 export function errorFromAnswer(code: number, text: string): StatusError {
   return errorFromStatus(parsed(text), code)

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { isConflict, isNotFound, isTooOld } from '../api/status-error.ts'
-import { claim, pod } from '../../test/claims/make.ts'
+import { claim, pod } from '../../test/kit/objects.ts'
 import { createHttpClient } from './http.ts'
 import type { HttpClient, HttpConfig } from './http.ts'
 

@@ -25,6 +25,7 @@ export interface HttpConfig {
 }
 
 const silenceMs = 300_000
+const usualTimeoutMs = 35_000
 
 export type HttpClient = Client & Disposable
 
@@ -42,110 +43,25 @@ export function createHttpClient(config: HttpConfig): HttpClient {
   })
 }
 
+/** A server and the two pools of connections to it. */
+interface Connections {
+  readonly config: HttpConfig
+  readonly base: URL
+  readonly library: typeof http | typeof https
+  readonly requests: http.Agent
+  /** Watches and upgraded connections hold a connection each. */
+  readonly watches: http.Agent
+}
+
 export function createHttpTransport(config: HttpConfig): HttpTransport {
-  const base = new URL(config.url)
-  const library = base.protocol === 'https:' ? https : http
-  const tls = {
-    ...(config.ca === undefined ? {} : { ca: config.ca }),
-    ...(config.cert === undefined ? {} : { cert: config.cert }),
-    ...(config.key === undefined ? {} : { key: config.key }),
-    ...(config.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
-  }
-  const requests = new library.Agent({
-    keepAlive: true,
-    maxSockets: config.maxSockets ?? 64,
-    keepAliveMsecs: 15_000,
-    ...tls,
-  })
-  const watches = new library.Agent({ keepAlive: true, keepAliveMsecs: 15_000, ...tls })
-  const timeoutMs = config.timeoutMs ?? 35_000
-  const prefix = base.pathname.replace(/\/+$/, '')
-
-  const begin = (
-    request: RestRequest,
-    agent: http.Agent,
-    signal?: AbortSignal,
-    more: Readonly<Record<string, string>> = {},
-  ): http.ClientRequest => {
-    const { body } = request
-    const options: RequestOptions = {
-      protocol: base.protocol,
-      hostname: base.hostname,
-      port: base.port,
-      path: prefix + request.path,
-      method: request.method,
-      agent,
-      ...(signal === undefined ? {} : { signal }),
-      headers: {
-        accept: request.accept ?? 'application/json',
-        'user-agent': config.userAgent ?? 'hawser',
-        ...more,
-        ...(config.token === undefined ? {} : { authorization: `Bearer ${config.token}` }),
-        ...(body === undefined
-          ? {}
-          : {
-              'content-type': request.contentType ?? 'application/json',
-              'content-length': String(Buffer.byteLength(body)),
-            }),
-      },
-    }
-    const outgoing = library.request(options)
-    // As a text the body travels with the headers, in one piece.
-    outgoing.end(body)
-    return outgoing
-  }
-  /** An answer whose body its reader takes as it comes; a refusal is read here. */
-  const open = async (request: RestRequest, signal: AbortSignal): Promise<IncomingMessage> => {
-    signal.throwIfAborted()
-    const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      const outgoing = begin(request, watches, signal)
-      outgoing.on('error', reject)
-      outgoing.on('response', resolve)
-    })
-    const { statusCode = 0 } = response
-    if (statusCode >= 300) throw errorFromAnswer(statusCode, await readText(response))
-    return response
-  }
-
+  const connections = createConnections(config)
+  const { requests, watches } = connections
   return {
-    request: (request, signal) =>
-      new Promise((resolve, reject) => {
-        if (signal.aborted) return reject(signal.reason)
-        const outgoing = begin(request, requests)
-        const end = () => {
-          clearTimeout(timer)
-          signal.removeEventListener('abort', onAbort)
-        }
-        const fail = (error: unknown) => {
-          end()
-          reject(error)
-        }
-        const giveUp = (reason: unknown) => {
-          fail(reason)
-          outgoing.destroy()
-        }
-        const onAbort = () => giveUp(signal.reason)
-        const timer = setTimeout(
-          () => giveUp(new Error(`no answer to ${request.method} ${request.path} within ${timeoutMs} ms`)),
-          timeoutMs,
-        )
-        signal.addEventListener('abort', onAbort, { once: true })
-        outgoing.on('error', fail)
-        outgoing.on('response', (response) => {
-          collectText(response, fail, (text) => {
-            end()
-            try {
-              resolve(valueOf(response, text))
-            } catch (error) {
-              reject(error)
-            }
-          })
-        })
-      }),
+    request: (request, signal) => send(connections, request, signal),
     async *stream(request, signal) {
-      const response = await open(request, signal)
-      // A connection that died without a word must not silence an informer for ever; servers send bookmarks meanwhile.
-      response.setTimeout(silenceMs, () => response.destroy(new Error(`no word for ${silenceMs} ms`)))
+      const response = await open(connections, request, signal)
+      // A connection can die without an error. Servers send bookmarks meanwhile, so silence means that it is dead.
+      response.setTimeout(silenceMs, () => response.destroy(new Error(`nothing received for ${silenceMs} ms`)))
       try {
         yield* jsonLines(response)
       } finally {
@@ -153,41 +69,159 @@ export function createHttpTransport(config: HttpConfig): HttpTransport {
       }
     },
     async *bytes(request, signal) {
-      const response = await open(request, signal)
+      const response = await open(connections, request, signal)
       try {
         for await (const chunk of response) yield chunk as Buffer
       } finally {
         response.destroy()
       }
     },
-    async upgrade(path, protocols, signal) {
-      // Loaded when first asked for: few clients open streams.
-      const [{ streamOfSocket }, { acceptKey }] = await Promise.all([
-        import('../streams/socket.ts'),
-        import('../streams/websocket-frames.ts'),
-      ])
-      const key = randomBytes(16).toString('base64')
-      const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
-      const wish = { 'sec-websocket-key': key, 'sec-websocket-protocol': protocols.join(', ') }
-      return await new Promise((resolve, reject) => {
-        const outgoing = begin({ method: 'GET', path, accept: '*/*' }, watches, signal, { ...headers, ...wish })
-        outgoing.on('error', reject)
-        outgoing.on('upgrade', (response, socket, head) => {
-          if (response.headers['sec-websocket-accept'] === acceptKey(key)) return resolve(streamOfSocket(socket, head))
-          socket.destroy()
-          reject(new Error('whoever answered does not speak WebSocket'))
-        })
-        outgoing.on('response', (response) => {
-          const { statusCode = 0 } = response
-          readText(response).then((text) => reject(errorFromAnswer(statusCode, text)), reject)
-        })
-      })
-    },
+    upgrade: (path, protocols, signal) => upgrade(connections, path, protocols, signal),
     [Symbol.dispose]() {
       requests.destroy()
       watches.destroy()
     },
   }
+}
+
+function createConnections(config: HttpConfig): Connections {
+  const base = new URL(config.url)
+  const library = base.protocol === 'https:' ? https : http
+  const options = {
+    keepAlive: true,
+    keepAliveMsecs: 15_000,
+    ...(config.ca === undefined ? {} : { ca: config.ca }),
+    ...(config.cert === undefined ? {} : { cert: config.cert }),
+    ...(config.key === undefined ? {} : { key: config.key }),
+    ...(config.insecureSkipTlsVerify === true ? { rejectUnauthorized: false } : {}),
+  }
+  return {
+    config,
+    base,
+    library,
+    requests: new library.Agent({ ...options, maxSockets: config.maxSockets ?? 64 }),
+    watches: new library.Agent(options),
+  }
+}
+
+function begin(
+  { config, base, library }: Connections,
+  request: RestRequest,
+  agent: http.Agent,
+  signal?: AbortSignal,
+  more: Readonly<Record<string, string>> = {},
+): http.ClientRequest {
+  const { body } = request
+  const options: RequestOptions = {
+    protocol: base.protocol,
+    hostname: base.hostname,
+    port: base.port,
+    path: base.pathname.replace(/\/+$/, '') + request.path,
+    method: request.method,
+    agent,
+    ...(signal === undefined ? {} : { signal }),
+    headers: {
+      accept: request.accept ?? 'application/json',
+      'user-agent': config.userAgent ?? 'hawser',
+      ...more,
+      ...(config.token === undefined ? {} : { authorization: `Bearer ${config.token}` }),
+      ...(body === undefined
+        ? {}
+        : {
+            'content-type': request.contentType ?? 'application/json',
+            'content-length': String(Buffer.byteLength(body)),
+          }),
+    },
+  }
+  const outgoing = library.request(options)
+  // As a text the body travels with the headers, in one piece.
+  outgoing.end(body)
+  return outgoing
+}
+
+/** One request and its whole answer, within the time limit. */
+function send(connections: Connections, request: RestRequest, signal: AbortSignal): Promise<unknown> {
+  const timeoutMs = connections.config.timeoutMs ?? usualTimeoutMs
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const outgoing = begin(connections, request, connections.requests)
+    const end = () => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', onAbort)
+    }
+    const fail = (error: unknown) => {
+      end()
+      reject(error)
+    }
+    const giveUp = (reason: unknown) => {
+      fail(reason)
+      outgoing.destroy()
+    }
+    const onAbort = () => giveUp(signal.reason)
+    const timer = setTimeout(
+      () => giveUp(new Error(`no answer to ${request.method} ${request.path} within ${timeoutMs} ms`)),
+      timeoutMs,
+    )
+    signal.addEventListener('abort', onAbort, { once: true })
+    outgoing.on('error', fail)
+    outgoing.on('response', (response) => {
+      collectText(response, fail, (text) => {
+        end()
+        try {
+          resolve(valueOf(response, text))
+        } catch (error) {
+          reject(error)
+        }
+      })
+    })
+  })
+}
+
+/** An answer whose body the caller reads as it arrives; a refusal is read here and thrown. */
+async function open(connections: Connections, request: RestRequest, signal: AbortSignal): Promise<IncomingMessage> {
+  signal.throwIfAborted()
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    const outgoing = begin(connections, request, connections.watches, signal)
+    outgoing.on('error', reject)
+    outgoing.on('response', resolve)
+  })
+  const { statusCode = 0 } = response
+  if (statusCode >= 300) throw errorFromAnswer(statusCode, await readText(response))
+  return response
+}
+
+async function upgrade(
+  connections: Connections,
+  path: string,
+  protocols: readonly string[],
+  signal: AbortSignal,
+): Promise<ByteStream> {
+  // Loaded when first asked for: few clients open streams.
+  const [{ streamOfSocket }, { acceptKey }] = await Promise.all([
+    import('../streams/socket.ts'),
+    import('../streams/websocket-frames.ts'),
+  ])
+  const key = randomBytes(16).toString('base64')
+  const headers = {
+    connection: 'Upgrade',
+    upgrade: 'websocket',
+    'sec-websocket-version': '13',
+    'sec-websocket-key': key,
+    'sec-websocket-protocol': protocols.join(', '),
+  }
+  return await new Promise((resolve, reject) => {
+    const outgoing = begin(connections, { method: 'GET', path, accept: '*/*' }, connections.watches, signal, headers)
+    outgoing.on('error', reject)
+    outgoing.on('upgrade', (response, socket, head) => {
+      if (response.headers['sec-websocket-accept'] === acceptKey(key)) return resolve(streamOfSocket(socket, head))
+      socket.destroy()
+      reject(new Error(`the server's answer to ${path} is no WebSocket handshake`))
+    })
+    outgoing.on('response', (response) => {
+      const { statusCode = 0 } = response
+      readText(response).then((text) => reject(errorFromAnswer(statusCode, text)), reject)
+    })
+  })
 }
 
 function valueOf({ statusCode = 0 }: IncomingMessage, text: string): unknown {

@@ -1,7 +1,7 @@
 // Does a cache follow the server through lists, watches, cuts and "too old", and does it never forget our own writes?
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { PersistentVolume } from '../api/types.ts'
+import type { PersistentVolume } from '../api/generated/types.ts'
 import { expired, unknownResource } from '../api/status-error.ts'
 import { createVirtualClock } from '../clock/virtual-clock.ts'
 import { createRandom } from '../clock/random.ts'
@@ -38,7 +38,7 @@ test('a listener hears present objects as added, then every change once', () => 
   assert.deepEqual(told(changes), ['added a - 1', 'changed a 1 2', 'added b - 3', 'removed a 4 -'])
 })
 
-test('W-29: a removal missed by the watch is told with the last known object after the next list', () => {
+test('a removal missed by the watch is told with the last known object after the next list (WC-29)', () => {
   const informer = createInformer<PersistentVolume>()
   informer.replace([volume('a', 1), volume('b', 2)], '2')
   const changes: Change<PersistentVolume>[] = []
@@ -49,7 +49,7 @@ test('W-29: a removal missed by the watch is told with the last known object aft
   assert.equal(informer.version, 9)
 })
 
-test('W-15: the same name with another uid is a removal and an addition', () => {
+test('the same name with another uid is a removal and an addition (WC-15)', () => {
   const informer = createInformer<PersistentVolume>()
   informer.replace([volume('a', 1)], '1')
   const changes: Change<PersistentVolume>[] = []
@@ -70,7 +70,7 @@ test('an index follows its objects', () => {
   assert.deepEqual([names('blue'), byColour.has('blue')], [[], false])
 })
 
-test('T-50 CTL-3: versions 1, 1, 2 are taken, then 1 is dropped, then 10 is taken; "xxx" is an error', () => {
+test('versions 1, 1, 2 are taken, then 1 is dropped, then 10 is taken; "xxx" is an error (TC-50, CTL-3)', () => {
   const informer = createInformer<PersistentVolume>()
   informer.replace([], '0')
   const fresh = createFreshCache(informer)

@@ -1,5 +1,5 @@
 // What does the API hold right now, as far as we have heard? One cache per kind, shared by all who ask.
-// Every change is told once, with the last known object for removals, even when the watch missed the removal (W-29).
+// Every change is told once, with the last known object for removals, even when the watch missed the removal (WC-29).
 import type { KindMap, KindName } from '../api/kinds.ts'
 import { keyOf } from '../api/meta.ts'
 import type { KubeObject } from '../api/meta.ts'
@@ -7,13 +7,14 @@ import type { WatchEvent } from '../api/verbs.ts'
 import { reflect } from './reflector.ts'
 import type { ReflectorDeps, ReflectorRequest, ReflectorTarget } from './reflector.ts'
 import { versionNumber, versionOf } from './versions.ts'
+import { createListeners } from '../loop/listeners.ts'
 
 export type Change<T> =
   | { readonly kind: 'added'; readonly key: string; readonly object: T; readonly previous?: undefined }
   | { readonly kind: 'changed'; readonly key: string; readonly object: T; readonly previous: T }
   | { readonly kind: 'removed'; readonly key: string; readonly object?: undefined; readonly previous: T }
 
-export type ChangeListener<T> = (change: Change<T>) => void
+type ChangeListener<T> = (change: Change<T>) => void
 
 /** Objects by a value computed from them, kept up to date with the cache. */
 export interface Index<T> {
@@ -76,18 +77,8 @@ export function createInformers(deps: ReflectorDeps): Informers {
 export function createInformer<T extends KubeObject>(): Informer<T> & ReflectorTarget<T> {
   const cache = createCache<T>()
   const { promise: synced, resolve: markSynced } = Promise.withResolvers<void>()
-  const waiters = new Set<{ readonly version: number; readonly resolve: () => void }>()
+  const versions = createVersions()
   let isSynced = false
-  let version = 0
-
-  const heard = (newer: number) => {
-    version = Math.max(version, newer)
-    for (const waiter of waiters) {
-      if (waiter.version > version) continue
-      waiters.delete(waiter)
-      waiter.resolve()
-    }
-  }
   return {
     items: cache.items,
     get: cache.get,
@@ -98,21 +89,9 @@ export function createInformer<T extends KubeObject>(): Informer<T> & ReflectorT
       return isSynced
     },
     get version() {
-      return version
+      return versions.latest()
     },
-    reached(wanted, signal) {
-      if (version >= wanted) return Promise.resolve()
-      return new Promise((resolve, reject) => {
-        const waiter = { version: wanted, resolve: () => (signal.removeEventListener('abort', onAbort), resolve()) }
-        const onAbort = () => {
-          waiters.delete(waiter)
-          reject(signal.reason)
-        }
-        if (signal.aborted) return reject(signal.reason)
-        signal.addEventListener('abort', onAbort, { once: true })
-        waiters.add(waiter)
-      })
-    },
+    reached: versions.reached,
     replace(items, resourceVersion) {
       const present = new Set<string>()
       for (const object of items) {
@@ -120,7 +99,7 @@ export function createInformer<T extends KubeObject>(): Informer<T> & ReflectorT
         cache.put(object)
       }
       for (const key of [...cache.items.keys()]) if (!present.has(key)) cache.remove(key)
-      heard(versionNumber(resourceVersion))
+      versions.advance(versionNumber(resourceVersion))
       isSynced = true
       markSynced()
     },
@@ -129,18 +108,48 @@ export function createInformer<T extends KubeObject>(): Informer<T> & ReflectorT
         case 'added':
         case 'modified':
           cache.put(event.object)
-          heard(versionOf(event.object))
+          versions.advance(versionOf(event.object))
           break
         case 'deleted':
           cache.remove(keyOf(event.object), event.object)
-          heard(versionOf(event.object))
+          versions.advance(versionOf(event.object))
           break
         case 'bookmark':
-          heard(versionNumber(event.resourceVersion))
+          versions.advance(versionNumber(event.resourceVersion))
           break
         default:
           event satisfies never
       }
+    },
+  }
+}
+
+/** The newest version that was seen, and those who wait for one. */
+function createVersions() {
+  const waiters = new Set<{ readonly version: number; readonly resolve: () => void }>()
+  let latest = 0
+  return {
+    latest: () => latest,
+    advance(version: number): void {
+      latest = Math.max(latest, version)
+      for (const waiter of waiters) {
+        if (waiter.version > latest) continue
+        waiters.delete(waiter)
+        waiter.resolve()
+      }
+    },
+    reached(version: number, signal: AbortSignal): Promise<void> {
+      if (latest >= version) return Promise.resolve()
+      return new Promise((resolve, reject) => {
+        const waiter = { version, resolve: () => (signal.removeEventListener('abort', onAbort), resolve()) }
+        const onAbort = () => {
+          waiters.delete(waiter)
+          reject(signal.reason)
+        }
+        if (signal.aborted) return reject(signal.reason)
+        signal.addEventListener('abort', onAbort, { once: true })
+        waiters.add(waiter)
+      })
     },
   }
 }
@@ -152,19 +161,19 @@ export interface WritableCache<T> extends Cache<T> {
 
 export function createCache<T extends KubeObject>(): WritableCache<T> {
   const items = new Map<string, T>()
-  const listeners = new Set<ChangeListener<T>>()
+  const listeners = createListeners<[Change<T>]>()
   const indexes: WritableIndex<T>[] = []
   const tell = (change: Change<T>) => {
     for (const index of indexes) index.apply(change)
-    for (const listener of [...listeners]) listener(change)
+    listeners.tell(change)
   }
   const remove = (key: string, last?: T) => {
     const previous = items.get(key)
     if (previous === undefined) return
     items.delete(key)
-    // Indexes forget by what they know; listeners get the newest words of the object.
+    // Indexes drop the object they hold; listeners get its last state.
     for (const index of indexes) index.apply({ kind: 'removed', key, previous })
-    for (const listener of [...listeners]) listener({ kind: 'removed', key, previous: last ?? previous })
+    listeners.tell({ kind: 'removed', key, previous: last ?? previous })
   }
   return {
     items,
@@ -178,7 +187,7 @@ export function createCache<T extends KubeObject>(): WritableCache<T> {
         tell({ kind: 'changed', key, object, previous })
         return
       }
-      // Same name, other uid: the old object is gone, whatever the watch said (W-15, PCP-4).
+      // Same name, other uid: the old object is gone, whatever the watch said (WC-15, PCP-4).
       if (previous !== undefined) remove(key)
       items.set(key, object)
       tell({ kind: 'added', key, object })
@@ -191,9 +200,9 @@ export function createCache<T extends KubeObject>(): WritableCache<T> {
       return index
     },
     subscribe(listener) {
-      listeners.add(listener)
+      const subscription = listeners.listen(listener)
       for (const [key, object] of items) listener({ kind: 'added', key, object })
-      return { [Symbol.dispose]: () => void listeners.delete(listener) }
+      return subscription
     },
   }
 }

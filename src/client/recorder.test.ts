@@ -4,20 +4,20 @@ import { test } from 'node:test'
 import { createRandom } from '../clock/random.ts'
 import { createVirtualClock } from '../clock/virtual-clock.ts'
 import { silentLog } from '../telemetry/log.ts'
-import { createTinyServer } from '../../test/claims/tiny-server.ts'
-import { claim, volume } from '../../test/claims/make.ts'
+import { createObservedApi } from '../../test/kit/observed-api.ts'
+import { claim, volume } from '../../test/kit/objects.ts'
 import { createRecorder } from './recorder.ts'
 
-function setUp() {
+async function setUp() {
   const clock = createVirtualClock()
-  const server = createTinyServer({ clock, random: createRandom(1) })
+  const server = await createObservedApi({ clock, random: createRandom(1) })
   const recorder = createRecorder({ client: server, clock, log: silentLog, component: 'tester', host: 'h' })
   const about = { kind: 'PersistentVolumeClaim', object: claim() } as const
   return { clock, server, recorder, about }
 }
 
 test('an event carries its object, times, source, and lies in the object’s namespace', async () => {
-  const { server, recorder, about } = setUp()
+  const { server, recorder, about } = await setUp()
   recorder.event(about, 'Warning', 'Lost', 'it is gone')
   await recorder.flush()
   const [event] = server.all('Event')
@@ -54,14 +54,14 @@ test('an event carries its object, times, source, and lies in the object’s nam
 })
 
 test('an event about an object without namespace lies in default', async () => {
-  const { server, recorder } = setUp()
+  const { server, recorder } = await setUp()
   recorder.event({ kind: 'PersistentVolume', object: volume() }, 'Normal', 'A', 'b')
   await recorder.flush()
   assert.equal(server.all('Event')[0]?.metadata.namespace, 'default')
 })
 
 test('the same words again are counted by a patch; after the event was deleted a new one is made', async () => {
-  const { clock, server, recorder, about } = setUp()
+  const { clock, server, recorder, about } = await setUp()
   for (let round = 0; round < 3; round++) {
     recorder.event(about, 'Normal', 'A', 'b')
     await recorder.flush()
@@ -79,7 +79,7 @@ test('the same words again are counted by a patch; after the event was deleted a
 })
 
 test('many different messages of one reason are combined', async () => {
-  const { server, recorder, about } = setUp()
+  const { server, recorder, about } = await setUp()
   for (let round = 0; round < 20; round++) recorder.event(about, 'Normal', 'A', `message ${round}`)
   await recorder.flush()
   const messages = server.all('Event').map(({ message }) => message)
@@ -88,7 +88,7 @@ test('many different messages of one reason are combined', async () => {
 })
 
 test('one object gets 25 events at once, then one every five minutes; other objects are not concerned', async () => {
-  const { clock, server, recorder, about } = setUp()
+  const { clock, server, recorder, about } = await setUp()
   const total = () => server.all('Event').reduce((sum, { count }) => sum + (count ?? 0), 0)
   for (let round = 0; round < 40; round++) recorder.event(about, 'Normal', 'A', 'b')
   await recorder.flush()
@@ -104,7 +104,7 @@ test('one object gets 25 events at once, then one every five minutes; other obje
 })
 
 test('two recorders that speak about one object in the same moment do not step on each other', async () => {
-  const { clock, server, recorder, about } = setUp()
+  const { clock, server, recorder, about } = await setUp()
   const other = createRecorder({ client: server, clock, log: silentLog, component: 'other' })
   recorder.event(about, 'Normal', 'A', 'b')
   other.event(about, 'Normal', 'A', 'b')

@@ -4,20 +4,22 @@ import { kinds } from '../api/kinds.ts'
 import type { KindName } from '../api/kinds.ts'
 import type { KubeObject } from '../api/meta.ts'
 import { isAlreadyExists, isNotFound } from '../api/status-error.ts'
-import type { Event, ObjectReference } from '../api/types.ts'
+import type { Event, ObjectReference } from '../api/generated/types.ts'
 import { timestamp } from '../clock/clock.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Client } from './client.ts'
+import { createEventFilter, createRecent } from './event-filter.ts'
+import type { Recent } from './event-filter.ts'
 
 export interface Recorder extends AsyncDisposable {
-  /** Says something about an object. Never throws and never waits; a user's reading matter must not stop the work. */
+  /** Records an event about an object. Never throws and never waits: events must not stop the work. */
   event(about: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void
-  /** Resolves when everything said so far was written or given up. */
+  /** Resolves when every event so far was written or given up. */
   flush(): Promise<void>
 }
 
-export interface EventSubject {
+interface EventSubject {
   readonly kind: KindName
   readonly object: KubeObject
 }
@@ -30,129 +32,55 @@ export interface RecorderDeps {
   readonly host?: string
 }
 
-/** client-go's figures: at most ten different messages of one reason in ten minutes, then they are combined. */
-const similarLimit = 10
-const similarWindowMs = 600_000
-/** A bucket of 25 events per object and component, one more every five minutes. */
-const burst = 25
-const refillMs = 300_000
-const remembered = 4_096
 const queueLimit = 1_000
 const messageLimit = 1_024
 const writers = 4
 const tries = 3
 
-export function createRecorder(deps: RecorderDeps): Recorder {
-  const { client, clock, log } = deps
-  const stopping = new AbortController()
-  /** No more second attempts: what fails now stays unsaid. */
-  const closing = new AbortController()
-  const known = createRecent<KnownEvent>()
-  const similar = createRecent<{ readonly messages: Set<string>; last: number }>()
-  const buckets = createRecent<{ tokens: number; last: number }>()
-  const queue = new Map<string, Spoken>() // by identity of the event, so that repeats waiting to be written merge
-  const idle: (() => void)[] = []
-  let active = 0
-  let serial = 0n
+interface State {
+  readonly deps: RecorderDeps
+  /** By identity of the event, so that repeats that wait to be written are merged. */
+  readonly queue: Map<string, QueuedEvent>
+  readonly known: Recent<KnownEvent>
+  /** Nothing is written any more. */
+  readonly stopping: AbortController
+  /** Nothing is tried a second time any more. */
+  readonly closing: AbortController
+  /** Called when nothing is queued or being written. */
+  readonly onIdle: (() => void)[]
+  /** Writers at work. */
+  active: number
+  serial: bigint
+}
 
-  const allowed = (subject: string): boolean => {
-    const now = clock.now()
-    const bucket = buckets.getOr(subject, () => ({ tokens: burst, last: now }))
-    const tokens = Math.min(burst, bucket.tokens + (now - bucket.last) / refillMs)
-    bucket.last = now
-    bucket.tokens = tokens >= 1 ? tokens - 1 : tokens
-    return tokens >= 1
+export function createRecorder(deps: RecorderDeps): Recorder {
+  const { clock } = deps
+  const filter = createEventFilter(clock)
+  const state: State = {
+    deps,
+    queue: new Map(),
+    known: createRecent(),
+    stopping: new AbortController(),
+    closing: new AbortController(),
+    onIdle: [],
+    active: 0,
+    serial: 0n,
   }
-  /** The message under which this is filed: its own, or the common one once there were too many. */
-  const combined = (group: string, message: string): { readonly identity: string; readonly message: string } => {
-    const now = clock.now()
-    const record = similar.getOr(group, () => ({ messages: new Set<string>(), last: now }))
-    if (now - record.last > similarWindowMs) record.messages.clear()
-    record.last = now
-    if (record.messages.has(message)) return { identity: `${group} ${message}`, message }
-    if (record.messages.size < similarLimit - 1) {
-      record.messages.add(message)
-      return { identity: `${group} ${message}`, message }
-    }
-    return { identity: group, message: `(combined from similar events): ${message}` }
-  }
-  const write = async (identity: string, spoken: Spoken) => {
-    const seen = known.get(identity)
-    const now = timestamp(clock.now())
-    if (seen !== undefined) {
-      const count = seen.count + spoken.times
-      const body = { count, lastTimestamp: now, message: spoken.message }
-      try {
-        await client.patch('Event', seen.ref, { type: 'merge', body }, {}, stopping.signal)
-        known.set(identity, { ref: seen.ref, count })
-        return
-      } catch (error) {
-        if (!isNotFound(error)) throw error
-      }
-    }
-    const event = await createNew(spoken, now)
-    const namespace = event.metadata.namespace ?? 'default'
-    known.set(identity, { ref: { namespace, name: event.metadata.name }, count: spoken.times })
-  }
-  const createNew = async (spoken: Spoken, now: string): Promise<Event> => {
-    for (let attempted = 1; ; attempted++) {
-      // A serial number instead of nanoseconds: unique within this recorder even when the clock stands still. Another
-      // recorder may have used the same one about the same object; then the next number is tried at once.
-      serial = (serial + 1n) % 1_000_000n
-      const suffix = (BigInt(Math.floor(clock.now())) * 1_000_000n + serial).toString(16)
-      try {
-        return await client.create('Event', newEvent(deps, spoken, suffix, now), {}, stopping.signal)
-      } catch (error) {
-        if (!isAlreadyExists(error) || attempted === 20) throw error
-      }
-    }
-  }
-  const work = async () => {
-    active++
-    try {
-      for (;;) {
-        const next = queue.entries().next()
-        if (next.done || stopping.signal.aborted) return
-        const [identity, spoken] = next.value
-        queue.delete(identity)
-        await attempt(identity, spoken)
-      }
-    } finally {
-      active--
-      if (active === 0 && queue.size === 0) for (const resolve of idle.splice(0)) resolve()
-    }
-  }
-  const attempt = async (identity: string, spoken: Spoken) => {
-    for (let attempted = 1; attempted <= tries; attempted++) {
-      try {
-        await write(identity, spoken)
-        return
-      } catch (error) {
-        if (stopping.signal.aborted) return
-        if (attempted === tries || isFinal(error)) {
-          log.debug('event not written', { reason: spoken.reason, error: String(error) })
-          return
-        }
-        if (closing.signal.aborted) return
-        await clock.sleep(500 * attempted, closing.signal).catch(() => {})
-      }
-    }
-  }
+  const { queue, stopping, closing, onIdle } = state
   return {
     event(about, type, reason, message) {
       if (stopping.signal.aborted || queue.size >= queueLimit) return
       const involved = referenceTo(about)
       const subject = [involved.kind, involved.namespace, involved.name, involved.uid].join('/')
       const cut = message.length > messageLimit ? `${message.slice(0, messageLimit - 3)}...` : message
-      const filed = combined([subject, type, reason].join(' '), cut)
-      if (!allowed(subject)) return
-      const waiting = queue.get(filed.identity)
-      const times = (waiting?.times ?? 0) + 1
+      const filed = filter.accept({ subject, type, reason }, cut)
+      if (filed === undefined) return
+      const times = (queue.get(filed.identity)?.times ?? 0) + 1
       queue.set(filed.identity, { involved, type, reason, message: filed.message, times })
-      if (active < writers) void work()
+      if (state.active < writers) void writeQueued(state)
     },
     flush: () =>
-      active === 0 && queue.size === 0 ? Promise.resolve() : new Promise((resolve) => void idle.push(resolve)),
+      state.active === 0 && queue.size === 0 ? Promise.resolve() : new Promise((resolve) => void onIdle.push(resolve)),
     async [Symbol.asyncDispose]() {
       closing.abort(new Error('recorder is stopping'))
       using deadline = clock.deadline(2_000, new AbortController().signal)
@@ -164,7 +92,81 @@ export function createRecorder(deps: RecorderDeps): Recorder {
   }
 }
 
-interface Spoken {
+/** One writer: takes events off the queue until it is empty. */
+async function writeQueued(state: State): Promise<void> {
+  const { queue, stopping, onIdle } = state
+  state.active++
+  try {
+    for (;;) {
+      const next = queue.entries().next()
+      if (next.done || stopping.signal.aborted) return
+      const [identity, event] = next.value
+      queue.delete(identity)
+      await tryToWrite(state, identity, event)
+    }
+  } finally {
+    state.active--
+    if (state.active === 0 && queue.size === 0) for (const resolve of onIdle.splice(0)) resolve()
+  }
+}
+
+async function tryToWrite(state: State, identity: string, event: QueuedEvent): Promise<void> {
+  const { deps, stopping, closing } = state
+  for (let attempted = 1; attempted <= tries; attempted++) {
+    try {
+      await write(state, identity, event)
+      return
+    } catch (error) {
+      if (stopping.signal.aborted) return
+      if (attempted === tries || isFinal(error)) {
+        deps.log.debug('event not written', { reason: event.reason, error: String(error) })
+        return
+      }
+      if (closing.signal.aborted) return
+      await deps.clock.sleep(500 * attempted, closing.signal).catch(() => {})
+    }
+  }
+}
+
+/** Counts up the Event that was written before, or creates one. */
+async function write(state: State, identity: string, event: QueuedEvent): Promise<void> {
+  const { deps, known, stopping } = state
+  const seen = known.get(identity)
+  const now = timestamp(deps.clock.now())
+  if (seen !== undefined) {
+    const count = seen.count + event.times
+    const body = { count, lastTimestamp: now, message: event.message }
+    try {
+      await deps.client.patch('Event', seen.ref, { type: 'merge', body }, {}, stopping.signal)
+      known.set(identity, { ref: seen.ref, count })
+      return
+    } catch (error) {
+      if (!isNotFound(error)) throw error
+    }
+  }
+  const { metadata } = await create(state, event, now)
+  known.set(identity, {
+    ref: { namespace: metadata.namespace ?? 'default', name: metadata.name },
+    count: event.times,
+  })
+}
+
+async function create(state: State, event: QueuedEvent, now: string): Promise<Event> {
+  const { deps, stopping } = state
+  for (let attempted = 1; ; attempted++) {
+    // A serial number instead of nanoseconds: unique within this recorder even when the clock stands still. Another
+    // recorder may have used the same one about the same object; then the next number is tried at once.
+    state.serial = (state.serial + 1n) % 1_000_000n
+    const suffix = (BigInt(Math.floor(deps.clock.now())) * 1_000_000n + state.serial).toString(16)
+    try {
+      return await deps.client.create('Event', newEvent(deps, event, suffix, now), {}, stopping.signal)
+    } catch (error) {
+      if (!isAlreadyExists(error) || attempted === 20) throw error
+    }
+  }
+}
+
+interface QueuedEvent {
   readonly involved: ObjectReference
   readonly type: 'Normal' | 'Warning'
   readonly reason: string
@@ -190,8 +192,8 @@ function referenceTo({ kind, object }: EventSubject): ObjectReference {
   }
 }
 
-function newEvent(deps: RecorderDeps, spoken: Spoken, suffix: string, now: string): Event {
-  const { involved, type, reason, message, times } = spoken
+function newEvent(deps: RecorderDeps, event: QueuedEvent, suffix: string, now: string): Event {
+  const { involved, type, reason, message, times } = event
   return {
     apiVersion: 'v1',
     kind: 'Event',
@@ -213,23 +215,4 @@ function newEvent(deps: RecorderDeps, spoken: Spoken, suffix: string, now: strin
 function isFinal(error: unknown): boolean {
   const code = (error as { code?: unknown }).code
   return typeof code === 'number' && code >= 400 && code < 500 && code !== 429 && code !== 409
-}
-
-/** Remembers the most recently used entries and forgets the oldest. */
-function createRecent<T>() {
-  const entries = new Map<string, T>()
-  const set = (key: string, value: T) => {
-    entries.delete(key)
-    entries.set(key, value)
-    if (entries.size > remembered) entries.delete(entries.keys().next().value!)
-  }
-  return {
-    get: (key: string) => entries.get(key),
-    set,
-    getOr(key: string, make: () => T): T {
-      const value = entries.get(key) ?? make()
-      set(key, value)
-      return value
-    },
-  }
 }

@@ -75,7 +75,7 @@ export async function reflect<K extends KindName>(
       if (signal.aborted) return
       if (isTooOld(error)) version = undefined
       else if (!listed && isNotFound(error) && laterKinds.has(request.kind)) {
-        // Whoever waits for this kind need not wait: there are none. Now and then we ask whether that has changed.
+        // The server does not know this kind: the cache is synced and empty. We ask again now and then.
         if (failures === 0) deps.log.info('the server does not know this kind', { kind: request.kind })
         target.replace([], '0')
       } else deps.log.warn('watch interrupted', { kind: request.kind, failures: failures + 1, error: String(error) })

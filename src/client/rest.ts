@@ -1,5 +1,5 @@
 // Which path, query and body does each call of the client become? The Kubernetes REST conventions, once.
-// Whoever can send a request and read a stream (http.ts, a test) has a whole client.
+// A transport that sends requests and reads streams (http.ts, a test's own) is all that a client needs.
 import { kinds } from '../api/kinds.ts'
 import type { KindMap, KindName } from '../api/kinds.ts'
 import { omit } from '../api/members.ts'

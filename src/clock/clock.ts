@@ -12,7 +12,7 @@ export interface Clock {
   at(time: number, wake: () => void): Disposable
 }
 
-export interface Deadline extends Disposable {
+interface Deadline extends Disposable {
   readonly signal: AbortSignal
 }
 
@@ -28,17 +28,9 @@ export class DeadlineExceeded extends Error {
 
 /** RFC 3339 with seconds, as Kubernetes writes its times. */
 export function timestamp(ms: number): string {
-  const second = Math.floor(ms / 1000)
-  // Every write asks several times within the same second.
-  if (second !== lastSecond) {
-    lastText = new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
-    lastSecond = second
-  }
-  return lastText
+  const text = new Date(ms).toISOString()
+  return `${text.slice(0, -'.000Z'.length)}Z`
 }
-
-let lastSecond = Number.NaN
-let lastText = ''
 
 /** RFC 3339 with microseconds, as Kubernetes writes MicroTime. */
 export function microTimestamp(ms: number): string {

@@ -6,11 +6,11 @@ import { createAttachmentController } from './attachment/controller.ts'
 import type { AttachmentController, AttachmentOptions } from './attachment/controller.ts'
 import { createBindingController } from './binding/controller.ts'
 import type { BindingOptions } from './binding/controller.ts'
-import type { Waiting } from './binding/waiting.ts'
-import type { Controller, ControllerDeps } from './controller.ts'
+import type { Waiting } from './shared/waiting.ts'
+import type { Controller, ControllerDeps } from './shared/controller.ts'
 import { createEphemeralController } from './ephemeral/controller.ts'
 import { createExpansionController } from './expansion/controller.ts'
-import { createControllerHistory } from './history.ts'
+import { createControllerHistory } from './shared/history.ts'
 import { createPlacementController } from './placement/controller.ts'
 import type { PlacementOptions } from './placement/controller.ts'
 import { createProtectionController } from './protection/controller.ts'
@@ -22,7 +22,7 @@ export interface ControllersDeps extends ControllerDeps {
   readonly options?: ControllersOptions
 }
 
-export interface ControllersOptions {
+interface ControllersOptions {
   readonly binding?: BindingOptions
   readonly attachment?: AttachmentOptions
   /** The scheduler in miniature; absent means that somebody else places pods (`--bare`). */

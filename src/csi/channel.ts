@@ -6,17 +6,23 @@ import { Client, connectivityState, credentials } from '@grpc/grpc-js'
 import type { ServiceError } from '@grpc/grpc-js'
 import { DeadlineExceeded } from '../clock/clock.ts'
 import { CsiError, statusName } from './codes.ts'
-import { csi_secret } from './proto/csi_pb.ts'
+import { csi_secret } from './generated/csi_pb.ts'
 import type { CallOptions, Transport } from './service.ts'
+import { createListeners } from '../loop/listeners.ts'
 
 export interface Channel extends Disposable {
   readonly transport: Transport
   /** Called each time an established connection is lost: capabilities may have changed (SIDE-2). */
   onLost(listener: () => void): Disposable
+  /** Called each time a connection is established: whoever waits for the driver need not wait any longer. */
+  onReady(listener: () => void): Disposable
 }
 
 /** ListVolumes answers may exceed gRPC's default of 4 MiB. */
 const maxMessageBytes = 64 * 1024 * 1024
+
+/** A socket cannot say that somebody listens again. gRPC adds a fifth at most, so we know within a second. */
+const longestReconnectMs = 500
 
 export function openChannel(socketPath: string): Channel {
   const client = new Client(`unix:${socketPath}`, credentials.createInsecure(), {
@@ -25,11 +31,12 @@ export function openChannel(socketPath: string): Channel {
     'grpc.max_send_message_length': maxMessageBytes,
     'grpc.initial_reconnect_backoff_ms': 100,
     'grpc.min_reconnect_backoff_ms': 100,
-    'grpc.max_reconnect_backoff_ms': 1_000,
+    'grpc.max_reconnect_backoff_ms': longestReconnectMs,
     'grpc.client_idle_timeout_ms': 2 ** 31 - 1,
     'grpc.enable_retries': 0,
   })
-  const lost = new Set<() => void>()
+  const lost = createListeners<[]>()
+  const ready = createListeners<[]>()
   let watching = false
   let closed = false
   // Waiting for a state change keeps a timer of its own, so it starts with the first call and not before.
@@ -38,10 +45,12 @@ export function openChannel(socketPath: string): Channel {
     watching = true
     const channel = client.getChannel()
     const next = () => {
-      const state = channel.getConnectivityState(false)
+      // `true`: a channel whose connection was lost tries to connect by itself, not only when the next call is made.
+      const state = channel.getConnectivityState(true)
+      if (state === connectivityState.READY) ready.tell()
       channel.watchConnectivityState(state, Infinity, (error) => {
         if (closed || error) return
-        if (state === connectivityState.READY) for (const listener of [...lost]) listener()
+        if (state === connectivityState.READY) lost.tell()
         next()
       })
     }
@@ -52,10 +61,8 @@ export function openChannel(socketPath: string): Channel {
       watch()
       return callUnary(client, method, request, options)
     },
-    onLost(listener) {
-      lost.add(listener)
-      return { [Symbol.dispose]: () => void lost.delete(listener) }
-    },
+    onLost: (listener) => lost.listen(listener),
+    onReady: (listener) => ready.listen(listener),
     [Symbol.dispose]() {
       closed = true
       client.close()

@@ -1,10 +1,12 @@
 // What does a gRPC status say about the world? One table turns each code into an effect: did nothing happen, or
 // may the call still be running? (rules CSI-15, CSI-16, SIDE-16, SIDE-38)
+import { errorText } from '../telemetry/error-text.ts'
 import { VolumeError } from '../volume/effect.ts'
+import type { CsiCode } from '../volume/error-codes.ts'
 import type { Effect, ErrorTag } from '../volume/effect.ts'
 
+/** Every status that is an error; OK is none. */
 export const statusCodes = {
-  OK: 0,
   CANCELLED: 1,
   UNKNOWN: 2,
   INVALID_ARGUMENT: 3,
@@ -21,11 +23,13 @@ export const statusCodes = {
   UNAVAILABLE: 14,
   DATA_LOSS: 15,
   UNAUTHENTICATED: 16,
-} as const
+} as const satisfies Readonly<Record<CsiCode, number>>
 
-export type StatusName = keyof typeof statusCodes
+export type StatusName = CsiCode
 
-const names = new Map<number, StatusName>(Object.entries(statusCodes).map(([name, code]) => [code, name as StatusName]))
+const names: ReadonlyMap<number, StatusName> = new Map(
+  Object.entries(statusCodes).map(([name, code]) => [code, name as StatusName]),
+)
 
 /** A call that was answered with a status, or was never answered at all. `code` is the status name. */
 export class CsiError extends VolumeError {
@@ -119,17 +123,21 @@ export function expandVerdict(error: unknown): ExpandVerdict {
 /** Whatever a handler threw, as a status: our own errors keep theirs, everything else is INTERNAL. */
 export function statusFrom(error: unknown, rpc: string): CsiError {
   if (error instanceof CsiError) return error
-  const text = error instanceof Error ? error.message : String(error)
+  const text = errorText(error)
   return new CsiError('INTERNAL', text, { rpc, cause: error })
 }
 
 /** gRPC writes codes in CamelCase in its messages; users search for these words. */
 function spoken(status: StatusName): string {
-  if (status === 'OK') return 'OK'
   if (status === 'CANCELLED') return 'Canceled'
   return status
     .toLowerCase()
     .split('_')
     .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
     .join('')
+}
+
+/** `UNAVAILABLE: no such socket`: a driver's status and its own message; the message of any other error. */
+export function statusText(error: unknown): string {
+  return error instanceof CsiError ? `${error.status}: ${error.details}` : errorText(error)
 }

@@ -6,8 +6,8 @@ import { CsiError } from './codes.ts'
 import { createCall, requireArgument, timeouts } from './deadline.ts'
 import { readHealth } from './health.ts'
 import type { HealthEntry } from './health.ts'
-import { ControllerServiceCapability_RPC_Type } from './proto/csi_pb.ts'
-import type { Snapshot as SnapshotMessage, Volume as VolumeMessage } from './proto/csi_pb.ts'
+import { ControllerServiceCapability_RPC_Type } from './generated/csi_pb.ts'
+import type { Snapshot as SnapshotMessage, Volume as VolumeMessage } from './generated/csi_pb.ts'
 import type { DriverWire } from './service.ts'
 import { namesOf } from './values.ts'
 import { wireCapability } from './wire-capability.ts'
@@ -41,7 +41,7 @@ export interface DriverSnapshot {
   readonly readyToUse: boolean
 }
 
-export interface AttachRequest {
+interface AttachRequest {
   readonly volumeId: string
   readonly nodeId: string
   readonly capability: Capability
@@ -56,7 +56,7 @@ export interface ListedVolume {
   readonly condition: { readonly abnormal: boolean; readonly message: string } | undefined
 }
 
-export interface Capacity {
+interface Capacity {
   readonly availableBytes: bigint
   readonly maximumVolumeBytes: bigint | undefined
 }

@@ -11,13 +11,15 @@ import type { NodeCalls } from './node.ts'
 import { createWire } from './service.ts'
 import type { Transport } from './service.ts'
 import type { ControllerCapabilityName, NodeCapabilityName, PluginCapabilityName } from './values.ts'
+import { createListeners } from '../loop/listeners.ts'
 
 /** How a connection is made: a gRPC channel in the real program, function calls in the simulator. */
 export type Connect = (endpoint: string) => Connection
 
-export interface Connection extends Disposable {
+interface Connection extends Disposable {
   readonly transport: Transport
   onLost(listener: () => void): Disposable
+  onReady(listener: () => void): Disposable
 }
 
 export interface Driver extends Disposable {
@@ -31,6 +33,8 @@ export interface Driver extends Disposable {
   controllerCapabilities(signal: AbortSignal): Promise<ReadonlySet<ControllerCapabilityName>>
   nodeCapabilities(signal: AbortSignal): Promise<ReadonlySet<NodeCapabilityName>>
   onLost(listener: () => void): Disposable
+  /** The driver can be reached, for the first time or again: no back-off of an outage counts any longer. */
+  onReady(listener: () => void): Disposable
 }
 
 export function openDriver(deps: {
@@ -66,6 +70,7 @@ export function openDriver(deps: {
     controllerCapabilities: controllerSet.get,
     nodeCapabilities: nodeSet.get,
     onLost: (listener) => connection.onLost(listener),
+    onReady: (listener) => connection.onReady(listener),
     [Symbol.dispose]: () => connection[Symbol.dispose](),
   }
 }
@@ -84,10 +89,8 @@ export interface Drivers {
 
 export function createDrivers(): Drivers {
   const byName = new Map<string, Driver>()
-  const listeners = new Set<Parameters<Drivers['subscribe']>[0]>()
-  const tell = (kind: 'added' | 'removed', driver: Driver) => {
-    for (const listener of [...listeners]) listener({ kind, driver })
-  }
+  const listeners = createListeners<Parameters<Parameters<Drivers['subscribe']>[0]>>()
+  const tell = (kind: 'added' | 'removed', driver: Driver) => listeners.tell({ kind, driver })
   const remove = (driver: Driver) => {
     if (byName.get(driver.name) !== driver) return
     byName.delete(driver.name)
@@ -104,9 +107,9 @@ export function createDrivers(): Drivers {
     },
     all: () => [...byName.values()],
     subscribe(listener) {
-      listeners.add(listener)
+      const subscription = listeners.listen(listener)
       for (const driver of byName.values()) listener({ kind: 'added', driver })
-      return { [Symbol.dispose]: () => void listeners.delete(listener) }
+      return subscription
     },
     add(driver) {
       const old = byName.get(driver.name)

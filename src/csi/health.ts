@@ -4,8 +4,8 @@ import {
   StorageHealthErrorType,
   VolumeCapability_AccessMode_Mode as AccessMode,
   VolumeHealthErrorType,
-} from './proto/csi_pb.ts'
-import type { NodeGetStorageHealthResponse, VolumeHealth } from './proto/csi_pb.ts'
+} from './generated/csi_pb.ts'
+import type { NodeGetStorageHealthResponse, VolumeHealth } from './generated/csi_pb.ts'
 
 export interface HealthEntry {
   readonly status: 'Degraded' | 'Inaccessible' | 'DataLoss'
@@ -22,16 +22,16 @@ export interface StorageHealthEntry {
   readonly accessMode?: string
 }
 
-const volumeNames = new Map<number, HealthEntry['status']>([
+const volumeNames: ReadonlyMap<number, HealthEntry['status']> = new Map([
   [VolumeHealthErrorType.DEGRADED, 'Degraded'],
   [VolumeHealthErrorType.INACCESSIBLE, 'Inaccessible'],
   [VolumeHealthErrorType.DATA_LOSS, 'DataLoss'],
 ])
-const storageNames = new Map<number, StorageHealthEntry['status']>([
+const storageNames: ReadonlyMap<number, StorageHealthEntry['status']> = new Map([
   [StorageHealthErrorType.STORAGE_DEGRADED, 'StorageDegraded'],
   [StorageHealthErrorType.STORAGE_UNREACHABLE, 'StorageUnreachable'],
 ])
-const accessModes = new Map<number, string>([
+const accessModes: ReadonlyMap<number, string> = new Map([
   [AccessMode.SINGLE_NODE_WRITER, 'ReadWriteOnce'],
   [AccessMode.SINGLE_NODE_MULTI_WRITER, 'ReadWriteOnce'],
   [AccessMode.SINGLE_NODE_SINGLE_WRITER, 'ReadWriteOncePod'],

@@ -2,12 +2,12 @@
 import type { Clock } from '../clock/clock.ts'
 import { CsiError } from './codes.ts'
 import { createCall, timeouts } from './deadline.ts'
-import { PluginCapability_Service_Type } from './proto/csi_pb.ts'
+import { PluginCapability_Service_Type } from './generated/csi_pb.ts'
 import type { DriverWire } from './service.ts'
 import { namesOf } from './values.ts'
 import type { PluginCapabilityName, Strings } from './values.ts'
 
-export interface PluginInfo {
+interface PluginInfo {
   readonly name: string
   readonly version: string
   readonly manifest: Strings

@@ -5,8 +5,8 @@ import { CsiError } from './codes.ts'
 import { createCall, requireArgument, timeouts } from './deadline.ts'
 import { readHealth, readStorageHealth } from './health.ts'
 import type { HealthEntry, StorageHealthEntry } from './health.ts'
-import { NodeServiceCapability_RPC_Type, VolumeUsage_Unit } from './proto/csi_pb.ts'
-import type { NodeGetVolumeStatsResponse } from './proto/csi_pb.ts'
+import { NodeServiceCapability_RPC_Type, VolumeUsage_Unit } from './generated/csi_pb.ts'
+import type { NodeGetVolumeStatsResponse } from './generated/csi_pb.ts'
 import type { DriverWire } from './service.ts'
 import { namesOf } from './values.ts'
 import { wireCapability } from './wire-capability.ts'
@@ -19,7 +19,7 @@ export interface NodeInfo {
   readonly topology: Strings | undefined
 }
 
-export interface StageRequest {
+interface StageRequest {
   readonly volumeId: string
   readonly stagingPath: string
   readonly capability: Capability
@@ -28,7 +28,7 @@ export interface StageRequest {
   readonly secrets?: Strings
 }
 
-export interface PublishRequest {
+interface PublishRequest {
   readonly volumeId: string
   readonly targetPath: string
   /** Empty when the driver does not stage. */
@@ -40,7 +40,7 @@ export interface PublishRequest {
   readonly secrets?: Strings
 }
 
-export interface NodeExpandRequest {
+interface NodeExpandRequest {
   readonly volumeId: string
   readonly volumePath: string
   readonly stagingPath: string

@@ -3,8 +3,8 @@
 import type { DescMessage, DescMethod, DescService, MessageInitShape, MessageShape } from '@bufbuild/protobuf'
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { CsiError, statusFrom } from './codes.ts'
-import type { Controller, GroupController, Identity, Node } from './proto/csi_pb.ts'
-import * as csi from './proto/csi_pb.ts'
+import type { Controller, GroupController, Identity, Node } from './generated/csi_pb.ts'
+import * as csi from './generated/csi_pb.ts'
 
 export interface CallOptions {
   readonly signal: AbortSignal

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { controllerAccessMode, namesOf, nodeAccessMode } from './values.ts'
 
-test('CSI-19: on the node only the first mode counts', () => {
+test('on the node only the first mode counts (CSI-19)', () => {
   const table: readonly [string[], boolean, string][] = [
     [['ReadWriteOnce'], false, 'SINGLE_NODE_WRITER'],
     [['ReadWriteOnce'], true, 'SINGLE_NODE_MULTI_WRITER'],
@@ -18,7 +18,7 @@ test('CSI-19: on the node only the first mode counts', () => {
     assert.equal(nodeAccessMode(modes.length ? modes : undefined, multi), expected)
 })
 
-test('SIDE-12: at the controller the whole list decides, and some lists are refused', () => {
+test('at the controller the whole list decides, and some lists are refused (SIDE-12)', () => {
   assert.equal(controllerAccessMode(['ReadOnlyMany', 'ReadWriteMany'], false), 'MULTI_NODE_MULTI_WRITER')
   assert.equal(controllerAccessMode(['ReadOnlyMany'], false), 'MULTI_NODE_READER_ONLY')
   assert.equal(controllerAccessMode(['ReadWriteOnce'], true), 'SINGLE_NODE_MULTI_WRITER')
@@ -27,6 +27,6 @@ test('SIDE-12: at the controller the whole list decides, and some lists are refu
   assert.throws(() => controllerAccessMode(['ReadOnlyMany', 'ReadWriteOnce'], true), /does not support/)
 })
 
-test('WIRE-2: unknown enum numbers are skipped', () => {
+test('unknown enum numbers are skipped (WIRE-2)', () => {
   assert.deepEqual([...namesOf([0, 1, 77, undefined], { UNKNOWN: 0, ONE: 1 })], ['ONE'])
 })

@@ -5,7 +5,8 @@ import type {
   NodeServiceCapability_RPC_Type,
   PluginCapability_Service_Type,
   VolumeCapability_AccessMode_Mode,
-} from './proto/csi_pb.ts'
+} from './generated/csi_pb.ts'
+import type { PersistentVolumeSpec } from '../api/generated/types.ts'
 import { CsiError } from './codes.ts'
 
 export type Strings = Readonly<Record<string, string>>
@@ -15,7 +16,7 @@ export type ControllerCapabilityName = keyof typeof ControllerServiceCapability_
 export type NodeCapabilityName = keyof typeof NodeServiceCapability_RPC_Type
 export type AccessModeName = keyof typeof VolumeCapability_AccessMode_Mode
 
-export interface MountAccess {
+interface MountAccess {
   readonly kind: 'mount'
   readonly fsType: string
   readonly mountFlags: readonly string[]
@@ -60,7 +61,7 @@ export function namesOf<Name extends string>(
   return names
 }
 
-export type ClaimAccessMode = 'ReadWriteOnce' | 'ReadOnlyMany' | 'ReadWriteMany' | 'ReadWriteOncePod'
+type ClaimAccessMode = 'ReadWriteOnce' | 'ReadOnlyMany' | 'ReadWriteMany' | 'ReadWriteOncePod'
 
 /** CSI-19: on the node only the first access mode counts (WART-19, kept). */
 export function nodeAccessMode(modes: readonly string[] | undefined, singleNodeMultiWriter: boolean): AccessModeName {
@@ -97,4 +98,11 @@ export function controllerAccessMode(modes: readonly string[], singleNodeMultiWr
 
 function invalid(details: string): CsiError {
   return new CsiError('INVALID_ARGUMENT', details)
+}
+
+/** What a PersistentVolume asks of the controller service: access mode, and file system or block device. */
+export function controllerCapability(spec: PersistentVolumeSpec, multiWriter: boolean): Capability {
+  const mode = controllerAccessMode(spec.accessModes ?? [], multiWriter)
+  if (spec.volumeMode === 'Block') return { access: { kind: 'block' }, mode }
+  return { mode, access: { kind: 'mount', fsType: spec.csi?.fsType ?? '', mountFlags: spec.mountOptions ?? [] } }
 }

@@ -1,8 +1,8 @@
 // How does a volume's capability look on the wire? Apart from `values.ts`, because only callers of drivers need the
 // protocol's tables: the control plane without a driver does without them and a sixth of its memory.
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import { VolumeCapability_AccessMode_Mode } from './proto/csi_pb.ts'
-import type { VolumeCapabilitySchema } from './proto/csi_pb.ts'
+import { VolumeCapability_AccessMode_Mode } from './generated/csi_pb.ts'
+import type { VolumeCapabilitySchema } from './generated/csi_pb.ts'
 import type { Capability } from './values.ts'
 
 export function wireCapability(capability: Capability): MessageInitShape<typeof VolumeCapabilitySchema> {

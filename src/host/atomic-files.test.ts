@@ -1,4 +1,4 @@
-// Do many files change at once, and only if they differ? ATOMIC-1 … ATOMIC-6 and T-1 … T-5 on the in-memory host.
+// Do many files change at once, and only if they differ? ATOMIC-1 … ATOMIC-6 and TP-1 … TP-5 on the in-memory host.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -27,7 +27,7 @@ async function world() {
   return { host, deps, write, read, names }
 }
 
-test('T-1: the first write makes a timestamped directory, ..data, and a link per top-level name', async () => {
+test('the first write makes a timestamped directory, ..data, and a link per top-level name (TP-1)', async () => {
   const { host, write, read, names } = await world()
   assert.equal(await write({ a: '1', 'd/b': '2' }), true)
   assert.deepEqual(await names(), ['..2026_01_01_00_00_00.1', '..data', 'a', 'd'])
@@ -36,7 +36,7 @@ test('T-1: the first write makes a timestamped directory, ..data, and a link per
   assert.deepEqual([await read('a'), await read('d/b')], ['1', '2'])
 })
 
-test('T-2: the same contents again change nothing', async () => {
+test('the same contents again change nothing (TP-2)', async () => {
   const { write, names } = await world()
   await write({ a: '1' })
   const before = await names()
@@ -44,14 +44,14 @@ test('T-2: the same contents again change nothing', async () => {
   assert.deepEqual(await names(), before)
 })
 
-test('T-3: a dropped file leaves with its link and the old directory', async () => {
+test('a dropped file leaves with its link and the old directory (TP-3)', async () => {
   const { write, names } = await world()
   await write({ a: '1', 'd/b': '2' })
   assert.equal(await write({ a: '1' }), true)
   assert.deepEqual(await names(), ['..2026_01_01_00_00_00.2', '..data', 'a'])
 })
 
-test('T-4, ATOMIC-5: links lost after the switch come back although the contents are equal', async () => {
+test('links lost after the switch come back although the contents are equal (TP-4, ATOMIC-5)', async () => {
   const { host, write, names } = await world()
   await write({ a: '1' })
   await host.files.unlink(`${directory}/a`, signal)
@@ -59,7 +59,7 @@ test('T-4, ATOMIC-5: links lost after the switch come back although the contents
   assert.deepEqual(await names(), ['..2026_01_01_00_00_00.1', '..data', 'a'])
 })
 
-test('T-5, ATOMIC-2: a bad path rejects the whole payload', async () => {
+test('a bad path rejects the whole payload (TP-5, ATOMIC-2)', async () => {
   const { write, names } = await world()
   for (const path of ['', '/x', 'a/../b', '..x', `${'n'.repeat(256)}`, `${'n/'.repeat(2048)}x`, '.', './']) {
     await assert.rejects(write({ good: '1', [path]: '2' }), { code: 'EINVAL' }, JSON.stringify(path))
@@ -69,7 +69,7 @@ test('T-5, ATOMIC-2: a bad path rejects the whole payload', async () => {
   assert.deepEqual([...cleanPayload(payload({ './a//b': '1', 'a/b': '2' })).keys()], ['a/b'])
 })
 
-test('ATOMIC-2: a path with a slash at its end names the file without it', async () => {
+test('a path with a slash at its end names the file without it (ATOMIC-2)', async () => {
   const { write, read, names } = await world()
   await write({ 'conf/': '1', 'd//e//': '2' })
   assert.deepEqual([await read('conf'), await read('d/e')], ['1', '2'])
@@ -86,7 +86,7 @@ test('a file may become a directory and back', async () => {
   assert.equal(await read('a'), '3')
 })
 
-test('WART-4: leftovers of a crash (..data_tmp, old timestamped directories) do not stop later writes', async () => {
+test('leftovers of a crash (..data_tmp, old timestamped directories) do not stop later writes (WART-4)', async () => {
   const { host, write, names } = await world()
   await write({ a: '1' })
   await host.files.symlink('nowhere', `${directory}/..data_tmp`, signal)

@@ -18,13 +18,13 @@ async function world() {
   return { host, mount, clean }
 }
 
-test('MOUNT-12: which errors mean that a mount is broken', () => {
+test('which errors mean that a mount is broken (MOUNT-12)', () => {
   const broken = ['ENOTCONN', 'ESTALE', 'EIO', 'EACCES', 'EHOSTDOWN', 'EWOULDBLOCK', 'ENODEV']
   for (const code of broken) assert.ok(isDeadMount(new HostError(code, '')), code)
   for (const code of ['ENOENT', 'EBUSY', 'EPERM']) assert.equal(isDeadMount(new HostError(code, '')), false, code)
 })
 
-test('MOUNT-7, MOUNT-13: absent, not mounted, mounted, mounted twice: gone in the end', async () => {
+test('absent, not mounted, mounted, mounted twice: gone in the end (MOUNT-7, MOUNT-13)', async () => {
   const { host, mount, clean } = await world()
   await mount()
   await mount()
@@ -36,7 +36,7 @@ test('MOUNT-7, MOUNT-13: absent, not mounted, mounted, mounted twice: gone in th
   assert.equal(await host.files.exists(path, signal), false)
 })
 
-test('MOUNT-14: a directory that holds something under the mount is an error, and keeps it', async () => {
+test('a directory that holds something under the mount is an error, and keeps it (MOUNT-14)', async () => {
   const { host, mount, clean } = await world()
   await host.files.writeFile(`${path}/below`, 'precious', { mode: 0o600 }, signal)
   await mount()
@@ -45,7 +45,7 @@ test('MOUNT-14: a directory that holds something under the mount is an error, an
   assert.equal(await host.files.readText(`${path}/below`, signal), 'precious')
 })
 
-test('MOUNT-11: a path that answers with a broken mount is there and mounted; one that is missing is neither', async () => {
+test('a path that answers with a broken mount is there and mounted; one that is missing is neither (MOUNT-11)', async () => {
   const { host } = await world()
   host.faults.plant({ call: 'mounts.isMountPoint', kind: 'fails', code: 'ESTALE', times: 1 })
   assert.equal(await isMounted(host, path, signal), true)
@@ -68,7 +68,7 @@ test('who would mount believes in a mount that does not answer only if the table
   assert.equal(await isAlreadyMounted(host, path, signal), true)
 })
 
-test('MOUNT-8, WART-27: a server that does not answer is left by force; a busy program is not', async () => {
+test('a server that does not answer is left by force; a busy program is not (MOUNT-8, WART-27)', async () => {
   const { host, mount, clean } = await world()
   await mount()
   host.faults.plant({ call: 'mounts.unmount', kind: 'fails', code: 'TIMEOUT', times: 1 })

@@ -1,8 +1,6 @@
 // What may we ask of the operating system? The port that plugins, the node agent and CSI build on.
 // Linux implements it in `linux/`, the simulator's twin in `model/`; both pass `test/contracts/host.ts`.
 
-import type { HostErrorCode } from './host-error.ts'
-
 /**
  * Everything below obeys four rules:
  * 1. Every call takes a signal last and has a deadline of its own; a call never blocks the event loop.
@@ -48,11 +46,6 @@ export interface Files {
   mkdirAll(path: string, mode: number, signal: AbortSignal): Promise<void>
   /** The same for several directories of one, in one trip to the system. */
   mkdirEach(base: string, names: readonly string[], mode: number, signal: AbortSignal): Promise<void>
-  /**
-   * Advice: what lies in different directories of this one has nothing to do with each other. ext4 then looks for room
-   * for each of them elsewhere, and not among thousands of entries that were deleted here a moment ago.
-   */
-  spread(path: string, signal: AbortSignal): Promise<void>
   readFile(path: string, signal: AbortSignal): Promise<Uint8Array>
   readText(path: string, signal: AbortSignal): Promise<string>
   writeFile(path: string, data: Uint8Array | string, options: WriteOptions, signal: AbortSignal): Promise<void>
@@ -133,7 +126,7 @@ export interface FoundEntry {
   readonly bytes: Uint8Array
 }
 
-export interface GroupRequest {
+interface GroupRequest {
   readonly root: string
   readonly gid: number
   readonly readOnly: boolean
@@ -158,15 +151,7 @@ export interface MountRequest {
   readonly options: readonly string[]
   /** Options that no message may show. */
   readonly secretOptions?: readonly string[]
-  /** The target is made first, as by `mkdirDeep`: EEXIST if there is anything. One trip to the system instead of two. */
-  readonly makeTarget?: DeepModes
-  /** An empty file that is written once the mount is there, in the same trip. If it cannot be, the mount stays. */
-  readonly mark?: Mark
   readonly timeoutMs?: number
-}
-
-export interface Mark extends DeepModes {
-  readonly path: string
 }
 
 export interface BindRequest {
@@ -316,5 +301,3 @@ export interface CommandResult {
   readonly stdout: string
   readonly stderr: string
 }
-
-export type { HostErrorCode }

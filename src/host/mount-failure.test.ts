@@ -1,4 +1,4 @@
-// Is a failed mount told as users know it, and without its secrets? MOUNT-2, T-19.
+// Is a failed mount told as users know it, and without its secrets? MOUNT-2, TP-19.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -6,7 +6,7 @@ import { mountArguments, mountFailureText, refusalText } from './mount-failure.t
 
 const request = { source: '//s/x', target: '/t', type: 'cifs', options: ['vers=3'], secretOptions: ['password=hush'] }
 
-test('MOUNT-2, T-19: one mark stands for each secret option; the program itself gets them', () => {
+test('one mark stands for each secret option; the program itself gets them (MOUNT-2, TP-19)', () => {
   assert.equal(
     mountFailureText(request, 'mount error(13)', 1),
     'mount failed: exit status 1\nMounting command: mount\nMounting arguments: -t cifs -o vers=3,<masked> //s/x /t\nOutput: mount error(13)\n',

@@ -1,4 +1,4 @@
-// When does a volume change its group, and how? FSG-1 … FSG-3, T-14 and T-16.
+// When does a volume change its group, and how? FSG-1 … FSG-3, TP-14 and TP-16.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -19,7 +19,7 @@ async function volume(rootMode: number, rootGid: number) {
   return { host, gid }
 }
 
-test('FSG-1: without a group nothing happens', async () => {
+test('without a group nothing happens (FSG-1)', async () => {
   const { host, gid } = await volume(0o755, 0)
   assert.deepEqual(await applyOwnership(host.files, { root: '/tmp/v', gid: undefined, readOnly: false }, signal), {
     kind: 'notWanted',
@@ -29,7 +29,7 @@ test('FSG-1: without a group nothing happens', async () => {
   assert.equal(await gid(), 0)
 })
 
-test('FSG-1, T-14: OnRootMismatch looks at group, mode and setgid of the root', async () => {
+test('OnRootMismatch looks at group, mode and setgid of the root (FSG-1, TP-14)', async () => {
   const cases: readonly [number, number, boolean, 'skipped' | 'changed'][] = [
     [0o2770, 1000, false, 'skipped'],
     [0o2777, 1000, false, 'skipped'],
@@ -53,7 +53,7 @@ test('FSG-1, T-14: OnRootMismatch looks at group, mode and setgid of the root', 
   }
 })
 
-test('FSG-3: bits are added, never taken', () => {
+test('bits are added, never taken (FSG-3)', () => {
   assert.equal(groupMode(0o600, { directory: false, readOnly: false }), 0o660)
   assert.equal(groupMode(0o777, { directory: false, readOnly: true }), 0o777)
   assert.equal(groupMode(0o400, { directory: false, readOnly: true }), 0o440)

@@ -3,7 +3,7 @@
 
 import type { FileStat, Files } from './host.ts'
 
-export type GroupChangePolicy = 'OnRootMismatch' | 'Always'
+type GroupChangePolicy = 'OnRootMismatch' | 'Always'
 
 export interface OwnershipRequest {
   readonly root: string
@@ -39,7 +39,7 @@ export async function applyOwnership(
   return { kind: 'changed', ...result }
 }
 
-export function rootMatches(stat: FileStat, gid: number, readOnly: boolean): boolean {
+function rootMatches(stat: FileStat, gid: number, readOnly: boolean): boolean {
   const wanted = readOnly ? 0o550 : 0o770
   return stat.kind === 'directory' && stat.gid === gid && (stat.mode & wanted) === wanted && (stat.mode & 0o2000) !== 0
 }

@@ -14,7 +14,7 @@ export interface LaunchRequest {
   readonly env: Readonly<Record<string, string>>
   /** Standard output and standard error are appended here. */
   readonly outputFile: string
-  /** How long descriptor 3 may stay silent. */
+  /** How long the process may take to write to descriptor 3. */
   readonly timeoutMs: number
 }
 
@@ -34,24 +34,24 @@ export interface RunRequest {
   readonly timeoutMs: number
 }
 
-export interface RunResult {
+interface RunResult {
   readonly exitCode: number
   /** Standard output and standard error together, the first ten kilobytes. */
   readonly output: string
 }
 
-export interface ConverseRequest {
+export interface InteractiveRequest {
   readonly argv: readonly [string, ...string[]]
   /** The whole environment; nothing of ours is inherited. */
   readonly env: Readonly<Record<string, string>>
-  /** A terminal of its own; then everything it says is standard output. */
+  /** A terminal of its own; then all its output is standard output. */
   readonly tty: boolean
   /** Whose streams they are: a process that changes its user opens /dev/stderr and its terminal by name. */
   readonly owner?: number
 }
 
 export interface Processes {
-  /** Starts a process in a session of its own that lives on when we die; answers when descriptor 3 has spoken. */
+  /** Starts a process in a session of its own that lives on when we die; answers when it has written to descriptor 3. */
   launch(request: LaunchRequest, signal: AbortSignal): Promise<Launched>
   /** Runs a process to its end. A non-zero exit is an answer, not an error. */
   run(request: RunRequest, signal: AbortSignal): Promise<RunResult>
@@ -59,9 +59,9 @@ export interface Processes {
    * Runs a process with its streams open, to its end; answers its exit code. When the signal aborts it is killed, with
    * everything of its session; when one of its listeners fails, too.
    */
-  converse(request: ConverseRequest, streams: CommandStreams, signal: AbortSignal): Promise<number>
+  runInteractive(request: InteractiveRequest, streams: CommandStreams, signal: AbortSignal): Promise<number>
   /** Writes into a named pipe until the input ends; fails with ENXIO when nobody reads it, ENOENT when there is none. */
-  speak(pipe: string, input: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>
+  writePipe(pipe: string, input: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>
   isAlive(identity: ProcessIdentity): Promise<boolean>
   /** Resolves when the process is gone, also for processes that are no children of ours. */
   gone(identity: ProcessIdentity, signal: AbortSignal): Promise<void>

@@ -7,7 +7,7 @@ import { containerFileLabel, contextOf } from './selinux.ts'
 
 const signal = new AbortController().signal
 
-test('VM-12: the policy’s own word about containers, its usual one, or none where SELinux is off', async () => {
+test('the policy’s own word about containers, its usual one, or none where SELinux is off (VM-12)', async () => {
   const { files } = createModelHost({ clock: createVirtualClock() })
   const write = (path: string, text: string) => files.writeFile(path, text, { mode: 0o644, parentMode: 0o755 }, signal)
   assert.equal(await containerFileLabel(files, signal), undefined)
@@ -21,7 +21,7 @@ test('VM-12: the policy’s own word about containers, its usual one, or none wh
   assert.equal(await containerFileLabel(files, signal), 'u:object_r:svirt_sandbox_file_t:s0')
 })
 
-test('MOUNT-22: the label of a mount stands among its filesystem’s options, with or without quotes', () => {
+test('the label of a mount stands among its filesystem’s options, with or without quotes (MOUNT-22)', () => {
   assert.equal(contextOf(['rw', 'context="u:r:t:s0:c1,c2"']), 'u:r:t:s0:c1,c2')
   assert.equal(contextOf(['rw', 'context=u:r:t:s0']), 'u:r:t:s0')
   assert.equal(contextOf(['rw', 'seclabel']), undefined)

@@ -1,4 +1,4 @@
-// Is a part of a volume shown safely? SUBPATH-2 … SUBPATH-10, T-23 and T-24 on the in-memory host.
+// Is a part of a volume shown safely? SUBPATH-2 … SUBPATH-10, TP-23 and TP-24 on the in-memory host.
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path/posix'
@@ -25,7 +25,7 @@ async function world() {
   return { host, bind }
 }
 
-test('SUBPATH-2: absolute paths and .. are refused', () => {
+test('absolute paths and .. are refused (SUBPATH-2)', () => {
   assert.deepEqual(
     ['a/b', '/a', '../a', 'a/../b', 'a..b', '..a'].map((path) => subPathProblem(path)?.words),
     [undefined, 'must not be an absolute path', "must not contain '..'", "must not contain '..'", undefined, undefined],
@@ -49,7 +49,7 @@ test('a directory, a file and a socket are bound; links inside the volume are fo
   }
 })
 
-test('T-23: a link out of the volume is refused and leaves nothing', async () => {
+test('a link out of the volume is refused and leaves nothing (TP-23)', async () => {
   const { host, bind } = await world()
   await host.files.symlink('../outside', '/var/volume/escape', signal)
   await host.files.symlink('/var/outside', '/var/volume/absolute', signal)
@@ -62,7 +62,7 @@ test('T-23: a link out of the volume is refused and leaves nothing', async () =>
   assert.equal((await host.mounts.list(signal)).length, 1)
 })
 
-test('SUBPATH-4, SUBPATH-6: a link that ends in the volume is followed however it is written', async () => {
+test('a link that ends in the volume is followed however it is written (SUBPATH-4, SUBPATH-6)', async () => {
   const { host, bind } = await world()
   await host.files.mkdir('/var/volume/real/deep', 0o755, signal)
   await host.files.symlink('/var/volume/real', '/var/volume/absolute', signal)
@@ -80,7 +80,7 @@ test('SUBPATH-4, SUBPATH-6: a link that ends in the volume is followed however i
   await assert.rejects(host.files.stat('/var/nowhere', signal), { code: 'ENOENT' })
 })
 
-test('SUBPATH-3: a missing part is made with the mode of the volume root', async () => {
+test('a missing part is made with the mode of the volume root (SUBPATH-3)', async () => {
   const { host, bind } = await world()
   await host.files.chmod('/var/volume', 0o3770, signal)
   await bind('new/part')
@@ -90,7 +90,7 @@ test('SUBPATH-3: a missing part is made with the mode of the volume root', async
   await assert.rejects(bindSubPath(host, request, signal), { code: 'ENOTDIR' })
 })
 
-test('SUBPATH-8, T-24: the same file is kept, a replaced one is bound anew', async () => {
+test('the same file is kept, a replaced one is bound anew (SUBPATH-8, TP-24)', async () => {
   const { host, bind } = await world()
   await bind('real')
   const first = (await host.mounts.info(target, signal)).id
@@ -102,14 +102,14 @@ test('SUBPATH-8, T-24: the same file is kept, a replaced one is bound anew', asy
   assert.deepEqual(await host.files.readDir(target, signal), [])
 })
 
-test('SUBPATH-9: when binding fails, what was prepared is taken away', async () => {
+test('when binding fails, what was prepared is taken away (SUBPATH-9)', async () => {
   const { host, bind } = await world()
   host.faults.plant({ call: 'mounts.bind', kind: 'fails', times: 1 })
   await assert.rejects(bind('real'), { code: 'EIO' })
   assert.deepEqual(await host.files.readDir(podDirectory, signal), [])
 })
 
-test('SUBPATH-10: cleaning what is not there is fine; a mount that cannot be removed blocks', async () => {
+test('cleaning what is not there is fine; a mount that cannot be removed blocks (SUBPATH-10)', async () => {
   const { host, bind } = await world()
   await cleanSubPaths(host, podDirectory, 'v', signal)
   await bind('real')

@@ -28,7 +28,7 @@ export interface SubPathProblem {
   readonly words: string
 }
 
-/** SUBPATH-2 */
+/** Why a subPath is not accepted: it must be relative and must not leave the volume (SUBPATH-2). */
 export function subPathProblem(subPath: string): SubPathProblem | undefined {
   if (subPath.startsWith('/')) return { kind: 'absolute', words: 'must not be an absolute path' }
   if (subPath.split('/').includes('..')) return { kind: 'leaves', words: "must not contain '..'" }

@@ -21,7 +21,7 @@ const failOnce = async (pending: Pending, key: PendingKey, name: string, error =
   if (started.kind === 'started') await started.finished
 }
 
-test('NPO-3, T-3: the table of conflicts', () => {
+test('the table of conflicts (NPO-3, TA-3)', () => {
   const keys: Record<string, PendingKey> = { v: ['v'], vp: ['v', 'p'], vq: ['v', 'q'], w: ['w'], wp: ['w', 'p'] }
   const conflicts = Object.entries(keys).flatMap(([a, first]) =>
     Object.entries(keys).flatMap(([b, second]) => {
@@ -36,7 +36,7 @@ test('NPO-3, T-3: the table of conflicts', () => {
   ])
 })
 
-test('NPO-1, NPO-5: start answers at once, the operation runs on', async () => {
+test('start answers at once, the operation runs on (NPO-1, NPO-5)', async () => {
   const { pending } = make()
   const { started, resolve } = hang(pending, ['v'])
   assert.equal(started.kind, 'started')
@@ -46,7 +46,7 @@ test('NPO-1, NPO-5: start answers at once, the operation runs on', async () => {
   assert.equal(pending.size, 0)
 })
 
-test('NPO-6a, NPO-9, T-1, T-2: a running overlap refuses as busy and counts as pending', () => {
+test('a running overlap refuses as busy and counts as pending (NPO-6a, NPO-9, TA-1, TA-2)', () => {
   const { pending, clock } = make()
   hang(pending, ['v', 'p'], 'volume_mount')
   assert.deepEqual(pending.refusal(['v'], 'unmount_device'), {
@@ -58,7 +58,7 @@ test('NPO-6a, NPO-9, T-1, T-2: a running overlap refuses as busy and counts as p
   assert.equal(pending.isPending(['v', 'q']), false)
 })
 
-test('NPO-6b, BO-4: the same operation backs off and says until when and why', async () => {
+test('the same operation backs off and says until when and why (NPO-6b, BO-4)', async () => {
   const { clock, pending } = make()
   await failOnce(pending, ['v'], 'volume_attach')
   const until = clock.now() + 501
@@ -72,7 +72,7 @@ test('NPO-6b, BO-4: the same operation backs off and says until when and why', a
   assert.equal(pending.refusal(['v'], 'volume_attach'), undefined)
 })
 
-test('NPO-6c, DES-3, T-5: another operation starts at once and with a slate of its own; neither wipes the other’s', async () => {
+test('another operation starts at once and with a slate of its own; neither wipes the other’s (NPO-6c, DES-3, TA-5)', async () => {
   const { clock, pending } = make()
   await failOnce(pending, ['v'], 'volume_attach')
   await clock.advance(501)
@@ -84,7 +84,7 @@ test('NPO-6c, DES-3, T-5: another operation starts at once and with a slate of i
   assert.equal(earlier?.kind === 'backingOff' && earlier.failures, 2)
 })
 
-test('NPO-6d: when back-off permits, the next failure doubles the wait', async () => {
+test('when back-off permits, the next failure doubles the wait (NPO-6d)', async () => {
   const { clock, pending } = make()
   for (const waitMs of [500, 1_000, 2_000]) {
     await failOnce(pending, ['v'], 'volume_mount')
@@ -94,7 +94,7 @@ test('NPO-6d: when back-off permits, the next failure doubles the wait', async (
   }
 })
 
-test('NPO-4, NPO-6e, W-6, #109047: parts that fail and a whole that succeeds leave nothing behind', async () => {
+test('parts that fail and a whole that succeeds leave nothing behind (NPO-4, NPO-6e, WA-6, #109047)', async () => {
   const { pending } = make()
   await failOnce(pending, ['v', 'p'], 'volume_unmount')
   await failOnce(pending, ['v', 'q'], 'volume_unmount')
@@ -105,7 +105,7 @@ test('NPO-4, NPO-6e, W-6, #109047: parts that fail and a whole that succeeds lea
   assert.equal(pending.refusal(['v', 'q'], 'volume_unmount'), undefined)
 })
 
-test('NPO-7, BO-6: success forgets the record; a failure keeps it without running', async () => {
+test('success forgets the record; a failure keeps it without running (NPO-7, BO-6)', async () => {
   const { clock, pending } = make()
   await failOnce(pending, ['v'], 'x')
   await clock.advance(600)
@@ -116,7 +116,46 @@ test('NPO-7, BO-6: success forgets the record; a failure keeps it without runnin
   assert.equal(refusal?.kind === 'backingOff' && refusal.failures, 1)
 })
 
-test('NPO-10: safe to retry is the absence of a refusal', async () => {
+test('a part that fails backs off alone; once it succeeds it may start again at once (TA-6, #88355)', async () => {
+  const { clock, pending } = make()
+  const other = hang(pending, ['w'])
+  const [one, two] = [hang(pending, ['v', 'n1']), hang(pending, ['v', 'n2'])]
+  other.resolve()
+  two.reject(new Error('boom'))
+  one.resolve()
+  await pending.idle()
+  assert.equal(pending.refusal(['v', 'n1'], 'x'), undefined)
+  assert.equal(pending.refusal(['v', 'n2'], 'x')?.kind, 'backingOff')
+  await clock.advance(600)
+  const started = pending.start(['v', 'n2'], 'x', async () => {})
+  if (started.kind === 'started') await started.finished
+  assert.equal(pending.refusal(['v', 'n2'], 'x'), undefined)
+})
+
+test('a running part makes the whole busy, although parts that back off were there first (TA-7)', async () => {
+  const { pending } = make()
+  await failOnce(pending, ['v', 'p1'], 'volume_unmount')
+  await failOnce(pending, ['v', 'p2'], 'volume_unmount')
+  hang(pending, ['v', 'p3'], 'volume_unmount')
+  assert.equal(pending.refusal(['v'], 'volume_mount')?.kind, 'busy')
+})
+
+test('a part that succeeds forgets its own failures and no others (TA-8)', async () => {
+  const { clock, pending } = make()
+  for (const pod of ['p1', 'p2', 'p3']) await failOnce(pending, ['v', pod], 'volume_unmount')
+  await failOnce(pending, ['v'], 'volume_mount')
+  await clock.advance(600)
+  const started = pending.start(['v', 'p2'], 'volume_unmount', async () => {})
+  if (started.kind === 'started') await started.finished
+  await failOnce(pending, ['v', 'p2'], 'volume_unmount')
+  const again = pending.refusal(['v', 'p2'], 'volume_unmount')
+  assert.equal(again?.kind === 'backingOff' && again.failures, 1)
+  await failOnce(pending, ['v', 'p1'], 'volume_unmount')
+  const twice = pending.refusal(['v', 'p1'], 'volume_unmount')
+  assert.equal(twice?.kind === 'backingOff' && twice.failures, 2)
+})
+
+test('safe to retry is the absence of a refusal (NPO-10)', async () => {
   const { pending } = make()
   assert.equal(pending.refusal(['v'], 'x'), undefined)
   const { resolve } = hang(pending, ['v'])
@@ -126,13 +165,13 @@ test('NPO-10: safe to retry is the absence of a refusal', async () => {
   assert.equal(pending.refusal(['v'], 'x'), undefined)
 })
 
-test('NPO-11 (wart dropped): idle means nothing runs, even while a slot backs off', async () => {
+test('idle means nothing runs, even while a slot backs off (NPO-11, without its wart, TA-9)', async () => {
   const { pending } = make()
   await failOnce(pending, ['v'], 'x')
   await pending.idle()
 })
 
-test('NPO-12, T-4: a crash inside an operation releases its key and is a failure, never a success', async () => {
+test('a crash inside an operation releases its key and is a failure, never a success (NPO-12, TA-4)', async () => {
   const { pending } = make()
   const started = pending.start(['v'], 'x', () => {
     throw new TypeError('undefined is not a function')
@@ -143,7 +182,7 @@ test('NPO-12, T-4: a crash inside an operation releases its key and is a failure
   assert.equal(pending.refusal(['v'], 'x')?.kind, 'backingOff')
 })
 
-test('NPO-13 i, ii: mounts of a shared volume take turns and share a record; unmounts of its pods run side by side', async () => {
+test('mounts of a shared volume take turns and share a record; unmounts of its pods run side by side (NPO-13, TA-10, TA-11)', async () => {
   const { pending } = make()
   const first = hang(pending, ['v'], 'volume_mount')
   assert.equal(pending.refusal(['v'], 'volume_mount')?.kind, 'busy')
@@ -154,7 +193,7 @@ test('NPO-13 i, ii: mounts of a shared volume take turns and share a record; unm
   assert.equal(hang(pending, ['v', 'q'], 'volume_unmount').started.kind, 'started')
 })
 
-test('NPO-13 iii: attach and detach of a single-attach volume exclude each other, per node otherwise', () => {
+test('attach and detach of a single-attach volume exclude each other, per node otherwise (NPO-13, TA-12)', () => {
   const { pending } = make()
   hang(pending, ['rwo'], 'volume_attach')
   assert.equal(pending.refusal(['rwo'], 'volume_detach')?.kind, 'busy')

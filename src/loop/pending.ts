@@ -2,13 +2,15 @@
 //
 // 1. A key is a path, [whole] or [whole, part]. Two keys overlap when one is a prefix of the other (NPO-3).
 // 2. Overlapping operations never run at the same time; others always may (NPO-6a).
-// 3. A failure is remembered for its key and operation; another operation on it starts at once (NPO-6c, DES-3). Two that fail
-//    in turn each back off for themselves: whoever forgot the one for the other would try both without a pause.
+// 3. A failure is remembered for its key and operation; another operation on it starts at once (NPO-6c, DES-3). Each
+//    operation has its own back-off: a retry of one does not reset the other's.
 // 4. A crash inside an operation is a failure and releases its key (NPO-12).
 // 5. The world is told the outcome before the key is released (OP-2).
 import type { BackoffRecord } from '../clock/backoff.ts'
 import { afterFailure, mayRetry, retryAt } from '../clock/backoff.ts'
 import type { Clock } from '../clock/clock.ts'
+import { errorText } from '../telemetry/error-text.ts'
+import { createListeners } from './listeners.ts'
 
 export type PendingKey = readonly [whole: string, part?: string]
 
@@ -31,7 +33,7 @@ export interface Pending {
   idle(): Promise<void>
 }
 
-export type ReleaseListener = (key: PendingKey, retryAt: number | undefined, error: string | undefined) => void
+type ReleaseListener = (key: PendingKey, retryAt: number | undefined, error: string | undefined) => void
 
 export interface Started {
   readonly kind: 'started'
@@ -51,7 +53,7 @@ interface Slot {
 
 export function createPending(clock: Clock): Pending {
   const slots = new Map<string, Slot>()
-  const listeners = new Set<ReleaseListener>()
+  const listeners = createListeners<Parameters<ReleaseListener>>()
   const idleWaiters: (() => void)[] = []
   let running = 0
 
@@ -76,14 +78,14 @@ export function createPending(clock: Clock): Pending {
     let until: number | undefined
     if (error === undefined) clearFailures(slot, part)
     else {
-      const record = afterFailure(failureOf(slot, part, operation), clock.now(), textOf(error))
+      const record = afterFailure(failureOf(slot, part, operation), clock.now(), errorText(error))
       slot.failures.getOrInsertComputed(part, () => new Map()).set(operation, record)
       until = retryAt(record)
     }
     if (slot.running.size === 0 && slot.failures.size === 0) slots.delete(whole)
     running--
-    const words = error === undefined ? undefined : textOf(error)
-    for (const listener of [...listeners]) listener(key, until, words)
+    const words = error === undefined ? undefined : errorText(error)
+    listeners.tell(key, until, words)
     if (running === 0) for (const resolve of idleWaiters.splice(0)) resolve()
   }
   const start: Pending['start'] = (key, operation, run) => {
@@ -109,10 +111,7 @@ export function createPending(clock: Clock): Pending {
       slot?.failures.clear()
       if (slot && slot.running.size === 0) slots.delete(whole)
     },
-    onRelease(listener) {
-      listeners.add(listener)
-      return { [Symbol.dispose]: () => void listeners.delete(listener) }
-    },
+    onRelease: listeners.listen,
     get size() {
       return running
     },
@@ -132,8 +131,4 @@ function clearFailures(slot: Slot, part: string | undefined): void {
     slot.failures.delete(part)
     slot.failures.delete(undefined)
   }
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

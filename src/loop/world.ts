@@ -1,4 +1,5 @@
 // What do we know, per key? Records that change only through events; the reducer sees one record and one event.
+import { createListeners } from './listeners.ts'
 
 export interface World<Key, Item, Event> {
   readonly items: ReadonlyMap<Key, Item>
@@ -12,7 +13,7 @@ export function createWorld<Key, Item, Event>(
   reduce: (item: Item | undefined, event: Event) => Item | undefined,
 ): World<Key, Item, Event> {
   const items = new Map<Key, Item>()
-  const listeners = new Set<(key: Key, event: Event) => void>()
+  const listeners = createListeners<[key: Key, event: Event]>()
   return {
     items,
     apply(event) {
@@ -22,11 +23,8 @@ export function createWorld<Key, Item, Event>(
       if (after === before) return
       if (after === undefined) items.delete(key)
       else items.set(key, after)
-      for (const listener of [...listeners]) listener(key, event)
+      listeners.tell(key, event)
     },
-    subscribe(listener) {
-      listeners.add(listener)
-      return { [Symbol.dispose]: () => void listeners.delete(listener) }
-    },
+    subscribe: listeners.listen,
   }
 }

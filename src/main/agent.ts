@@ -8,14 +8,15 @@ import { createRestClient } from '../client/rest.ts'
 import { createRandom } from '../clock/random.ts'
 import { createSystemClock } from '../clock/system-clock.ts'
 import { createLinuxHost } from '../host/linux/linux-host.ts'
-import type { Door } from '../streams/door.ts'
+import type { NodeServer } from '../streams/node-server.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
-import type { HawserConfig } from './config.ts'
+import type { HawserConfig } from '../installation/config.ts'
 import { startCsiJobs } from './csi.ts'
 import { startNode } from './node.ts'
 import { openNodeServer } from './node-server.ts'
-import { packageVersion } from './version.ts'
+import { openNodeIdentity } from '../installation/node-identity.ts'
+import { packageVersion } from '../installation/version.ts'
 
 export interface AgentConfig extends Pick<
   HawserConfig,
@@ -45,12 +46,12 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
   const client = createRestClient(transport)
   const host = stack.use(createLinuxHost())
   const { node } = config
-  const { csiDrivers } = config
-  const { dataDirectory, server, listen } = config
-  const openDoor = (door: Door) =>
-    openNodeServer({ dataDirectory, node: node.name, server, listen }, { clock, log, transport, door })
+  const { dataDirectory, server, listen, csiDrivers } = config
+  const identity = stack.use(await openNodeIdentity({ dataDirectory, node, host }, new AbortController().signal))
+  const openServer = (nodeServer: NodeServer) =>
+    openNodeServer({ dataDirectory, node: node.name, server, listen }, { clock, log, transport, nodeServer })
   const version = packageVersion
-  const deps = { config, node, client, clock, random, log, metrics, host, version, csiDrivers, openDoor }
+  const deps = { config, node, identity, client, clock, random, log, metrics, host, version, csiDrivers, openServer }
   const { drivers } = stack.use(await startNode(deps))
   if (config.csiJobs) {
     const informers = stack.use(createInformers({ client, clock, random, log }))

@@ -16,7 +16,7 @@ import { clusterPlugins } from '../plugins/index.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createRegistry } from '../volume/registry.ts'
-import { startFlexAttachers } from './flex-attachers.ts'
+import { startFlexAttachers } from '../installation/flex-attachers.ts'
 
 export interface ControllersDeps {
   readonly client: Client
@@ -24,7 +24,7 @@ export interface ControllersDeps {
   readonly random: Random
   readonly log: Log
   readonly metrics: Metrics
-  /** For hostPath volumes with policy Delete (REC-6). */
+  /** For hostPath volumes with policy Delete (RCL-6). */
   readonly host: Pick<Host, 'files'>
   /** Where FlexVolume drivers lie and who calls them; without it nobody looks for any. */
   readonly flexDrivers?: FlexClusterDeps & Pick<FlexProberDeps, 'host' | 'directory'>
@@ -47,9 +47,7 @@ export async function startControllers(deps: ControllersDeps): Promise<StartedCo
   const recorders = new Map<string, Recorder>()
   const recorder = (component: string) =>
     recorders.getOrInsertComputed(component, () => stack.use(createRecorder({ client, clock, log, component })))
-  const plugins = createRegistry(
-    clusterPlugins({ client, informers, clock, hostPath: { provisioning: { host, random } } }),
-  )
+  const plugins = createRegistry(clusterPlugins({ client, informers, clock, hostPathProvisioning: { host, random } }))
   if (deps.flexDrivers) stack.use(startFlexAttachers({ clock, log, ...deps.flexDrivers }, plugins))
   const controllers = stack.use(
     createControllers({

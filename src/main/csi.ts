@@ -13,8 +13,8 @@ import { createCsiJobs } from '../csi/sidecars/jobs.ts'
 import { spawnLocalDriver } from '../drivers/local/process.ts'
 import type { Log } from '../telemetry/log.ts'
 import { pluginsDirectory } from '../volume/paths.ts'
-import type { HawserConfig, NodeConfig } from './config.ts'
-import { builtInDriver } from './config.ts'
+import type { HawserConfig, NodeConfig } from '../installation/config.ts'
+import { builtInDriver } from '../installation/config.ts'
 
 export interface BuiltInDriver extends AsyncDisposable {
   readonly name: string

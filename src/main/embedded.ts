@@ -6,7 +6,7 @@ import type { Client } from '../client/client.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createLog } from '../telemetry/log.ts'
 import { startHawser } from './all-in-one.ts'
-import { UsageError } from './config.ts'
+import { UsageError } from '../installation/config.ts'
 
 export interface EmbeddedOptions {
   /** Names of nodes that run pods as processes of this machine; needs root. Absent: API and controllers only. */
@@ -52,7 +52,7 @@ export async function startEmbedded(options: EmbeddedOptions = {}): Promise<Embe
         runtime: nodes.length === 0 ? 'none' : 'process',
         forceDetachOnTimeout: true,
       },
-      { log: options.log ?? createLog(() => {}), note: () => {} },
+      { log: options.log ?? createLog(() => {}) },
     ),
   )
   const kept = stack.move()

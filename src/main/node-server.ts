@@ -1,20 +1,16 @@
 // How does a node in a process of its own become reachable? A listener with a certificate of its own, whose fingerprint the Node
 // object tells, and callers that the API server vouches for.
 import { X509Certificate } from 'node:crypto'
-import { existsSync, mkdirSync } from 'node:fs'
-import { join } from 'node:path'
-import { createAuthority, createServerCertificate } from '../apiserver/certificates.ts'
-import type { KeyPair } from '../apiserver/certificates.ts'
 import type { RestTransport } from '../client/rest.ts'
 import type { Clock } from '../clock/clock.ts'
 import { createAccess } from '../node/server/access.ts'
 import { listenForNode } from '../node/server/listener.ts'
-import type { DoorAddress } from '../node/status.ts'
-import type { Door } from '../streams/door.ts'
+import type { NodeServerAddress } from '../node/report/node-status.ts'
+import type { NodeServer } from '../streams/node-server.ts'
 import type { Log } from '../telemetry/log.ts'
-import { UsageError } from './config.ts'
-import { readIfThere, writePrivate } from './data-directory.ts'
-import { hostAddress } from './machine.ts'
+import { UsageError } from '../installation/config.ts'
+import { loadNodeCertificate } from '../installation/certificates.ts'
+import { hostAddress } from '../installation/machine.ts'
 
 export interface NodeServerConfig {
   readonly dataDirectory: string
@@ -24,22 +20,25 @@ export interface NodeServerConfig {
   readonly server: { readonly url: string; readonly ca?: string }
 }
 
-export interface OpenDoor extends AsyncDisposable {
-  readonly address: DoorAddress
+export interface OpenNodeServer extends AsyncDisposable {
+  readonly address: NodeServerAddress
 }
 
-export const kubeletPort = 10_250
-/** Long before it ends, a certificate is made anew. */
-const renewMs = 90 * 86_400_000
-const everywhere = new Set(['0.0.0.0', '::'])
+const kubeletPort = 10_250
+const allAddresses: readonly string[] = ['0.0.0.0', '::']
 
 export async function openNodeServer(
   config: NodeServerConfig,
-  deps: { readonly clock: Clock; readonly log: Log; readonly transport: RestTransport; readonly door: Door },
-): Promise<OpenDoor> {
-  const { clock, log, transport, door } = deps
+  deps: {
+    readonly clock: Clock
+    readonly log: Log
+    readonly transport: RestTransport
+    readonly nodeServer: NodeServer
+  },
+): Promise<OpenNodeServer> {
+  const { clock, log, transport, nodeServer } = deps
   const host = config.listen?.host ?? defaultHost(config.server.url)
-  const pair = await keepCertificate(config.dataDirectory, [config.node, hostAddress(), '127.0.0.1'], clock.now())
+  const pair = await loadNodeCertificate(config.dataDirectory, [config.node, hostAddress(), '127.0.0.1'], clock.now())
   const access = createAccess({
     clock,
     node: config.node,
@@ -49,7 +48,7 @@ export async function openNodeServer(
     },
   })
   const start = (port: number) =>
-    listenForNode({ door, access, log }, { host, port, ...pair, authority: config.server.ca })
+    listenForNode({ nodeServer, access, log }, { host, port, ...pair, authority: config.server.ca })
   const listener = await start(config.listen?.port ?? kubeletPort).catch(async (error: unknown) => {
     const { code } = error as NodeJS.ErrnoException
     // Several nodes may share a machine; the Node object tells the port, so any will do.
@@ -58,7 +57,7 @@ export async function openNodeServer(
     throw new UsageError(`this node cannot listen on ${where}: ${code}`, 'choose another address with --node-listen')
   })
   const { fingerprint256: fingerprint } = new X509Certificate(pair.certificate)
-  const told = everywhere.has(host) ? hostAddress() : host
+  const told = allAddresses.includes(host) ? hostAddress() : host
   return {
     address: { host: told, port: listener.port, fingerprint },
     [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
@@ -71,18 +70,4 @@ const reviewMs = 10_000
 function defaultHost(url: string): string {
   const { hostname } = new URL(url)
   return ['127.0.0.1', 'localhost', '[::1]'].includes(hostname) ? '127.0.0.1' : hostAddress()
-}
-
-async function keepCertificate(directory: string, names: readonly string[], now: number): Promise<KeyPair> {
-  const file = (end: string) => join(directory, `node-server.${end}`)
-  const stamp = JSON.stringify({ names, period: Math.floor(now / renewMs) })
-  const [certificate, key] = [readIfThere(file('crt')), readIfThere(file('key'))]
-  if (certificate && key && readIfThere(file('stamp')) === stamp) return { certificate, key }
-  if (!existsSync(directory)) mkdirSync(directory, { recursive: true, mode: 0o711 })
-  // Signed by an authority that nobody keeps: what counts is the fingerprint in the Node object.
-  const made = await createServerCertificate(await createAuthority(now), { names }, now)
-  writePrivate(file('key'), made.key)
-  writePrivate(file('crt'), made.certificate)
-  writePrivate(file('stamp'), stamp)
-  return made
 }

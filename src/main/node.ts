@@ -3,16 +3,20 @@ import { join } from 'node:path'
 import type { NodeName } from '../api/names.ts'
 import type { Client } from '../client/client.ts'
 import { createHistory } from '../client/history.ts'
+import type { Informers } from '../client/informer.ts'
 import { createInformers } from '../client/informer.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Random } from '../clock/random.ts'
 import type { Drivers } from '../csi/drivers.ts'
 import { createDrivers } from '../csi/drivers.ts'
 import { openChannel } from '../csi/channel.ts'
+import { registerDrivers } from '../csi/registration/register-drivers.ts'
 import { createRegistrar } from '../csi/registration/registrar.ts'
+import type { Network } from '../host/network.ts'
 import { createLinuxNetwork } from '../host/linux/network.ts'
 import { createLinuxProcesses } from '../host/linux/processes.ts'
 import type { LinuxHost } from '../host/linux/linux-host.ts'
+import type { NodeDescription } from '../node/report/node-status.ts'
 import { createAgent } from '../node/agent.ts'
 import type { Agent } from '../node/agent.ts'
 import { createNoRuntime } from '../node/runtime/none.ts'
@@ -20,17 +24,21 @@ import type { Runtime } from '../node/runtime/port.ts'
 import { createProcessRuntime } from '../node/runtime/processes.ts'
 import { defaultDriverDirectory } from '../plugins/flex-volume/probe.ts'
 import { csiNodePlugin, nodePlugins, probeFlexDrivers } from '../plugins/index.ts'
-import type { Door } from '../streams/door.ts'
+import type { NodeServer } from '../streams/node-server.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { OperationObserver } from '../volume/operation.ts'
 import { registrationDirectory } from '../volume/paths.ts'
+import type { NodePlugin } from '../volume/plugin.ts'
 import { createRegistry } from '../volume/registry.ts'
-import type { HawserConfig, NodeConfig } from './config.ts'
-import { describeMachine, hostAddress, measureMachine, measureWork } from './machine.ts'
-import type { OpenDoor } from './node-server.ts'
-import { registerDrivers } from './driver-registration.ts'
-import { createOwnBinds } from './own-binds.ts'
+import type { Registry } from '../volume/registry.ts'
+import type { HawserConfig, NodeConfig } from '../installation/config.ts'
+import { markOfServer } from '../installation/cluster-mark.ts'
+import { describeMachine, hostAddress, measureMachine } from '../installation/machine.ts'
+import { fetchManifest } from '../installation/manifest-url.ts'
+import type { NodeIdentity } from '../installation/node-identity.ts'
+import type { OpenNodeServer } from './node-server.ts'
+import { createOwnBinds } from '../host/linux/own-binds.ts'
 
 export interface NodeDeps {
   readonly config: Pick<
@@ -38,6 +46,8 @@ export interface NodeDeps {
     'dataDirectory' | 'runtime' | 'imageRoots' | 'volumePluginDirectory' | 'manifests' | 'manifestUrl'
   >
   readonly node: NodeConfig
+  /** Holds the root; disposed by whoever opened it. */
+  readonly identity: NodeIdentity
   readonly client: Client
   readonly clock: Clock
   readonly random: Random
@@ -48,7 +58,7 @@ export interface NodeDeps {
   /** Drivers that no registrar announces: the built-in one, and those named by the user. */
   readonly csiDrivers: HawserConfig['csiDrivers']
   /** Offers the node's own server to those who may ask it; tells where, if that is an address. */
-  readonly openDoor?: (door: Door) => Promise<OpenDoor> | void
+  readonly openServer?: (nodeServer: NodeServer) => Promise<OpenNodeServer> | void
   /** Hears of every step in place of the history; for tests. */
   readonly observer?: OperationObserver
 }
@@ -59,20 +69,87 @@ export interface StartedNode extends AsyncDisposable {
   readonly logDirectory: string
 }
 
+/** What the parts of one node share while it is put together. */
+interface NodeParts extends NodeDeps {
+  readonly informers: Informers
+  readonly drivers: Drivers
+  readonly logDirectory: string
+  readonly description: NodeDescription
+  /** Aborted when the node stops. */
+  readonly signal: AbortSignal
+}
+
 export async function startNode(deps: NodeDeps): Promise<StartedNode> {
-  const { config, node, client, clock, random, metrics, host } = deps
+  const { config, node, identity, client, clock, random, host } = deps
   const log = deps.log.child({ part: 'node', node: node.name })
   const stopping = new AbortController()
+  const { signal } = stopping
   await using stack = new AsyncDisposableStack()
   const binds = createOwnBinds(host, config.dataDirectory)
-  for (const directory of [node.root, containersDirectory(config, node)]) await binds.watch(directory, stopping.signal)
-  stack.defer(() => binds.undo())
+  for (const directory of [node.root, containersDirectory(config, node)]) await binds.watch(directory, signal)
+  // The mounts of a root that is not ours stay as they are.
+  stack.defer(() => (identity.isProven ? binds.undo() : undefined))
   stack.defer(() => stopping.abort(new Error('the node is stopping')))
   const informers = stack.use(createInformers({ client, clock, random, log }))
-  const csiDrivers = informers.of('CSIDriver')
   const drivers = createDrivers()
   const description = describeMachine(node.name, deps.version)
-  const pluginDeps = {
+  const logDirectory = join(config.dataDirectory, 'logs', node.name, 'pods')
+  const parts: NodeParts = { ...deps, log, informers, drivers, description, logDirectory, signal }
+  const registry = await openPlugins(parts, stack)
+  const runtime = createRuntime(parts)
+  if (Symbol.asyncDispose in runtime) stack.use(runtime as Runtime & AsyncDisposable)
+  const network = createLinuxNetwork()
+  const opened = await deps.openServer?.(lazyNodeServer(parts, runtime, network, () => agent))
+  if (opened) stack.use(opened)
+  const history = stack.use(createHistory({ client, clock, log, owns: (actor) => actor === `node ${node.name}` }))
+  const register = () => registerCsiDrivers(parts, stack)
+  const proven = proveIdentity(parts)
+  const registeredFirst = proven.then(() => registerOnRestart(parts, register))
+  const agent: Agent = stack.use(
+    createAgent({
+      ...agentDeps(parts),
+      network,
+      runtime,
+      registry,
+      history,
+      ...(opened ? { nodeServer: opened.address } : {}),
+      beforeRegistering: proven,
+      // A failure is thrown below. If the root is not ours, no pod of this server may come.
+      beforeApiPods: registeredFirst.catch(() => proven.catch(() => new Promise(() => {}))),
+    }),
+  )
+  await agent.start(signal)
+  if (!(await registeredFirst)) {
+    await agent.registered
+    await register()
+  }
+  const kept = stack.move()
+  return { agent, drivers, logDirectory, [Symbol.asyncDispose]: () => kept.disposeAsync() }
+}
+
+function agentDeps(parts: NodeParts) {
+  const { config, node, client, clock, random, log, metrics, host, description, observer } = parts
+  return {
+    node: node.name as NodeName,
+    root: node.root,
+    client,
+    clock,
+    random,
+    log,
+    metrics,
+    host,
+    description,
+    hostAddress: hostAddress(),
+    ...(observer === undefined ? {} : { observer }),
+    ...(config.manifests === undefined ? {} : { manifestDirectory: config.manifests }),
+    ...(config.manifestUrl === undefined ? {} : { manifestUrl: { url: config.manifestUrl, get: fetchManifest } }),
+  }
+}
+
+/** The built-in plugins, CSI, and the FlexVolume drivers found on this machine. */
+async function openPlugins(parts: NodeParts, stack: AsyncDisposableStack): Promise<Registry<NodePlugin>> {
+  const { config, node, client, clock, random, log, host, drivers, informers, description, signal } = parts
+  const deps = {
     host,
     client,
     clock,
@@ -81,94 +158,71 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
     root: node.root,
     nodeName: node.name,
     drivers,
-    csiDrivers,
+    csiDrivers: informers.of('CSIDriver'),
     allocatable: () => description.allocatable,
     imageRoots: (reference: string) => config.imageRoots?.find((root) => root.reference === reference)?.directory,
   }
-  const network = createLinuxNetwork()
-  const registry = createRegistry([...nodePlugins(pluginDeps), csiNodePlugin(pluginDeps)])
+  const registry = createRegistry([...nodePlugins(deps), csiNodePlugin(deps)])
   const directory = config.volumePluginDirectory ?? defaultDriverDirectory
-  stack.use(await probeFlexDrivers({ ...pluginDeps, directory }, registry, stopping.signal))
-  const logDirectory = join(config.dataDirectory, 'logs', node.name, 'pods')
-  const runtime = createRuntime(deps, logDirectory, log)
-  if (Symbol.asyncDispose in runtime) stack.use(runtime as Runtime & AsyncDisposable)
+  stack.use(await probeFlexDrivers({ ...deps, directory }, registry, signal))
+  return registry
+}
+
+/** The node's own server, loaded with the first request. */
+function lazyNodeServer(parts: NodeParts, runtime: Runtime, network: Network, agent: () => Agent): NodeServer {
+  const { node, clock, metrics, logDirectory } = parts
   const startedAt = clock.now()
-  // Loaded when somebody first asks.
-  const door = lazily(async () => {
+  const load = async (): Promise<NodeServer> => {
     const { createNodeServer } = await import('../node/server/handle.ts')
-    const { createContainerLogs } = await import('./container-logs.ts')
+    const { createContainerLogs } = await import('../node/server/container-logs.ts')
     const logs = createContainerLogs({ clock, directory: logDirectory })
     const machine = () => measureMachine(node.root)
-    const { stats, pods, settings } = agent
-    const parts = { clock, runtime, logs, metrics, settings, stats, pods, machine, node: node.name, startedAt }
-    return createNodeServer({ ...parts, dial: (port, signal) => network.open({ host: '127.0.0.1', port }, signal) })
-  })
-  const opened = await deps.openDoor?.(door)
-  if (opened) stack.use(opened)
-  const history = stack.use(createHistory({ client, clock, log, owns: (actor) => actor === `node ${node.name}` }))
-  const register = async () => {
-    await host.files.mkdirAll(registrationDirectory(node.root), 0o750, stopping.signal)
-    const parts = { client, informers, host, clock, log, metrics, connect: openChannel, drivers }
-    const registrar = stack.use(
-      await createRegistrar({ ...parts, nodeName: node.name, root: node.root }, stopping.signal),
-    )
-    const registration = stack.use(registerDrivers({ clock, log, registrar }, deps.csiDrivers, stopping.signal))
-    await Promise.race([registration.tried, clock.sleep(longestRegistrationMs, stopping.signal)])
+    const { stats, pods, settings } = agent()
+    const deps = { clock, runtime, logs, metrics, settings, stats, pods, machine, node: node.name, startedAt }
+    return createNodeServer({ ...deps, dial: (port, signal) => network.open({ host: '127.0.0.1', port }, signal) })
   }
-  // After a restart drivers come first, so that no pod's volume is tried without its driver; on the very first start the
-  // Node must be there before a driver can be told of it. Pods of manifests wait for neither.
-  const driversFirst = csiDrivers.synced.then(async () => {
-    const isKnown = await client.get('Node', { name: node.name }).then(
-      () => true,
-      () => false,
-    )
-    if (isKnown) await register()
-    return isKnown
-  })
-  const agent = stack.use(
-    createAgent({
-      node: node.name as NodeName,
-      root: node.root,
-      client,
-      clock,
-      random,
-      log,
-      metrics,
-      host,
-      network,
-      ...(opened ? { door: opened.address } : {}),
-      runtime,
-      registry,
-      history,
-      description,
-      hostAddress: hostAddress(),
-      measureWork,
-      beforeApiPods: driversFirst.catch(() => {}), // whoever starts the node hears of it, below
-      ...(deps.observer === undefined ? {} : { observer: deps.observer }),
-      ...(config.manifests === undefined ? {} : { manifestDirectory: config.manifests }),
-      ...(config.manifestUrl === undefined ? {} : { manifestUrl: { url: config.manifestUrl, get: fetchText } }),
-    }),
+  let loaded: Promise<NodeServer> | undefined
+  return async (request) => await (await (loaded ??= load()))(request)
+}
+
+/** Waits for the server's first answer: pods of manifests may run before it, but nothing is cleaned up. */
+async function proveIdentity({ identity, informers, client, clock, log, signal }: NodeParts): Promise<void> {
+  if (identity.isProven) return
+  await informers.of('CSIDriver').synced
+  for (let waitMs = 200; ; waitMs = Math.min(waitMs * 2, 10_000)) {
+    const mark = await markOfServer(client, signal).catch((error: unknown) => {
+      signal.throwIfAborted()
+      log.warn('the server does not tell its cluster yet', { error })
+    })
+    if (mark !== undefined) return await identity.prove(mark, signal)
+    await clock.sleep(waitMs, signal)
+  }
+}
+
+/**
+ * After a restart drivers come first, so that no pod's volume is tried without its driver. On the very first start the Node
+ * must exist before a driver can be added to it. Pods of manifests wait for neither. Resolves whether drivers were registered.
+ */
+async function registerOnRestart(parts: NodeParts, register: () => Promise<void>): Promise<boolean> {
+  await parts.informers.of('CSIDriver').synced
+  const isKnown = await parts.client.get('Node', { name: parts.node.name }).then(
+    () => true,
+    () => false,
   )
-  await agent.start(stopping.signal)
-  if (!(await driversFirst)) {
-    await agent.registered
-    await register()
-  }
-  const kept = stack.move()
-  return {
-    agent,
-    drivers,
-    logDirectory,
-    [Symbol.asyncDispose]: () => kept.disposeAsync(),
-  }
+  if (isKnown) await register()
+  return isKnown
 }
 
-function lazily(make: () => Promise<Door>): Door {
-  let made: Promise<Door> | undefined
-  return async (request) => await (await (made ??= make()))(request)
+async function registerCsiDrivers(parts: NodeParts, stack: AsyncDisposableStack): Promise<void> {
+  const { node, client, informers, host, clock, log, metrics, drivers, signal } = parts
+  await host.files.mkdirAll(registrationDirectory(node.root), 0o750, signal)
+  const deps = { client, informers, host, clock, log, metrics, connect: openChannel, drivers }
+  const registrar = stack.use(await createRegistrar({ ...deps, nodeName: node.name, root: node.root }, signal))
+  const registration = stack.use(registerDrivers({ clock, log, registrar }, parts.csiDrivers, signal))
+  await Promise.race([registration.tried, clock.sleep(longestRegistrationMs, signal)])
 }
 
-function createRuntime({ config, node, clock, host }: NodeDeps, logDirectory: string, log: Log): Runtime {
+function createRuntime({ config, node, clock, host, log, logDirectory }: NodeParts): Runtime {
   if (config.runtime === 'none') return createNoRuntime({ clock })
   return createProcessRuntime({
     host,
@@ -177,7 +231,7 @@ function createRuntime({ config, node, clock, host }: NodeDeps, logDirectory: st
     log,
     directory: containersDirectory(config, node),
     logDirectory,
-    // Keys, tokens and the store are nobody's business but ours.
+    // Pods must not see keys, tokens and the store.
     hidden: [config.dataDirectory],
   })
 }
@@ -186,13 +240,3 @@ const longestRegistrationMs = 3_000
 
 const containersDirectory = (config: NodeDeps['config'], node: NodeConfig) =>
   join(config.dataDirectory, 'containers', node.name)
-
-const longestManifestBytes = 10 * 1024 * 1024
-
-async function fetchText(url: string, signal: AbortSignal): Promise<string> {
-  const answer = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(30_000)]) })
-  if (!answer.ok) throw new Error(`${url} answered ${answer.status}`)
-  const text = await answer.text()
-  if (text.length > longestManifestBytes) throw new Error(`${url} answered more than ${longestManifestBytes} bytes`)
-  return text
-}

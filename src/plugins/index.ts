@@ -1,14 +1,14 @@
-// Which volume types does a node serve, and which does the control plane know? The list (MGR-11), CSI beside it.
+// Which volume types are there? One list for nodes and control plane (MGR-11), CSI beside it, FlexVolume drivers as found.
 
-import type { ClusterPlugin, NodePlugin } from '../volume/plugin.ts'
+import type { ClusterPlugin, NodePlugin, PluginDefinition } from '../volume/plugin.ts'
 import type { Registered, Registry } from '../volume/registry.ts'
 import { inCluster, onNode } from '../volume/registry.ts'
+import type { SourceKind } from '../volume/spec.ts'
 import { pluginName as flexPluginName } from '../api/names.ts'
 import configMap from './config-map/plugin.ts'
 import csi from './csi/plugin.ts'
-import type { CsiAttachDeps } from './csi/attach.ts'
 import type { CsiNodeDeps } from './csi/source.ts'
-import type { NodePluginDeps } from './shared/deps.ts'
+import type { ClusterPluginDeps, NodePluginDeps } from './shared/deps.ts'
 import downwardApi from './downward-api/plugin.ts'
 import emptyDir from './empty-dir/plugin.ts'
 import fc from './fc/plugin.ts'
@@ -18,7 +18,6 @@ import { flexPlugin } from './flex-volume/plugin.ts'
 import type { FlexClusterDeps, FlexNodeDeps } from './flex-volume/plugin.ts'
 import gitRepo from './git-repo/plugin.ts'
 import hostPath from './host-path/plugin.ts'
-import type { HostPathClusterDeps } from './host-path/plugin.ts'
 import image from './image/plugin.ts'
 import iscsi from './iscsi/plugin.ts'
 import local from './local/plugin.ts'
@@ -26,49 +25,48 @@ import nfs from './nfs/plugin.ts'
 import projected from './projected/plugin.ts'
 import secret from './secret/plugin.ts'
 
-/** Every built-in but CSI, in the order of MGR-11. */
+/** One line per volume type, in Kubernetes' order (MGR-11). CSI is not here: it needs other deps. */
+const builtIns: readonly BuiltIn[] = [
+  builtIn(emptyDir),
+  builtIn(gitRepo),
+  builtIn(hostPath),
+  builtIn(nfs),
+  builtIn(secret),
+  builtIn(iscsi),
+  builtIn(downwardApi),
+  builtIn(fc),
+  builtIn(configMap),
+  builtIn(projected),
+  builtIn(local),
+  builtIn(image),
+]
+
+/** Every built-in but CSI. */
 export function nodePlugins(deps: NodePluginDeps): readonly Registered<NodePlugin>[] {
-  return [
-    onNode(emptyDir, deps),
-    onNode(gitRepo, deps),
-    onNode(hostPath, deps),
-    onNode(nfs, deps),
-    onNode(secret, deps),
-    onNode(iscsi, deps),
-    onNode(downwardApi, deps),
-    onNode(fc, deps),
-    onNode(configMap, deps),
-    onNode(projected, deps),
-    onNode(local, deps),
-    onNode(image, deps),
-  ]
+  return builtIns.map((each) => each.onNode(deps))
 }
 
-/** CSI has needs of its own (registered drivers), so it is made apart. */
+/** CSI needs the registered drivers, so it is created apart. */
 export function csiNodePlugin(deps: CsiNodeDeps): Registered<NodePlugin> {
   return onNode(csi, deps)
 }
 
-export interface ClusterPluginDeps extends CsiAttachDeps {
-  readonly hostPath?: HostPathClusterDeps
+/** The control plane must know every type, also those that it has nothing to do for. */
+export function clusterPlugins(deps: ClusterPluginDeps): readonly Registered<ClusterPlugin>[] {
+  return [...builtIns.map((each) => each.inCluster(deps)), inCluster(csi, deps)]
 }
 
-export function clusterPlugins(deps: ClusterPluginDeps): readonly Registered<ClusterPlugin>[] {
-  return [
-    inCluster(emptyDir, undefined),
-    inCluster(gitRepo, undefined),
-    inCluster(hostPath, deps.hostPath ?? {}),
-    inCluster(nfs, undefined),
-    inCluster(secret, undefined),
-    inCluster(iscsi, undefined),
-    inCluster(downwardApi, undefined),
-    inCluster(fc, undefined),
-    inCluster(configMap, undefined),
-    inCluster(projected, undefined),
-    inCluster(local, undefined),
-    inCluster(csi, deps),
-    inCluster(image, undefined),
-  ]
+interface BuiltIn {
+  readonly onNode: (deps: NodePluginDeps) => Registered<NodePlugin>
+  readonly inCluster: (deps: ClusterPluginDeps) => Registered<ClusterPlugin>
+}
+
+/** Both halves of a definition, each waiting for its deps. A definition that needs more than these has no place in the list. */
+function builtIn<K extends SourceKind, N, C>(definition: PluginDefinition<K, N, C>) {
+  return {
+    onNode: (deps: N) => onNode(definition, deps),
+    inCluster: (deps: C) => inCluster(definition, deps),
+  }
 }
 
 /** FlexVolume drivers come and go while we run: they enter and leave the registry by themselves. */

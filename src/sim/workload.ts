@@ -1,7 +1,7 @@
 // What do users and machines do? Random but sensible: volumes, claims, pods that come, move and go; nodes that are
-// lost, mourned and repaired the way a cluster's other controllers would.
+// lost, reported and repaired the way a cluster's other controllers would.
 import { isNotFound } from '../api/status-error.ts'
-import type { PersistentVolume, Pod } from '../api/types.ts'
+import type { PersistentVolume, Pod } from '../api/generated/types.ts'
 import { outOfServiceTaint } from '../controllers/attachment/nodes.ts'
 import type { Cluster } from './cluster.ts'
 import type { WantedBy } from './invariants/progress.ts'

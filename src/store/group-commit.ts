@@ -34,103 +34,121 @@ interface Accepted {
   readonly change: Change
 }
 
+interface State {
+  readonly journal: Journal
+  readonly versions: VersionedState
+  /** Runs a function in a later turn of the event loop. */
+  readonly nextTurn: (run: () => void) => void
+  queue: Queued[]
+  /** Versions that nobody can ask for any more; deleted together with the next write. */
+  useless: readonly Revision[]
+  /** Why no write is taken any more. */
+  closed: StoreError | undefined
+  /** The batch on its way to the disk. */
+  underWay: Promise<void> | undefined
+}
+
 export function createGroupCommit(
   journal: Journal,
-  state: VersionedState,
+  versions: VersionedState,
   nextTurn: (run: () => void) => void,
 ): GroupCommit {
-  let queue: Queued[] = []
-  /** Versions that nobody can ask for any more; deleted together with the next write. */
-  let useless: readonly Revision[] = []
-  let closed: StoreError | undefined
-  /** The batch on its way to the disk. */
-  let underWay: Promise<void> | undefined
-
-  function commit(): void {
-    if (underWay !== undefined) return
-    const batch = queue
-    queue = []
-    const accepted = accept(batch, state)
-    if (accepted.length === 0) return
-    const changes = accepted.map(({ change }) => change)
-    try {
-      journal.append(changes, useless, state.oldest())
-    } catch (error) {
-      // A failed transaction leaves the file as it was; the callers must not believe that their write happened.
-      const reason = new StoreError('unavailable', `the store could not be written: ${String(error)}`, { cause: error })
-      for (const { queued } of accepted) queued.reject(reason)
-      return
-    }
-    useless = []
-    try {
-      const flushing = journal.flush()
-      if (flushing === undefined) acknowledge(accepted, changes)
-      else underWay = finish(flushing, accepted, changes)
-    } catch (error) {
-      fail(accepted, error)
-    }
+  const state: State = {
+    journal,
+    versions,
+    nextTurn,
+    queue: [],
+    useless: [],
+    closed: undefined,
+    underWay: undefined,
   }
-
-  async function finish(
-    flushing: Promise<void>,
-    accepted: readonly Accepted[],
-    changes: readonly Change[],
-  ): Promise<void> {
-    try {
-      await flushing
-    } catch (error) {
-      fail(accepted, error)
-      return
-    } finally {
-      underWay = undefined
-    }
-    acknowledge(accepted, changes)
-  }
-
-  function acknowledge(accepted: readonly Accepted[], changes: readonly Change[]): void {
-    useless = state.commit(changes).flatMap(uselessVersions)
-    for (const { queued, change } of accepted) queued.resolve(change.entry)
-    // The answers are read first: what they lead to joins the next batch.
-    if (queue.length > 0) nextTurn(commit)
-  }
-
-  /** Nobody knows what the disk holds after a failed flush (later ones may succeed and lie), so this is the end. */
-  function fail(accepted: readonly Accepted[], cause: unknown): void {
-    const text = `the store could not be flushed to disk; whether the last writes survive is uncertain: ${String(cause)}`
-    closed = new StoreError('unavailable', text, { cause })
-    for (const { queued } of accepted) queued.reject(closed)
-    for (const queued of queue) queued.reject(closed)
-    queue = []
-  }
-
-  /** Until nothing is queued and nothing is on its way. */
-  async function settle(): Promise<void> {
-    while (queue.length > 0 || underWay !== undefined) {
-      if (underWay === undefined) commit()
-      await underWay
-    }
-  }
-
   return {
     enqueue(write) {
-      if (closed !== undefined) return Promise.reject(closed)
+      if (state.closed !== undefined) return Promise.reject(state.closed)
       return new Promise((resolve, reject) => {
-        if (queue.length === 0 && underWay === undefined) nextTurn(commit)
-        queue.push({ write, resolve, reject })
+        if (state.queue.length === 0 && state.underWay === undefined) nextTurn(() => commit(state))
+        state.queue.push({ write, resolve, reject })
       })
     },
     async forget(before) {
-      await settle()
-      if (closed !== undefined) throw closed
-      useless = [...useless, ...state.forget(before).flatMap(uselessVersions)]
-      journal.append([], useless, state.oldest())
-      useless = []
+      await settle(state)
+      if (state.closed !== undefined) throw state.closed
+      state.useless = [...state.useless, ...versions.forget(before).flatMap(uselessVersions)]
+      journal.append([], state.useless, versions.oldest())
+      state.useless = []
     },
     async close() {
-      if (closed !== undefined) return
-      closed = new StoreError('unavailable', 'the store is closed')
-      await settle()
+      if (state.closed !== undefined) return
+      state.closed = new StoreError('unavailable', 'the store is closed')
+      await settle(state)
     },
+  }
+}
+
+function commit(state: State): void {
+  if (state.underWay !== undefined) return
+  const { journal, versions, queue } = state
+  state.queue = []
+  const accepted = accept(queue, versions)
+  if (accepted.length === 0) return
+  const changes = accepted.map(({ change }) => change)
+  try {
+    journal.append(changes, state.useless, versions.oldest())
+  } catch (error) {
+    // A failed transaction leaves the file as it was; the callers must not believe that their write happened.
+    const reason = new StoreError('unavailable', `the store could not be written: ${String(error)}`, { cause: error })
+    for (const { queued } of accepted) queued.reject(reason)
+    return
+  }
+  state.useless = []
+  try {
+    const flushing = journal.flush()
+    if (flushing === undefined) acknowledge(state, accepted, changes)
+    else state.underWay = finish(state, flushing, accepted, changes)
+  } catch (error) {
+    fail(state, accepted, error)
+  }
+}
+
+async function finish(
+  state: State,
+  flushing: Promise<void>,
+  accepted: readonly Accepted[],
+  changes: readonly Change[],
+): Promise<void> {
+  try {
+    await flushing
+  } catch (error) {
+    fail(state, accepted, error)
+    return
+  } finally {
+    state.underWay = undefined
+  }
+  acknowledge(state, accepted, changes)
+}
+
+function acknowledge(state: State, accepted: readonly Accepted[], changes: readonly Change[]): void {
+  state.useless = state.versions.commit(changes).flatMap(uselessVersions)
+  for (const { queued, change } of accepted) queued.resolve(change.entry)
+  // The answers are read first: what they lead to joins the next batch.
+  if (state.queue.length > 0) state.nextTurn(() => commit(state))
+}
+
+/** After a failed flush nobody knows what the disk holds, and later flushes may succeed all the same: no further writes. */
+function fail(state: State, accepted: readonly Accepted[], cause: unknown): void {
+  const text = `the store could not be flushed to disk; whether the last writes survive is uncertain: ${String(cause)}`
+  const closed = new StoreError('unavailable', text, { cause })
+  state.closed = closed
+  for (const { queued } of accepted) queued.reject(closed)
+  for (const queued of state.queue) queued.reject(closed)
+  state.queue = []
+}
+
+/** Until nothing is queued and nothing is on its way. */
+async function settle(state: State): Promise<void> {
+  while (state.queue.length > 0 || state.underWay !== undefined) {
+    if (state.underWay === undefined) commit(state)
+    await state.underWay
   }
 }
 

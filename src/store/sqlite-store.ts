@@ -1,8 +1,9 @@
 // How does state survive kill -9 and a loss of power? Every version is one row of an append-only table; one batch is one
 // transaction, and nothing is acknowledged or shown before the write-ahead log is on disk.
-import { closeSync, fdatasync, fdatasyncSync, fstatSync, openSync, writeSync } from 'node:fs'
+import { closeSync, fdatasync, fdatasyncSync, openSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import type { StatementSync } from 'node:sqlite'
+import { errorText } from '../telemetry/error-text.ts'
 import type { HistoryLimits } from './compaction.ts'
 import { defaultHistory } from './compaction.ts'
 import type { Journal } from './group-commit.ts'
@@ -20,8 +21,6 @@ const applicationId = 0x48575352
 const fastMs = 1
 /** How many versions are read in one go when the store opens. */
 const rowsAtOnce = 500
-/** SQLite begins its log anew after 1,000 pages of 8 KB, so it hardly ever grows beyond this. */
-const logBytes = 10_000_000
 
 export interface SqliteStoreOptions {
   readonly path: string
@@ -31,7 +30,7 @@ export interface SqliteStoreOptions {
 /** Throws `unavailable` when the file is in use, belongs to a newer version or cannot be opened. */
 export function openSqliteStore(options: SqliteStoreOptions): Store {
   const database = openDatabase(options.path)
-  const initial = load(database)
+  const initial = readAll(database, options.path)
   const state = createVersionedState(initial, options.history ?? defaultHistory)
   const journal = createJournal(database, options.path)
   const writer = createGroupCommit(journal, state, setImmediate)
@@ -62,7 +61,6 @@ export function openSqliteStore(options: SqliteStoreOptions): Store {
 function createJournal(database: DatabaseSync, path: string): Journal & { close(): void } {
   const statements = prepare(database)
   const log = openSync(`${path}-wal`, 'r+')
-  makeRoom(log)
   return {
     append: (changes, useless, oldest) => persist(statements, changes, useless, oldest),
     flush: createFlush(log),
@@ -71,23 +69,8 @@ function createJournal(database: DatabaseSync, path: string): Journal & { close(
 }
 
 /**
- * A file that grows has its new size flushed with every commit; one that is overwritten has not, and is flushed in two
- * thirds of the time. SQLite takes the zeros behind its last frame for the end of its log.
- */
-function makeRoom(log: number): void {
-  const { size } = fstatSync(log)
-  if (size >= logBytes) return
-  try {
-    writeSync(log, Buffer.alloc(logBytes - size), 0, logBytes - size, size)
-    fdatasyncSync(log)
-  } catch {
-    // A full disk: then the log grows as it did without us, as far as it can.
-  }
-}
-
-/**
  * A slow disk must not stop the event loop: it is flushed in a thread of the pool. On a fast one the way there and
- * back costs more than the flush, so it is flushed at once. Which of them this is, the last flushes tell.
+ * back costs more than the flush, so it is flushed at once. The time of the last flushes decides.
  */
 function createFlush(log: number): () => Promise<void> | undefined {
   let usualMs = fastMs
@@ -165,7 +148,7 @@ function openDatabase(path: string): DatabaseSync {
   try {
     database = new DatabaseSync(path, { timeout: 0 })
   } catch (error) {
-    throw new StoreError('unavailable', `cannot open ${path}: ${messageOf(error)}`, { cause: error })
+    throw new StoreError('unavailable', `cannot open ${path}: ${errorText(error)}`, { cause: error })
   }
   try {
     // Exclusive mode is the lock against a second process: the operating system frees it when we die.
@@ -178,8 +161,8 @@ function openDatabase(path: string): DatabaseSync {
   } catch (error) {
     database.close()
     if (error instanceof StoreError) throw error
-    const busy = /locked|busy/i.test(messageOf(error))
-    const text = busy ? `${path} is in use by another process` : `cannot open ${path}: ${messageOf(error)}`
+    const busy = /locked|busy/i.test(errorText(error))
+    const text = busy ? `${path} is in use by another process` : `cannot open ${path}: ${errorText(error)}`
     throw new StoreError('unavailable', text, { cause: error })
   }
 }
@@ -215,6 +198,17 @@ function migrate(database: DatabaseSync, path: string): void {
 function pragma(database: DatabaseSync, name: string): number {
   const row = database.prepare(`PRAGMA ${name}`).get()
   return Number(row?.[name] ?? 0)
+}
+
+/** A store that was cut short opens well; its missing pages are found when they are read. */
+function readAll(database: DatabaseSync, path: string): InitialState {
+  try {
+    return load(database)
+  } catch (error) {
+    database.close()
+    if (error instanceof StoreError) throw error
+    throw new StoreError('unavailable', `cannot read ${path}: ${errorText(error)}`, { cause: error })
+  }
 }
 
 /** Replays the versions in order; those after the floor become history again. */
@@ -259,8 +253,4 @@ function changeOfRow(row: readonly unknown[], entries: ReadonlyMap<string, Entry
   }
   const type = previous === undefined ? 'created' : 'updated'
   return { type, revision, entry: { key, value, revision, createRevision }, previous }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

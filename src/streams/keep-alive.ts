@@ -1,5 +1,5 @@
-// Is the other side still there? A peer that vanished without a word is noticed when it does not take a ping; one that we take
-// leave of is there as long as it speaks.
+// Is the other side still there? A peer that vanished is noticed when a ping cannot be sent; after our own close, a peer is
+// there as long as it sends something.
 import type { Clock } from '../clock/clock.ts'
 import type { ByteStream } from './byte-stream.ts'
 
@@ -20,7 +20,7 @@ export async function keepAlive(
   let waiting = false
   while (!signal.aborted) {
     await clock.sleep(pingMs, signal).catch(() => {})
-    // Whoever takes nothing is not asked twice: what waits for it would only grow.
+    // A peer that reads nothing gets no second ping: the queue for it would only grow.
     if (signal.aborted || waiting) continue
     waiting = true
     ping().then(() => (waiting = false), lost)
@@ -28,12 +28,12 @@ export async function keepAlive(
 }
 
 /**
- * After our last word: resolves when the connection is over, or the other side has fallen silent. Whoever still speaks may still
- * be reading, and a connection that is closed under its words takes back those of ours that it has not read.
+ * After our close: resolves when the connection is over, or the other side has sent nothing for a long time. A peer that still
+ * sends may still be reading, and a connection that is closed while it sends loses what it has not read of ours.
  */
-export async function takeLeave(clock: Clock, over: AbortSignal, heard: () => number): Promise<void> {
-  for (let before = -1; !over.aborted && heard() !== before;) {
-    before = heard()
+export async function waitForPeer(clock: Clock, over: AbortSignal, received: () => number): Promise<void> {
+  for (let before = -1; !over.aborted && received() !== before;) {
+    before = received()
     await clock.sleep(silenceMs, over).catch(() => {})
   }
 }

@@ -16,7 +16,7 @@ import { encodeWebSocketFrame } from './websocket-frames.ts'
 
 const mask = Uint8Array.of(9, 8, 7, 6)
 const languages = ['SPDY', 'WebSocket'] as const
-const wish = { stdin: true, stdout: true, stderr: false, tty: false }
+const options = { stdin: true, stdout: true, stderr: false, tty: false }
 
 /** A client by its bare frames: it does only what it is told to. */
 function client(language: (typeof languages)[number], connection: ByteStream) {
@@ -50,7 +50,7 @@ for (const language of languages) {
     const clock = createVirtualClock()
     const [ours, theirs] = createStreamPair()
     let over = false
-    const served = openCommand(theirs, wish, clock)
+    const served = openCommand(theirs, options, clock)
       .then((session) => serveCommand(session, async () => 0))
       .then(() => (over = true))
     const { open, ping } = client(language, ours)
@@ -68,7 +68,7 @@ for (const language of languages) {
   /** A command that reads nothing, and a client that has said more than fits. */
   const stall = async (clock: VirtualClock, ours: ByteStream, theirs: ByteStream) => {
     const started = Promise.withResolvers<AbortSignal>()
-    const served = openCommand(theirs, wish, clock).then((session) =>
+    const served = openCommand(theirs, options, clock).then((session) =>
       serveCommand(session, async (_, signal) => {
         started.resolve(signal)
         await once(signal, 'abort')
@@ -107,7 +107,7 @@ for (const language of languages) {
     const clock = createVirtualClock()
     const [ours, theirs] = createStreamPair()
     let end = ''
-    const served = openCommand(theirs, wish, clock).then((session) =>
+    const served = openCommand(theirs, options, clock).then((session) =>
       serveCommand(session, async ({ stdin }) => {
         try {
           for await (const bytes of stdin ?? []) {
@@ -141,7 +141,7 @@ for (const language of languages) {
         await new Promise(() => {})
       },
     }
-    void openCommand(counted, wish, clock).catch(() => {})
+    void openCommand(counted, options, clock).catch(() => {})
     const reading = ours.input[Symbol.asyncIterator]().next()
     reading.catch(() => {})
     await clock.settle()

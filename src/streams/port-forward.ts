@@ -1,6 +1,7 @@
 // How do connections reach a pod's ports? The port-forward protocol of Kubernetes: over SPDY each connection is a pair of streams
 // (data and error), over channels of a WebSocket each port has two; kubectl's newer way is the former inside the latter.
 import type { Clock } from '../clock/clock.ts'
+import { errorText } from '../telemetry/error-text.ts'
 import type { ByteQueue, ByteStream } from './byte-stream.ts'
 import { createByteQueue } from './byte-stream.ts'
 import type { SpdyStream } from './spdy-session.ts'
@@ -74,7 +75,7 @@ async function forward(
     data.discard()
     await error.end()
   } catch (failure) {
-    const why = failure instanceof Error ? failure.message : String(failure)
+    const why = errorText(failure)
     await error.write(Buffer.from(`error forwarding port ${port} to pod: ${why}`)).catch(() => {})
     await error.end().catch(() => {})
     data.reset()
@@ -111,7 +112,7 @@ export async function serveChannelForward(
       for await (const bytes of target.input) await socket.send(dataChannel, bytes)
       target.destroy()
     } catch (failure) {
-      const why = failure instanceof Error ? failure.message : String(failure)
+      const why = errorText(failure)
       await socket.send(errorChannel, Buffer.from(`error forwarding port ${port} to pod: ${why}`)).catch(() => {})
     }
     input.discard()

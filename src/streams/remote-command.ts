@@ -1,6 +1,7 @@
 // How does a command's input and output travel to whoever asked for it? The remote command protocol of Kubernetes, over SPDY
 // streams (v4) or over channels of a WebSocket (v4, v5). The end of it is a Status, as kubectl takes its exit code from.
 import type { Clock } from '../clock/clock.ts'
+import { errorText } from '../telemetry/error-text.ts'
 import type { ByteStream } from './byte-stream.ts'
 import { createByteQueue } from './byte-stream.ts'
 import type { SpdyStream } from './spdy-session.ts'
@@ -9,7 +10,7 @@ import type { TerminalSize } from './terminal-sizes.ts'
 import { createSizes } from './terminal-sizes.ts'
 import { openWebSocket } from './websocket.ts'
 
-export interface CommandWish {
+export interface CommandOptions {
   readonly stdin: boolean
   readonly stdout: boolean
   readonly stderr: boolean
@@ -43,16 +44,16 @@ export const channels = { stdin: 0, stdout: 1, stderr: 2, error: 3, resize: 4, c
 const streamsMs = 30_000
 const mostStreams = 16
 const nothing = new Uint8Array()
-/** What is said on a channel of its own without end is no size and no close. */
-const sentenceLimit = 4_096
+/** A longer message on the resize or close channel is not valid and is cut off. */
+const textLimit = 4_096
 
 /** Resolves when the client has opened all streams it wants; fails when it does not. */
 export async function openSpdyCommand(
   connection: ByteStream,
-  wish: CommandWish,
+  options: CommandOptions,
   clock: Clock,
 ): Promise<CommandSession> {
-  const expected = spdyStreamNames(wish)
+  const expected = spdyStreamNames(options)
   const found = new Map<string, SpdyStream>()
   const complete = Promise.withResolvers<void>()
   const session = openSpdySession(connection, {
@@ -91,49 +92,49 @@ export async function openSpdyCommand(
   }
 }
 
-function spdyStreamNames({ stdin, stdout, stderr, tty }: CommandWish): readonly string[] {
+function spdyStreamNames({ stdin, stdout, stderr, tty }: CommandOptions): readonly string[] {
   const wanted = { error: true, stdin, stdout, stderr: stderr && !tty, resize: tty }
   return Object.entries(wanted).flatMap(([name, is]) => (is ? [name] : []))
 }
 
 export async function openWebSocketCommand(
   connection: ByteStream,
-  wish: CommandWish,
+  options: CommandOptions,
   clock: Clock,
 ): Promise<CommandSession> {
   const socket = openWebSocket(connection, { clock })
   const stdin = createByteQueue()
-  if (!wish.stdin) stdin.discard()
+  if (!options.stdin) stdin.discard()
   const sizes = createSizes()
-  const listen = async () => {
+  const readMessages = async () => {
     let channel = -1
-    let sentence = Buffer.alloc(0)
+    let text = Buffer.alloc(0)
     for await (const { bytes, first, last } of socket.parts) {
       if (first) {
         channel = bytes[0] ?? -1
-        sentence = Buffer.alloc(0)
+        text = Buffer.alloc(0)
       }
-      const said = first ? bytes.subarray(1) : bytes
-      if (channel === channels.stdin) await stdin.write(said)
-      else if (sentence.length + said.length <= sentenceLimit) sentence = Buffer.concat([sentence, said])
+      const content = first ? bytes.subarray(1) : bytes
+      if (channel === channels.stdin) await stdin.write(content)
+      else if (text.length + content.length <= textLimit) text = Buffer.concat([text, content])
       if (!last) continue
-      if (channel === channels.resize) sizes.read(sentence.toString())
-      if (channel === channels.close && sentence[0] === channels.stdin) stdin.end()
+      if (channel === channels.resize) sizes.read(text.toString())
+      if (channel === channels.close && text[0] === channels.stdin) stdin.end()
     }
   }
-  listen().catch(() => {})
-  // A broken connection and a farewell mean the same here: nobody is there any more, and its input has no end.
+  readMessages().catch(() => {})
+  // A broken connection and a close mean the same here: the client has gone, and its input has no end.
   socket.over.addEventListener('abort', () => stdin.fail(new Error('the client has gone')), { once: true })
   const write = (channel: number) => (bytes: Uint8Array) => socket.send(Uint8Array.of(channel), bytes)
   const silent = () => Promise.resolve()
-  // Clients that wait for a first word learn that the connection stands.
-  const lowest = wish.stdout ? channels.stdout : wish.stderr && !wish.tty ? channels.stderr : channels.error
+  // Clients that wait for a first message learn that the connection is open.
+  const lowest = options.stdout ? channels.stdout : options.stderr && !options.tty ? channels.stderr : channels.error
   await write(lowest)(nothing)
   return {
     streams: {
-      stdin: wish.stdin ? stdin : undefined,
-      stdout: wish.stdout ? write(channels.stdout) : silent,
-      stderr: wish.stderr && !wish.tty ? write(channels.stderr) : silent,
+      stdin: options.stdin ? stdin : undefined,
+      stdout: options.stdout ? write(channels.stdout) : silent,
+      stderr: options.stderr && !options.tty ? write(channels.stderr) : silent,
       sizes,
     },
     gone: socket.over,
@@ -154,13 +155,13 @@ export async function serveCommand(
   try {
     status = statusOfExit(await run(session.streams, session.gone))
   } catch (error) {
-    status = statusOfFailure(error instanceof Error ? error.message : String(error))
+    status = statusOfFailure(errorText(error))
   }
-  // Whoever has gone is told nothing.
+  // A client that has gone gets no status.
   if (!session.gone.aborted) await session.finish(status).catch(() => {})
 }
 
-export function statusOfExit(code: number): object {
+function statusOfExit(code: number): object {
   if (code === 0) return { metadata: {}, status: 'Success' }
   return {
     metadata: {},

@@ -48,8 +48,8 @@ for (const version of ['v4', 'v5']) {
   test(`a command over the channels of a WebSocket (${version})`, async () => {
     const clock = createVirtualClock()
     const [ours, theirs] = createStreamPair()
-    const wish = { ...everything, stdin: version === 'v5' }
-    const served = openWebSocketCommand(theirs, wish, clock).then((session) => serveCommand(session, echo))
+    const options = { ...everything, stdin: version === 'v5' }
+    const served = openWebSocketCommand(theirs, options, clock).then((session) => serveCommand(session, echo))
     const client = openWebSocket(ours, { clock, mask })
     if (version === 'v5') {
       await client.send(Uint8Array.of(0), Buffer.from('hello'))

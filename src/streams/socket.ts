@@ -3,7 +3,7 @@ import { STATUS_CODES } from 'node:http'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { ByteStream } from './byte-stream.ts'
-import type { DoorAnswer } from './door.ts'
+import type { NodeResponse } from './node-server.ts'
 
 /** How long a peer may be silent before the kernel asks whether it is there at all. */
 export const probeMs = 60_000
@@ -53,7 +53,7 @@ export function drained(output: NodeJS.EventEmitter): Promise<void> {
 }
 
 /** Answers a request that asked for an upgrade: with a stream, or with words if it is refused. */
-export async function answerUpgrade(answer: DoorAnswer, socket: Duplex, head: Uint8Array): Promise<void> {
+export async function answerUpgrade(answer: NodeResponse, socket: Duplex, head: Uint8Array): Promise<void> {
   const stream = streamOfSocket(socket, head)
   if (socket instanceof Socket) socket.setKeepAlive(true, probeMs)
   const { status, headers, body, upgrade } = answer

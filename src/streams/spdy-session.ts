@@ -3,7 +3,7 @@
 import type { Clock } from '../clock/clock.ts'
 import type { ByteQueue, ByteStream } from './byte-stream.ts'
 import { createByteQueue } from './byte-stream.ts'
-import { keepAlive, takeLeave } from './keep-alive.ts'
+import { keepAlive, waitForPeer } from './keep-alive.ts'
 import type { SpdyFrame } from './spdy-frames.ts'
 import { createSpdyDecoder, createSpdyEncoder, resetStatus } from './spdy-frames.ts'
 import type { SpdyHeaders } from './spdy-headers.ts'
@@ -11,7 +11,7 @@ import { SpdyError } from './spdy-headers.ts'
 
 export interface SpdyStream extends Omit<ByteStream, 'destroy' | 'gone'> {
   readonly headers: SpdyHeaders
-  /** Drops what the other side says here. */
+  /** Drops what the other side sends here. */
   discard(): void
   /** Both directions, at once. */
   reset(): void
@@ -24,7 +24,7 @@ export interface SpdySession {
   readonly ended: Promise<void>
   /** Aborts at the same time. */
   readonly over: AbortSignal
-  /** Says goodbye and closes the connection when the other side has heard it; what that one still says is dropped. */
+  /** Sends GOAWAY and closes the connection when the other side has read everything; what it still sends is dropped. */
   close(): Promise<void>
 }
 
@@ -33,7 +33,7 @@ export interface SpdySessionOptions {
   readonly clock: Clock
   /** Streams open at the same time; more are refused. */
   readonly maxStreams: number
-  /** Hears of each stream that the other side opens. */
+  /** Called with each stream that the other side opens. */
   onStream(stream: SpdyStream): void
 }
 
@@ -44,95 +44,130 @@ interface Open {
   reset: boolean
 }
 
+interface Session {
+  readonly connection: ByteStream
+  readonly options: SpdySessionOptions
+  readonly table: ReturnType<typeof createTable>
+  readonly over: AbortController
+  send(frame: SpdyFrame): Promise<void>
+  /** The number of our next stream. */
+  nextStream: number
+  /** The number of the other side's last stream. */
+  lastSeen: number
+  /** Pieces read so far. */
+  received: number
+  closing: boolean
+}
+
 export function openSpdySession(connection: ByteStream, options: SpdySessionOptions): SpdySession {
   const { clock, role } = options
   const encode = createSpdyEncoder()
-  const decoder = createSpdyDecoder()
   const over = new AbortController()
   const send = (frame: SpdyFrame) => connection.write(encode(frame))
-  const table = createTable(send, over.signal)
-  let nextStream = role === 'server' ? 2 : 1
-  let [lastSeen, heard, closing] = [0, 0, false]
-
-  const take = async (id: number, headers: SpdyHeaders, fin: boolean) => {
-    const ours = id % 2 === (role === 'server' ? 0 : 1)
-    if (id <= lastSeen || ours) throw new SpdyError(`stream ${id} comes out of order`)
-    lastSeen = id
-    if (table.streams.size >= options.maxStreams)
-      return await send({ kind: 'reset', stream: id, status: resetStatus.refused })
-    const stream = table.admit(id, headers)
-    await send({ kind: 'synReply', stream: id, headers: {}, fin: false })
-    if (fin) table.endInput(id)
-    options.onStream(stream)
+  const session: Session = {
+    connection,
+    options,
+    table: createTable(send, over.signal),
+    over,
+    send,
+    nextStream: role === 'server' ? 2 : 1,
+    lastSeen: 0,
+    received: 0,
+    closing: false,
   }
-  const hear = async (frame: SpdyFrame): Promise<void> => {
-    if (closing) return
-    switch (frame.kind) {
-      case 'synStream':
-        return await take(frame.stream, frame.headers, frame.fin)
-      case 'data':
-        await table.put(frame.stream, frame.bytes)
-        if (frame.fin) table.endInput(frame.stream)
-        return
-      case 'synReply':
-      case 'headers':
-        if (frame.fin) table.endInput(frame.stream)
-        return
-      case 'reset':
-        return table.cut(frame.stream, 'the other side closed the stream')
-      case 'ping':
-        // Whoever asks chooses odd or even numbers, as for streams; the others are answers to ours.
-        if (frame.id % 2 === (role === 'server' ? 1 : 0)) await send(frame)
-        return
-      case 'goAway':
-      case 'ignored':
-        return
-      default:
-        return frame satisfies never
-    }
-  }
-  const listen = async () => {
-    try {
-      for await (const bytes of connection.input) {
-        heard++
-        for (const frame of decoder.feed(bytes)) await hear(frame)
-      }
-    } catch (error) {
-      // A connection that breaks needs no words; one that breaks the protocol gets them.
-      if (error instanceof SpdyError)
-        await send({ kind: 'goAway', lastStream: lastSeen, status: resetStatus.protocolError }).catch(() => {})
-    } finally {
-      finish()
-    }
-  }
-  const finish = () => {
-    over.abort(new SpdyError('the other side has gone'))
-    table.cutAll()
-    connection.destroy()
-  }
-  const ended = listen()
-  const ping: SpdyFrame = { kind: 'ping', id: nextStream }
-  void keepAlive(clock, connection, over.signal, async () => (closing ? undefined : await send(ping)), finish)
+  const ended = readFrames(session)
+  const ping: SpdyFrame = { kind: 'ping', id: session.nextStream }
+  const sendPing = async () => (session.closing ? undefined : await send(ping))
+  void keepAlive(clock, connection, over.signal, sendPing, () => finish(session))
   return {
     ended,
     over: over.signal,
     async open(headers) {
-      const id = nextStream
-      nextStream += 2
-      const stream = table.admit(id, headers)
+      const id = session.nextStream
+      session.nextStream += 2
+      const stream = session.table.admit(id, headers)
       await send({ kind: 'synStream', stream: id, headers, fin: false })
       return stream
     },
-    async close() {
-      if (over.signal.aborted) return
-      closing = true
-      table.discardAll()
-      await send({ kind: 'goAway', lastStream: lastSeen, status: 0 }).catch(() => {})
-      await connection.end()
-      await takeLeave(clock, over.signal, () => heard)
-      finish()
-    },
+    close: () => close(session),
   }
+}
+
+async function readFrames(session: Session): Promise<void> {
+  const decoder = createSpdyDecoder()
+  try {
+    for await (const bytes of session.connection.input) {
+      session.received++
+      for (const frame of decoder.feed(bytes)) await onFrame(session, frame)
+    }
+  } catch (error) {
+    // A broken connection needs no answer; a broken protocol gets one.
+    if (error instanceof SpdyError) await sendGoAway(session, resetStatus.protocolError)
+  } finally {
+    finish(session)
+  }
+}
+
+async function onFrame(session: Session, frame: SpdyFrame): Promise<void> {
+  const { table, options, send } = session
+  if (session.closing) return
+  switch (frame.kind) {
+    case 'synStream':
+      return await onSynStream(session, frame.stream, frame.headers, frame.fin)
+    case 'data':
+      await table.put(frame.stream, frame.bytes)
+      if (frame.fin) table.endInput(frame.stream)
+      return
+    case 'synReply':
+    case 'headers':
+      if (frame.fin) table.endInput(frame.stream)
+      return
+    case 'reset':
+      return table.cut(frame.stream, 'the other side closed the stream')
+    case 'ping':
+      // The sender of a ping chooses odd or even numbers, as for streams; the others are answers to ours.
+      if (frame.id % 2 === (options.role === 'server' ? 1 : 0)) await send(frame)
+      return
+    case 'goAway':
+    case 'ignored':
+      return
+    default:
+      return frame satisfies never
+  }
+}
+
+async function onSynStream(session: Session, id: number, headers: SpdyHeaders, fin: boolean): Promise<void> {
+  const { table, options, send } = session
+  const ours = id % 2 === (options.role === 'server' ? 0 : 1)
+  if (id <= session.lastSeen || ours) throw new SpdyError(`stream ${id} comes out of order`)
+  session.lastSeen = id
+  if (table.streams.size >= options.maxStreams)
+    return await send({ kind: 'reset', stream: id, status: resetStatus.refused })
+  const stream = table.admit(id, headers)
+  await send({ kind: 'synReply', stream: id, headers: {}, fin: false })
+  if (fin) table.endInput(id)
+  options.onStream(stream)
+}
+
+async function close(session: Session): Promise<void> {
+  const { connection, options, table, over } = session
+  if (over.signal.aborted) return
+  session.closing = true
+  table.discardAll()
+  await sendGoAway(session, 0)
+  await connection.end()
+  await waitForPeer(options.clock, over.signal, () => session.received)
+  finish(session)
+}
+
+async function sendGoAway({ lastSeen, send }: Session, status: number): Promise<void> {
+  await send({ kind: 'goAway', lastStream: lastSeen, status }).catch(() => {})
+}
+
+function finish({ connection, table, over }: Session): void {
+  over.abort(new SpdyError('the other side has gone'))
+  table.cutAll()
+  connection.destroy()
 }
 
 /** The streams that are open; each is forgotten when both its directions have ended. */
@@ -191,7 +226,7 @@ function createTable(send: (frame: SpdyFrame) => Promise<void>, over: AbortSigna
     discardAll() {
       for (const { input } of streams.values()) input.discard()
     },
-    /** Whoever said all and left has not broken anything. */
+    /** A stream whose input had ended before is not broken. */
     cutAll() {
       for (const [id, open] of [...streams]) if (!open.inputEnded) cut(id, 'the connection is over')
     },

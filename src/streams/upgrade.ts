@@ -1,6 +1,6 @@
 // May this request become a stream, and in which language? What the two ways of Kubernetes ask for in their headers:
 // `Upgrade: SPDY/3.1` with X-Stream-Protocol-Version, or a WebSocket with its subprotocols.
-import type { DoorAnswer, DoorRequest } from './door.ts'
+import type { NodeResponse, NodeRequest } from './node-server.ts'
 import { acceptKey } from './websocket-frames.ts'
 
 export interface UpgradeOffer {
@@ -17,7 +17,7 @@ export type Upgrade =
     }
   | { readonly kind: 'refused'; readonly status: number; readonly message: string }
 
-export function negotiateUpgrade({ headers }: Pick<DoorRequest, 'headers'>, offer: UpgradeOffer): Upgrade {
+export function negotiateUpgrade({ headers }: Pick<NodeRequest, 'headers'>, offer: UpgradeOffer): Upgrade {
   const wanted = (headers['upgrade'] ?? '').toLowerCase()
   const isUpgrade = /\bupgrade\b/i.test(headers['connection'] ?? '')
   if (isUpgrade && wanted === 'spdy/3.1') {
@@ -41,11 +41,11 @@ export function negotiateUpgrade({ headers }: Pick<DoorRequest, 'headers'>, offe
 }
 
 /** Does somebody want to upgrade at all? */
-export function wantsUpgrade(headers: DoorRequest['headers']): boolean {
+export function wantsUpgrade(headers: NodeRequest['headers']): boolean {
   return headers['upgrade'] !== undefined && /\bupgrade\b/i.test(headers['connection'] ?? '')
 }
 
-export function textAnswer(status: number, text: string, type = 'text/plain; charset=utf-8'): DoorAnswer {
+export function textAnswer(status: number, text: string, type = 'text/plain; charset=utf-8'): NodeResponse {
   return { status, headers: { 'content-type': type }, body: Buffer.from(text) }
 }
 

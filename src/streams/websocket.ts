@@ -2,7 +2,7 @@
 // protocol ends it with a code. `tunnel` carries a plain stream of bytes in its messages.
 import type { Clock } from '../clock/clock.ts'
 import type { ByteStream } from './byte-stream.ts'
-import { keepAlive, takeLeave } from './keep-alive.ts'
+import { keepAlive, waitForPeer } from './keep-alive.ts'
 import { closePayload, createWebSocketDecoder, encodeWebSocketFrame, WebSocketError } from './websocket-frames.ts'
 
 /** A part of a message; `first` opens it. */
@@ -19,7 +19,7 @@ export interface WebSocketConnection {
   send(...bytes: readonly Uint8Array[]): Promise<void>
   /** Aborts when the connection is over, however it ended; also while nobody reads. */
   readonly over: AbortSignal
-  /** Says goodbye, and waits until the other side has heard it. */
+  /** Sends a close, and waits until the other side has answered it. */
   close(code?: number, reason?: string): Promise<void>
   destroy(): void
 }
@@ -34,14 +34,14 @@ export function openWebSocket(stream: ByteStream, { clock, mask }: WebSocketOpti
   const decoder = createWebSocketDecoder(mask === undefined)
   const over = new AbortController()
   let closing = false
-  let heard = 0
+  let received = 0
   const send = (kind: Parameters<typeof encodeWebSocketFrame>[0], parts: readonly Uint8Array[]) =>
     stream.write(encodeWebSocketFrame(kind, parts, mask?.()))
   const finish = () => {
     over.abort(new Error('the other side has gone'))
     stream.destroy()
   }
-  const sayClose = async (code: number, reason: string) => {
+  const sendClose = async (code: number, reason: string) => {
     if (closing) return
     closing = true
     await send('close', [closePayload(code, reason)]).catch(() => {})
@@ -50,15 +50,15 @@ export function openWebSocket(stream: ByteStream, { clock, mask }: WebSocketOpti
   async function* read(): AsyncGenerator<MessagePart, void, undefined> {
     try {
       for await (const bytes of stream.input) {
-        heard++
+        received++
         for (const frame of decoder.feed(bytes)) {
           if (frame.kind === 'data') yield frame
           else if (frame.kind === 'ping' && !closing) await send('pong', [frame.bytes])
-          else if (frame.kind === 'close') return await sayClose(1000, '')
+          else if (frame.kind === 'close') return await sendClose(1000, '')
         }
       }
     } catch (error) {
-      if (error instanceof WebSocketError) await sayClose(error.closeCode, error.message)
+      if (error instanceof WebSocketError) await sendClose(error.closeCode, error.message)
       throw error
     } finally {
       finish()
@@ -70,9 +70,9 @@ export function openWebSocket(stream: ByteStream, { clock, mask }: WebSocketOpti
     send: (...bytes) => send('binary', bytes),
     over: over.signal,
     async close(code = 1000, reason = '') {
-      await sayClose(code, reason)
+      await sendClose(code, reason)
       // The other side answers with a close of its own, when it has read all of ours.
-      await takeLeave(clock, over.signal, () => heard)
+      await waitForPeer(clock, over.signal, () => received)
       finish()
     },
     destroy: finish,

@@ -11,7 +11,7 @@ test('two registries do not see each other, one name is one metric', async () =>
   assert.doesNotMatch(await second.text(), /hits/)
 })
 
-test('C-14: operation histograms have the buckets of Kubernetes', async () => {
+test('operation histograms have the buckets of Kubernetes (C-14)', async () => {
   const metrics = createMetrics()
   metrics.histogram('storage_operation_duration_seconds', 'x').observe(0.2)
   const bounds = [...(await metrics.text()).matchAll(/le="([^"]+)"/g)].map((match) => match[1])

@@ -6,8 +6,8 @@ import GaugeMetric from 'prom-client/lib/gauge.js'
 import HistogramMetric from 'prom-client/lib/histogram.js'
 import MetricRegistry from 'prom-client/lib/registry.js'
 
-/** C-14: the buckets of all volume operation histograms, in seconds. */
-export const operationBuckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600]
+/** The buckets of all volume operation histograms, in seconds (C-14). */
+const operationBuckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600]
 
 export interface Metrics {
   readonly registry: Registry

@@ -1,7 +1,7 @@
 // Who may use a volume at the same time: ID-6, MNT-5, MAT-3 as tables.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import type { PersistentVolume } from '../api/types.ts'
+import type { PersistentVolume } from '../api/generated/types.ts'
 import { accessModeSet, allowsMultiAttach, isSinglePodWriter, offersModes } from './access.ts'
 import { specOfPersistentVolume, specOfPodVolume } from './spec.ts'
 
@@ -12,7 +12,7 @@ const pv = (
   spec: { volumeMode: 'Filesystem', accessModes, csi: { driver: 'd', volumeHandle: 'h' } },
 })
 
-test('ID-6: several nodes', () => {
+test('several nodes (ID-6)', () => {
   const answers = {
     unknown: allowsMultiAttach(undefined),
     'inline azureDisk': allowsMultiAttach(specOfPodVolume({ name: 'a', azureDisk: { diskName: 'x', diskURI: 'y' } })),
@@ -37,7 +37,7 @@ test('ID-6: several nodes', () => {
   })
 })
 
-test('MNT-5: the single-pod writer, guarded against a missing volume (W-21)', () => {
+test('the single-pod writer, guarded against a missing volume (MNT-5, WA-21)', () => {
   assert.deepEqual([undefined, pv(), pv('ReadWriteOncePod'), pv('ReadWriteOnce')].map(isSinglePodWriter), [
     false,
     false,
@@ -46,7 +46,7 @@ test('MNT-5: the single-pod writer, guarded against a missing volume (W-21)', ()
   ])
 })
 
-test('MAT-3: sets of modes', () => {
+test('sets of modes (MAT-3)', () => {
   assert.deepEqual(accessModeSet(['ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOnce']), [
     'ReadWriteOnce',
     'ReadWriteMany',

@@ -10,8 +10,8 @@ const table: readonly (readonly [Effect, 'failed' | 'deferred' | 'uncertain'])[]
   ['unknown', 'uncertain'],
 ]
 for (const [effect, kind] of table) {
-  test(`ERR-1, ERR-3: effect ${effect} is the outcome ${kind}`, async () => {
-    const error = new VolumeError('X', 'boom', { effect })
+  test(`effect ${effect} is the outcome ${kind} (ERR-1, ERR-3, PLUG-20, PLUG-21, PLUG-22)`, async () => {
+    const error = new VolumeError('DriverFailed', 'boom', { effect })
     assert.deepEqual(await outcomeOf(() => Promise.reject(error)), { kind, error })
   })
 }
@@ -20,7 +20,7 @@ test('a value is done', async () => {
   assert.deepEqual(await outcomeOf(async () => 7), { kind: 'done', value: 7 })
 })
 
-test('ERR-2 (improved), PLUG-23, WART-9: whatever we do not recognise is uncertain, also a synchronous bug', async () => {
+test('whatever we do not recognise is uncertain, also a synchronous bug (ERR-2, improved; PLUG-23, WART-9)', async () => {
   const outcome = await outcomeOf(() => {
     throw new TypeError('x is undefined')
   })
@@ -28,14 +28,17 @@ test('ERR-2 (improved), PLUG-23, WART-9: whatever we do not recognise is uncerta
   assert.equal(asVolumeError('text').effect, 'unknown')
 })
 
-test('ERR-4, DES-14, PLUG-24: tags are found anywhere in the chain of causes', () => {
-  const inner = new VolumeError('X', 'in use', { effect: 'none', tags: ['failedPrecondition'] })
-  const outer = new VolumeError('Y', 'wrapped', { effect: 'none', cause: new Error('middle', { cause: inner }) })
+test('tags are found anywhere in the chain of causes (ERR-4, DES-14, PLUG-24)', () => {
+  const inner = new VolumeError('DriverFailed', 'in use', { effect: 'none', tags: ['failedPrecondition'] })
+  const outer = new VolumeError('MountOptions', 'wrapped', {
+    effect: 'none',
+    cause: new Error('middle', { cause: inner }),
+  })
   assert.equal(hasTag(outer, 'failedPrecondition'), true)
   assert.equal(hasTag(outer, 'infeasible'), false)
 })
 
-test('ERR-6: a dangling attachment names the other node', () => {
+test('a dangling attachment names the other node (ERR-6)', () => {
   const error = new VolumeError('Dangling', 'on b', { effect: 'none', attachedTo: { node: 'b', devicePath: '/dev/x' } })
   assert.deepEqual(error.attachedTo, { node: 'b', devicePath: '/dev/x' })
 })

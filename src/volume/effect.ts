@@ -1,4 +1,7 @@
-// What did a failed call leave behind? The error itself says so, and wrapping it cannot make us forget (ERR-1 … ERR-4).
+// What did a failed call leave behind? The error itself says so, also when it is wrapped (ERR-1 … ERR-4).
+import { errorText } from '../telemetry/error-text.ts'
+import { hostErrorCode } from './error-codes.ts'
+import type { ErrorCode } from './error-codes.ts'
 
 /** none: certainly nothing happened. unknown: it may have happened or still be under way. untried: nothing was attempted. */
 export type Effect = 'none' | 'unknown' | 'untried'
@@ -16,11 +19,11 @@ export interface VolumeErrorOptions {
 
 export class VolumeError extends Error {
   override readonly name = 'VolumeError'
-  readonly code: string
+  readonly code: ErrorCode
   readonly effect: Effect
   readonly tags: readonly ErrorTag[]
   readonly attachedTo: VolumeErrorOptions['attachedTo']
-  constructor(code: string, message: string, options: VolumeErrorOptions) {
+  constructor(code: ErrorCode, message: string, options: VolumeErrorOptions) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.code = code
     this.effect = options.effect
@@ -29,11 +32,35 @@ export class VolumeError extends Error {
   }
 }
 
+/** A refusal of our own. The effect has no default: only the caller knows what was done before. */
+export function refused(
+  code: ErrorCode,
+  message: string,
+  effect: Effect,
+  tags: readonly ErrorTag[] = [],
+  cause?: unknown,
+): VolumeError {
+  return new VolumeError(code, message, { effect, tags, ...(cause === undefined ? {} : { cause }) })
+}
+
+/** What a HostError tells (host/host-error.ts; this folder does not import the host). */
+interface HostFailure extends Error {
+  readonly code: string
+  /** False where the call may have taken effect, or is still running. */
+  readonly certain: boolean
+}
+
+/** A failed host call; `ifCertain` is what it means where the call certainly had no effect. */
+export function hostFailure(error: HostFailure, ifCertain: 'none' | 'untried'): VolumeError {
+  const effect = error.certain ? ifCertain : 'unknown'
+  return new VolumeError(hostErrorCode(error.code), error.message, { effect, cause: error })
+}
+
 export type Outcome<T = void> =
   | { readonly kind: 'done'; readonly value: T }
   | { readonly kind: 'failed' | 'deferred' | 'uncertain'; readonly error: VolumeError }
 
-/** The one place where exceptions become outcomes. What we do not recognise counts as unknown: a bug is no proof that nothing happened. */
+/** The one place where exceptions become outcomes. An unexpected exception has the effect unknown: it proves nothing. */
 export function outcomeOf<T>(call: () => Promise<T> | T): Promise<Outcome<T>> | Outcome<T> {
   try {
     const answer = call()
@@ -43,7 +70,7 @@ export function outcomeOf<T>(call: () => Promise<T> | T): Promise<Outcome<T>> | 
   }
 }
 
-/** Whatever will answer later: to take a plugin's own kind of promise for an answer would be to call undone work done. */
+/** Any thenable counts, not only Promise: else unfinished work of a plugin would count as done. */
 function isThenable<T>(answer: PromiseLike<T> | T): answer is PromiseLike<T> {
   return typeof answer === 'object' && answer !== null && 'then' in answer && typeof answer.then === 'function'
 }
@@ -57,7 +84,7 @@ function failedWith(thrown: unknown): Outcome<never> {
 
 export function asVolumeError(thrown: unknown): VolumeError {
   if (thrown instanceof VolumeError) return thrown
-  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  const message = errorText(thrown)
   return new VolumeError('Unexpected', message, { effect: 'unknown', cause: thrown })
 }
 

@@ -6,12 +6,12 @@ import { hasSource } from './spec.ts'
 import type { VolumeSpec } from './spec.ts'
 
 export interface Expander extends Required<Pick<ClusterPlugin, 'expand'>>, Pick<ClusterPlugin, 'requiresResize'> {
-  /** Who resizes, as the claim is told. */
+  /** The resizer's name in the claim's events and conditions. */
   readonly name: string
 }
 
 export function expanderOf(plugins: Registry<ClusterPlugin>, spec: VolumeSpec): Expander | undefined {
-  const found = plugins.all().find((each) => each.supports(spec))
+  const found = plugins.supporting(spec)
   if (!found) return hasSource(spec, 'flexVolume') ? leftToTheNode(spec.source.value.driver) : undefined
   const { name, plugin } = found
   return plugin.expand && { ...plugin, name, expand: plugin.expand }

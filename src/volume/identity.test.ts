@@ -8,13 +8,13 @@ import { attachmentKey, mountKey, podVolumeName, sharedVolumeName, splitVolumeNa
 const csi = 'kubernetes.io/csi' as PluginName
 const pod = 'uid-1' as PodUid
 
-test('ID-1, PLUG-16: plugin and volume name, split at the first two slashes only', () => {
+test('plugin and volume name, split at the first two slashes only (ID-1, PLUG-16)', () => {
   const name = sharedVolumeName(csi, 'driver^a/b/c')
   assert.equal(name, 'kubernetes.io/csi/driver^a/b/c')
   assert.deepEqual(splitVolumeName(name), { plugin: csi, volumeName: 'driver^a/b/c' })
 })
 
-test('ID-1: fewer than three parts is an error in the upstream wording', () => {
+test('fewer than three parts is an error in the upstream wording (ID-1)', () => {
   for (const bad of ['', 'a', 'a/b']) {
     assert.throws(() => splitVolumeName(bad as UniqueVolumeName), {
       message: `cannot split volume unique name ${bad} to plugin/volume components`,
@@ -22,11 +22,11 @@ test('ID-1: fewer than three parts is an error in the upstream wording', () => {
   }
 })
 
-test('ID-2, ID-3, PLUG-16: a volume of one pod carries the pod uid', () => {
+test('a volume of one pod carries the pod uid (ID-2, ID-3, PLUG-16)', () => {
   assert.equal(podVolumeName(csi, pod, 'data'), 'kubernetes.io/csi/uid-1-data')
 })
 
-test('EXEC-1, EXEC-2, EXEC-5 … EXEC-8: keys', () => {
+test('keys (EXEC-1, EXEC-2, EXEC-5 … EXEC-8)', () => {
   const volume = 'p/q/v' as UniqueVolumeName
   assert.deepEqual(attachmentKey(volume, 'n', true), [volume, 'n'])
   assert.deepEqual(attachmentKey(volume, 'n', false), [volume])

@@ -2,13 +2,14 @@
 import type { PluginName, PodUid, UniqueVolumeName } from '../api/names.ts'
 import type { PendingKey } from '../loop/pending.ts'
 import { VolumeError } from './effect.ts'
+import type { VolumeSpec } from './spec.ts'
 
-/** ID-1: `<plugin name>/<plugin's volume name>`, for volumes that are attached or mounted once per node. */
+/** `<plugin name>/<plugin's volume name>`, for volumes that are attached or mounted once per node (ID-1). */
 export function sharedVolumeName(plugin: PluginName, volumeName: string): UniqueVolumeName {
   return `${plugin}/${volumeName}` as UniqueVolumeName
 }
 
-/** ID-2: a volume that is neither attachable nor device-mountable belongs to one pod. */
+/** A volume that is neither attachable nor device-mountable belongs to one pod (ID-2). */
 export function podVolumeName(plugin: PluginName, pod: PodUid, specName: string): UniqueVolumeName {
   return `${plugin}/${pod}-${specName}` as UniqueVolumeName
 }
@@ -25,12 +26,22 @@ export function splitVolumeName(name: UniqueVolumeName): { readonly plugin: Plug
   return { plugin: name.slice(0, second) as PluginName, volumeName: name.slice(second + 1) }
 }
 
-/** EXEC-1, EXEC-2: attach and detach exclude each other cluster-wide unless several nodes may hold the volume. */
+/** The plugin as metrics and history name it: `kubernetes.io/csi:<driver>` for CSI volumes, else the plugin's name (MEA-14). */
+export function pluginLabel(plugin: string, spec: VolumeSpec | undefined): string {
+  return spec?.source.kind === 'csi' ? `${plugin}:${spec.source.value.driver}` : plugin
+}
+
+/** The same for a volume of which the unique name is known, and perhaps the spec. */
+export function volumeLabel(volume: UniqueVolumeName, spec: VolumeSpec | undefined): string {
+  return pluginLabel(splitVolumeName(volume).plugin, spec)
+}
+
+/** Attach and detach exclude each other cluster-wide unless several nodes may hold the volume (EXEC-1, EXEC-2). */
 export function attachmentKey(volume: UniqueVolumeName, node: string, multiAttach: boolean): PendingKey {
   return multiAttach ? [volume, node] : [volume]
 }
 
-/** EXEC-5 … EXEC-8: what concerns the shared device excludes everything; what concerns one pod excludes only that pod. */
+/** What concerns the shared device excludes everything; what concerns one pod excludes only that pod (EXEC-5 … EXEC-8). */
 export function mountKey(volume: UniqueVolumeName, pod: PodUid, shared: boolean): PendingKey {
   return shared ? [volume] : [volume, pod]
 }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { detailedText, eventText, subjects } from './messages.ts'
 
-test('MSG-3: the unique name stands for a mounted volume, nil for an unknown one', () => {
+test('the unique name stands for a mounted volume, nil for an unknown one (MSG-3)', () => {
   const mounted = subjects.mounted('x/y/z', 'u')
   assert.equal(
     detailedText('UnmountVolume.TearDown failed', mounted, new Error('boom')),

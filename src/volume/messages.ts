@@ -18,7 +18,7 @@ export const eventReasons = {
 
 /** Whom an operation is about, as its sentences name it. */
 export interface Subject {
-  /** MSG-3: the spec's name; `nil` when the spec is unknown; the unique name for mounted volumes. */
+  /** The spec's name; `nil` when the spec is unknown; the unique name for mounted volumes (MSG-3). */
   readonly name: string
   readonly details: string
 }
@@ -42,12 +42,12 @@ export const subjects = {
   }),
 }
 
-/** MSG-1: what a Kubernetes event says. There is a space before the colon, and one at the end without an error. */
+/** What a Kubernetes event says. There is a space before the colon, and one at the end without an error (MSG-1). */
 export function eventText(prefix: string, subject: Subject, error?: Error): string {
   return `${prefix} for volume "${subject.name}" ${error ? `: ${error.message}` : ''}`
 }
 
-/** MSG-2: the detailed form, for logs and returned errors. */
+/** The detailed form, for logs and returned errors (MSG-2). */
 export function detailedText(prefix: string, subject: Subject, error?: Error): string {
   return `${prefix} for volume "${subject.name}" ${subject.details} ${error ? `: ${error.message}` : ''}`
 }

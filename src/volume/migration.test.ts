@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import type { PersistentVolume } from '../api/types.ts'
+import type { PersistentVolume } from '../api/generated/types.ts'
 import { allowsMultiAttach } from './access.ts'
 import { VolumeError } from './effect.ts'
 import { isMigratedInline, migrated } from './migration.ts'
@@ -18,7 +18,7 @@ const csiOf = (source: object, labels?: Record<string, string>) => {
   return spec.persistentVolume?.spec?.csi
 }
 
-test('MGR-12: each in-tree disk becomes a volume of its CSI driver', () => {
+test('each in-tree disk becomes a volume of its CSI driver (MGR-12)', () => {
   const gce = { gcePersistentDisk: { pdName: 'd', fsType: 'xfs', partition: 2 } }
   const unspecified = { driver: 'pd.csi.storage.gke.io', fsType: 'xfs', volumeAttributes: { partition: '2' } }
   assert.deepEqual(csiOf(gce), { ...unspecified, volumeHandle: 'projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d' })
@@ -41,7 +41,7 @@ test('MGR-12: each in-tree disk becomes a volume of its CSI driver', () => {
   assert.deepEqual(csiOf({ vsphereVolume: { volumePath: '[ds] v.vmdk' } }), vsphere)
 })
 
-test('MGR-12: a file share is named by everything its driver needs, the namespace of the secret included', () => {
+test('a file share is named by everything its driver needs, the namespace of the secret included (MGR-12)', () => {
   const share = { secretName: 'azure-storage-account-acc-secret', shareName: 's' }
   const source = (namespace: string) => ({
     driver: 'file.csi.azure.com',
@@ -56,7 +56,7 @@ test('MGR-12: a file share is named by everything its driver needs, the namespac
   assert.deepEqual(inline.persistentVolume?.spec.accessModes, ['ReadWriteMany'])
 })
 
-test('MGR-12: what no driver can serve is an error of that volume', () => {
+test('what no driver can serve is an error of that volume (MGR-12)', () => {
   for (const source of [
     { azureFile: { secretName: 'x', shareName: 's' } },
     { azureDisk: { diskName: 'd', diskURI: '/d', kind: 'Dedicated' } },
@@ -74,7 +74,7 @@ test('the old source is gone from a translated volume, and everything else is as
   )
 })
 
-test('MGR-12 ID-6: an inline disk gets a made-up volume for one node; other volumes are left alone', () => {
+test('an inline disk gets a made-up volume for one node; other volumes are left alone (MGR-12, ID-6)', () => {
   const inline = migrated(specOfPodVolume({ name: 'd', awsElasticBlockStore: { volumeID: 'vol-1', fsType: 'ext4' } }))
   assert.equal(inline.name, 'ebs.csi.aws.com-vol-1')
   assert.ok(isMigratedInline(inline))

@@ -1,6 +1,6 @@
 // Which CSI driver serves a volume whose in-tree plugin is gone? Translated once, where a spec enters (MGR-12).
 // What no driver can serve is an error of that volume alone.
-import type { CSIPersistentVolumeSource, PersistentVolume } from '../api/types.ts'
+import type { CSIPersistentVolumeSource, PersistentVolume } from '../api/generated/types.ts'
 import { VolumeError } from './effect.ts'
 import type { SourceKind, VolumeSources, VolumeSpec } from './spec.ts'
 

@@ -1,5 +1,6 @@
-// How does an operation's progress become a line of history? Pure; whoever runs operations adds whom they concern.
+// How does an operation's progress become a history record? Pure; the caller adds which objects it concerns.
 import { VolumeError, asVolumeError } from './effect.ts'
+import type { ErrorCode } from './error-codes.ts'
 import type { OperationProgress } from './operation.ts'
 
 export interface OperationStory {
@@ -7,7 +8,7 @@ export interface OperationStory {
   readonly key: string
   readonly phase: 'Running' | 'Succeeded' | 'Failed'
   readonly step?: string
-  /** Where it is by now; for a story that is written down later than told. */
+  /** The step at the time of asking, for a record that is written later. */
   readonly stepNow?: () => string | undefined
   readonly startedAt: number
   readonly finishedAt?: number
@@ -20,7 +21,7 @@ export interface TellingError {
   readonly effect: string
 }
 
-/** Most operations are over before anybody could read of their steps; one that is not is asked for its step. */
+/** Most operations end before anybody could read their steps: early steps are not recorded, `stepNow` tells the current one. */
 export const isFleeting = ({ phase, at, startedAt }: OperationProgress) =>
   phase === 'step' && at - startedAt < fleetingMs
 const fleetingMs = 1_000
@@ -47,7 +48,7 @@ export function storyOf(progress: OperationProgress): OperationStory {
   }
 }
 
-/** The most telling code of an error and its causes; the words stay those of the outermost. */
+/** The most specific code among an error and its causes; the message stays that of the outermost. */
 export function tellingError(thrown: unknown): TellingError {
   const outer = asVolumeError(thrown)
   const codes: string[] = []
@@ -60,8 +61,8 @@ export function tellingError(thrown: unknown): TellingError {
   return { code, message: outer.message, effect: outer.effect }
 }
 
-/** These only say which call failed; the error inside says why. `CHILD` is a program that failed with words of its own. */
-const wrappingCodes: ReadonlySet<string> = new Set([
+/** These only say which call failed; the error inside says why. `CHILD` is a program that failed with its own message. */
+const wrappingCodes: ReadonlySet<string> = new Set<ErrorCode>([
   'CHILD',
   'FormatFailed',
   'GetDiskFormatFailed',

@@ -15,7 +15,10 @@ interface Request {
   readonly volume: string
 }
 
-function bench(body: (step: Step<string>) => Promise<void>, signal = new AbortController().signal) {
+function bench(
+  body: (step: Step<string>, emit: (event: string) => void) => Promise<void>,
+  signal = new AbortController().signal,
+) {
   const clock = createVirtualClock()
   const pending = createPending(clock)
   const metrics = createMetrics()
@@ -33,7 +36,7 @@ function bench(body: (step: Step<string>) => Promise<void>, signal = new AbortCo
     key: ({ volume }) => [volume],
     subject: ({ volume }) => subjects.toMount('pv1', volume, { name: 'web', uid: 'u1' }),
     plugin: () => 'kubernetes.io/nfs',
-    run: (_request, _deps, step) => body(step),
+    run: (_request, _deps, { step, emit }) => body(step, emit),
   }
   pending.onRelease(() => seen.push('released'))
   const start = () =>
@@ -45,7 +48,7 @@ function bench(body: (step: Step<string>) => Promise<void>, signal = new AbortCo
   return { start, seen, lines, metrics, pending, progress, clock }
 }
 
-const failing = (effect: Effect) => () => Promise.reject(new VolumeError('X', 'boom', { effect }))
+const failing = (effect: Effect) => () => Promise.reject(new VolumeError('DriverFailed', 'boom', { effect }))
 const marks = {
   done: () => 'marked done',
   failed: () => 'marked failed',
@@ -53,7 +56,7 @@ const marks = {
   deferred: () => 'marked deferred',
 }
 
-test('OP-2, W-7: the world is told before the key is released; success says nothing to the user', async () => {
+test('the world is told before the key is released; success says nothing to the user (OP-2, WA-7)', async () => {
   const { start, seen, pending } = bench(async (step) => {
     assert.equal(await step('WaitForAttach', async () => '/dev/x'), '/dev/x')
     await step('SetUp', async () => {}, marks)
@@ -63,13 +66,27 @@ test('OP-2, W-7: the world is told before the key is released; success says noth
   assert.deepEqual(seen, ['marked done', 'released'])
 })
 
+test('an event can be emitted between steps and is no step of its own (OP-2)', async () => {
+  const { start, seen, pending, progress } = bench(async (step, emit) => {
+    emit('withdrawn')
+    await step('SetUp', async () => {}, marks)
+  })
+  start()
+  await pending.idle()
+  assert.deepEqual(seen, ['withdrawn', 'marked done', 'released'])
+  assert.deepEqual(
+    progress.flatMap(({ step = [] }) => step),
+    ['SetUp'],
+  )
+})
+
 const outcomes: readonly (readonly [Effect, string])[] = [
   ['none', 'marked failed'],
   ['unknown', 'marked uncertain'],
   ['untried', 'marked deferred'],
 ]
 for (const [effect, mark] of outcomes) {
-  test(`MSG-1, MNT-15: effect ${effect} is ${mark}, stops the operation and tells the user`, async () => {
+  test(`effect ${effect} is ${mark}, stops the operation and tells the user (MSG-1, MNT-15)`, async () => {
     const { start, seen, pending } = bench(async (step) => {
       await step('SetUp', failing(effect), marks)
       await step('Never', async () => {}, { done: () => 'must not happen' })
@@ -81,7 +98,7 @@ for (const [effect, mark] of outcomes) {
   })
 }
 
-test('MSG-2: the log has the detailed sentence; a step may have words of its own', async () => {
+test('the log has the detailed sentence; a step may have words of its own (MSG-2)', async () => {
   const { start, lines, pending } = bench((step) =>
     step('NodeAffinity', failing('none'), { prefix: 'MountVolume.NodeAffinity check failed' }),
   )
@@ -92,7 +109,7 @@ test('MSG-2: the log has the detailed sentence; a step may have words of its own
   ])
 })
 
-test('OP-3 (wart W-30 dropped), NPO-12: a crash between steps is told as a failure and counted as one', async () => {
+test('a crash between steps is told as a failure and counted as one (OP-3, NPO-12; against WA-30, MEA-1)', async () => {
   const { start, seen, pending, metrics } = bench(async () => {
     throw new TypeError('x is undefined')
   })
@@ -117,7 +134,7 @@ test('what is given up because its process ends is no news for users, and no war
   assert.match(lines.join(), /^debug operation given up MountVolume.SetUp failed .* boom$/)
 })
 
-test('OP-5: nothing is measured or told when the operation may not start', async () => {
+test('nothing is measured or told when the operation may not start (OP-5)', async () => {
   const { start, seen, pending, metrics } = bench((step) => step('SetUp', failing('none')))
   start()
   await pending.idle()

@@ -20,13 +20,20 @@ export interface Operation<Request, Deps, Event> {
   subject(request: Request): Subject
   /** The plugin label of metrics: `kubernetes.io/nfs`, `kubernetes.io/csi:<driver>`. */
   plugin(request: Request): string
-  run(request: Request, deps: Deps, step: Step<Event>, signal: AbortSignal): Promise<void>
+  run(request: Request, deps: Deps, report: Report<Event>, signal: AbortSignal): Promise<void>
+}
+
+/** How an operation says what it does and what it knows. */
+export interface Report<Event> {
+  readonly step: Step<Event>
+  /** Tells the world something that no call's outcome says. */
+  emit(event: Event): void
 }
 
 /** Runs one call; turns its outcome into what we may now say of the world; stops the operation unless done. */
 export type Step<Event> = <T>(name: string, call: () => Promise<T> | T, then?: StepOutcomes<T, Event>) => Promise<T>
 
-export interface StepOutcomes<T, Event> {
+interface StepOutcomes<T, Event> {
   readonly done?: (value: T) => Event | undefined
   readonly failed?: (error: VolumeError) => Event | undefined
   readonly uncertain?: (error: VolumeError) => Event | undefined
@@ -141,7 +148,7 @@ export function createRunner({ clock, pending, log, metrics, observer }: RunnerD
         seen('started')
         let failure: StepFailure | undefined
         try {
-          await operation.run(request, deps, step, context.signal)
+          await operation.run(request, deps, { step, emit: context.apply }, context.signal)
         } catch (thrown) {
           // A crash between steps is a failure too, never a success (NPO-12).
           failure =

@@ -7,39 +7,37 @@ export function escapePlugin(plugin: PluginName): string {
   return plugin.replaceAll('/', '~')
 }
 
-export function unescapePlugin(directory: string): PluginName {
+function unescapePlugin(directory: string): PluginName {
   return directory.replaceAll('~', '/') as PluginName
 }
 
 export const podsDirectory = (root: string) => join(root, 'pods')
 export const pluginsDirectory = (root: string) => join(root, 'plugins')
 export const registrationDirectory = (root: string) => join(root, 'plugins_registry')
-/** Directories for pods to come; ours alone, and made anew when they are gone. */
-export const sparesDirectory = (root: string) => join(root, 'spare-pods')
 export const podDirectory = (root: string, pod: PodUid) => join(root, 'pods', pod)
 
-/** LAYOUT-1 */
+/** Where a pod finds a volume with a filesystem (LAYOUT-1). */
 export const podVolumePath = (root: string, pod: PodUid, plugin: PluginName, volume: string) =>
   join(root, 'pods', pod, 'volumes', escapePlugin(plugin), volume)
 
-/** LAYOUT-2 */
+/** What a plugin keeps about one pod (LAYOUT-2). */
 export const podPluginPath = (root: string, pod: PodUid, plugin: PluginName, ...rest: string[]) =>
   join(root, 'pods', pod, 'plugins', escapePlugin(plugin), ...rest)
 
-/** LAYOUT-3: the directory holds a symlink named after the volume. */
+/** The directory holds a symlink named after the volume (LAYOUT-3). */
 export const podDeviceDirectory = (root: string, pod: PodUid, plugin: PluginName) =>
   join(root, 'pods', pod, 'volumeDevices', escapePlugin(plugin))
 
-/** LAYOUT-4 */
+/** Bind mounts of sub-paths, one per container and volume mount (LAYOUT-4). */
 export const subPathsDirectory = (root: string, pod: PodUid) => join(root, 'pods', pod, 'volume-subpaths')
 export const subPathTarget = (root: string, pod: PodUid, volume: string, container: string, index: number) =>
   join(subPathsDirectory(root, pod), volume, container, String(index))
 
-/** LAYOUT-5: here the plugin's name is not escaped, so it makes two levels. */
+/** Here the plugin's name is not escaped, so it makes two levels (LAYOUT-5). */
 export const globalPluginPath = (root: string, plugin: PluginName, ...rest: string[]) =>
   join(root, 'plugins', plugin, ...rest)
 
-/** LAYOUT-6 */
+/** What a plugin keeps about block devices of the node (LAYOUT-6). */
 export const globalDevicePath = (root: string, plugin: PluginName, ...rest: string[]) =>
   join(root, 'plugins', plugin, 'volumeDevices', ...rest)
 

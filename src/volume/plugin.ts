@@ -1,8 +1,7 @@
 // What can a volume type do? One object per side, node and cluster; capabilities are optional members that take
 // the spec and may decline it. All calls are idempotent and say the effect of a failure truthfully (effect.ts).
 import type { PluginName, PodUid } from '../api/names.ts'
-import type { PersistentVolume, PersistentVolumeClaim, Pod, StorageClass } from '../api/types.ts'
-import type { AccessMode } from '../api/access-modes.ts'
+import type { PersistentVolume, PersistentVolumeClaim, Pod, StorageClass } from '../api/generated/types.ts'
 import type { SourceKind, VolumeSpec } from './spec.ts'
 
 /** Tells the pod's user something while a call goes on (a Kubernetes Event). */
@@ -12,7 +11,7 @@ export type Notify = (event: {
   readonly message: string
 }) => void
 
-/** PLUG-7: everything SetUp is told. */
+/** Everything that SetUp needs (PLUG-7). */
 export interface MountRequest<K extends SourceKind = SourceKind> {
   readonly spec: VolumeSpec<K>
   readonly pod: Pod
@@ -23,8 +22,6 @@ export interface MountRequest<K extends SourceKind = SourceKind> {
   /** Where the device is mounted on this node, if the plugin mounts devices. */
   readonly deviceMountPath?: string
   readonly ownership: Ownership
-  /** KD-3, in bytes. */
-  readonly sizeLimitBytes?: bigint
   /** With which SELinux label it is mounted; absent: none. */
   readonly seLinuxLabel?: string
   /** With either of these, nothing on disk may be removed on failure: a pod may be using it (MNT-11). */
@@ -36,16 +33,16 @@ export interface MountRequest<K extends SourceKind = SourceKind> {
 export interface Ownership {
   readonly fsGroup?: number
   readonly changePolicy?: 'Always' | 'OnRootMismatch'
-  /** FSG-6 */
+  /** The one user that all containers run as; absent if they differ or do not say (FSG-6). */
   readonly fsUser?: number
 }
 
-export interface UnmountRequest {
+interface UnmountRequest {
   /** The spec's name, as in the path. */
   readonly volumeName: string
   readonly pod: PodUid
   readonly target: string
-  /** What the agent knows of the volume; not there for an orphan. For when the plugin's own notes on disk are damaged. */
+  /** What the agent knows of the volume, for when the plugin's own files on disk are damaged. Absent for an orphan. */
   readonly spec?: VolumeSpec
 }
 
@@ -66,7 +63,7 @@ export interface ExpandRequest {
   readonly devicePath?: string
 }
 
-/** METRIC-1 */
+/** How full a volume is; absent fields are not known (METRIC-1). */
 export interface Usage {
   readonly time: number
   readonly usedBytes?: bigint
@@ -78,16 +75,16 @@ export interface Usage {
   readonly abnormal?: { readonly message: string }
 }
 
-/** CSI-71: something wrong with a volume, as its storage says. */
+/** Something wrong with a volume, as its storage says (CSI-71). */
 export interface HealthCondition {
   readonly status: 'Degraded' | 'Inaccessible' | 'DataLoss'
   readonly reason: string
   readonly message: string
 }
 
-export interface HealthRequest {
+interface HealthRequest {
   readonly spec: VolumeSpec
-  /** Where it is mounted for the pod, and on the node; '' where it is not, or not known to be. */
+  /** Where it is mounted for the pod, and on the node; '' if it is not, or if that is not known. */
   readonly path: string
   readonly stagingPath: string
 }
@@ -99,15 +96,15 @@ export interface NodePlugin {
   unmount(request: UnmountRequest, signal: AbortSignal): Promise<void>
   /** Where containers find the volume; the target itself unless the plugin says otherwise (hostPath, csi). */
   path?(spec: VolumeSpec, target: string): string
-  /** PLUG-14: read-only to containers whatever their volumeMounts say. */
+  /** Read-only to containers whatever their volumeMounts say (PLUG-14). */
   readOnly?(spec: VolumeSpec): boolean
   /** Is this volume attached by the cluster side before this node may use it? */
   attachable?(spec: VolumeSpec): boolean
-  /** Calls back when these answers may have become others: a driver says only now that it wants no attaching (KP-9). */
+  /** Calls back when these answers may have changed: a CSIDriver that appears may say that no attaching is needed (KP-9). */
   watch?(listener: () => void): Disposable
-  /** PLUG-4: was this volume refused because the node can hold no more of its kind? Then the pod can never start here. */
+  /** Was this volume refused because the node can hold no more of its kind? Then the pod can never start here (PLUG-4). */
   exhausted?(spec: VolumeSpec, signal: AbortSignal): Promise<boolean>
-  /** PLUG-1: can this volume be mounted with a SELinux label of its own? */
+  /** Can this volume be mounted with a SELinux label of its own (PLUG-1)? */
   seLinuxMount?(spec: VolumeSpec): boolean
   /** The label that a volume found on disk was mounted with (RCS-5). */
   restoredLabel?(request: RestoreRequest, signal: AbortSignal): Promise<string | undefined>
@@ -120,7 +117,7 @@ export interface NodePlugin {
   expand?(request: ExpandRequest, signal: AbortSignal): Promise<bigint>
   requiresResize?(spec: VolumeSpec): boolean
   usage?(request: { readonly spec: VolumeSpec; readonly path: string }, signal: AbortSignal): Promise<Usage>
-  /** What is wrong with the volume; an empty list says nothing is, undefined that the storage does not tell. */
+  /** What is wrong with the volume. Empty: nothing is. Undefined: the storage does not report it. */
   health?(request: HealthRequest, signal: AbortSignal): Promise<readonly HealthCondition[] | undefined>
   /** Must SetUp run again on this sync of a mounted volume? Overrides the trait where it depends on the spec. */
   remountRequired?(spec: VolumeSpec): boolean
@@ -137,7 +134,7 @@ export interface DeviceMounter {
     signal: AbortSignal,
   ): Promise<string>
   mount(request: DeviceMountRequest, signal: AbortSignal): Promise<void>
-  /** Works from the path alone; the spec is for when the plugin's own notes on disk are damaged. */
+  /** Works from the path alone; the spec is for when the plugin's own files on disk are damaged. */
   unmount(request: { readonly path: string; readonly spec?: VolumeSpec }, signal: AbortSignal): Promise<void>
 }
 
@@ -178,7 +175,7 @@ export interface MapRequest {
   readonly globalMapPath: string
 }
 
-export interface UnmapRequest {
+interface UnmapRequest {
   readonly spec: VolumeSpec
   readonly pod: PodUid
   readonly volumeName: string
@@ -186,10 +183,10 @@ export interface UnmapRequest {
 
 export interface ClusterPlugin {
   attacher?(spec: VolumeSpec): Attacher | undefined
-  /** DET-2: detaching by name alone, after a restart without a spec. */
+  /** Detaching by name alone, after a restart without a spec (DET-2). */
   attacherByName?(): Attacher | undefined
   provision?(request: ProvisionRequest, signal: AbortSignal): Promise<PersistentVolume>
-  /** Deletes the storage behind a volume. */
+  /** Deletes the storage behind a volume. The code `DeletedVolumeInUse` says that it must wait; the volume does not fail. */
   remove?(spec: VolumeSpec, signal: AbortSignal): Promise<void>
   recycle?(spec: VolumeSpec, signal: AbortSignal): Promise<void>
   expand?(request: ExpandRequest, signal: AbortSignal): Promise<bigint>
@@ -214,18 +211,37 @@ export interface ProvisionRequest {
   readonly selectedNode?: string
 }
 
-export interface PluginTraits {
-  readonly mountOptions: boolean
-  /** PLUG-1: SetUp is called again on every sync of a mounted volume (contents come from the API). */
+/** Facts about a volume type that node and control plane need. An optional trait that is absent means no. */
+export interface PluginTraits<K extends SourceKind = SourceKind> {
+  /** May a PersistentVolume of this type have mount options? */
+  readonly takesMountOptions: boolean
+  /** Is `mount` called again on every sync of a mounted volume, because its contents come from the API (PLUG-1)? */
   readonly remountOnPodUpdate: boolean
-  /** Persistent plugins: the access modes they can serve (PLUG-2). */
-  readonly accessModes?: readonly AccessMode[]
+  /** The ConfigMaps and Secrets in the pod's namespace whose contents the volume shows. The node watches them. */
+  sourceObjects?(spec: VolumeSpec<K>): readonly SourceObject[]
+  /** Do the contents change with time, as tokens do? Then the refresh of a volume comes every minute, not every ten. */
+  changesByTime?(spec: VolumeSpec<K>): boolean
+  /** A limit that the kernel does not enforce. The node measures the volume and evicts a pod that exceeds it. */
+  sizeLimit?(spec: VolumeSpec<K>): SizeLimit | undefined
+  /** Is a directory made at the volume's path when a container starts and nothing is there? */
+  createsMissingDirectory?(spec: VolumeSpec<K>): boolean
 }
 
-export interface PluginDefinition<K extends SourceKind, NodeDeps, ClusterDeps = never> {
+export interface SourceObject {
+  readonly kind: 'ConfigMap' | 'Secret'
+  readonly name: string
+}
+
+export interface SizeLimit {
+  readonly bytes: bigint
+  /** What the evicted pod's status says. */
+  readonly exceededMessage: string
+}
+
+export interface PluginDefinition<K extends SourceKind, NodeDeps, ClusterDeps = unknown> {
   readonly name: PluginName
   readonly source: K
-  readonly traits: PluginTraits
+  readonly traits: PluginTraits<K>
   /** Identity of the storage behind the spec; for attachable volumes enough to detach by. */
   volumeName(spec: VolumeSpec<K>): string
   /** Declines specs of its source that it cannot serve (flexVolume drivers, PV-only sources). */
@@ -235,7 +251,7 @@ export interface PluginDefinition<K extends SourceKind, NodeDeps, ClusterDeps = 
 }
 
 /** Checks the shape and infers the types; the plugin's file exports the result by default. */
-export function definePlugin<K extends SourceKind, NodeDeps, ClusterDeps = never>(
+export function definePlugin<K extends SourceKind, NodeDeps, ClusterDeps = unknown>(
   definition: PluginDefinition<K, NodeDeps, ClusterDeps>,
 ): PluginDefinition<K, NodeDeps, ClusterDeps> {
   return definition

@@ -12,7 +12,7 @@ const plugin = (name: string, source: SourceKind, supports?: () => boolean) =>
     definePlugin({
       name: name as PluginName,
       source,
-      traits: { mountOptions: false, remountOnPodUpdate: false },
+      traits: { takesMountOptions: false, remountOnPodUpdate: false },
       volumeName: (spec) => spec.name,
       ...(supports ? { supports } : {}),
       node: () => ({ mount: async () => {}, unmount: async () => {} }),
@@ -21,7 +21,7 @@ const plugin = (name: string, source: SourceKind, supports?: () => boolean) =>
   )
 const nfs = specOfPodVolume({ name: 'data', nfs: { server: 's', path: '/p' } })
 
-test('MGR-5: exactly one plugin by spec; none and several are errors in the upstream wording', () => {
+test('exactly one plugin by spec; none and several are errors in the upstream wording (MGR-5)', () => {
   const registry = createRegistry([plugin('kubernetes.io/nfs', 'nfs'), plugin('kubernetes.io/csi', 'csi')])
   assert.equal(registry.find(nfs).name, 'kubernetes.io/nfs')
   assert.equal(registry.find(nfs).volumeName(nfs), 'data')
@@ -30,12 +30,12 @@ test('MGR-5: exactly one plugin by spec; none and several are errors in the upst
   assert.throws(() => twice.find(nfs), { message: 'multiple volume plugins matched: a.io/one,a.io/two' })
 })
 
-test('MGR-5: a plugin may decline a spec of its source', () => {
+test('a plugin may decline a spec of its source (MGR-5)', () => {
   const registry = createRegistry([plugin('a.io/one', 'nfs', () => false), plugin('a.io/two', 'nfs')])
   assert.equal(registry.find(nfs).name, 'a.io/two')
 })
 
-test('MGR-6: by name; unknown and ambiguous names are errors', () => {
+test('by name; unknown and ambiguous names are errors (MGR-6)', () => {
   const registry = createRegistry([plugin('a.io/one', 'nfs')])
   assert.equal(registry.byName('a.io/one' as PluginName).name, 'a.io/one')
   assert.throws(() => registry.byName('x' as PluginName), { message: 'no volume plugin matched name: x' })
@@ -45,7 +45,7 @@ test('MGR-6: by name; unknown and ambiguous names are errors', () => {
   })
 })
 
-test('MGR-3, MGR-4: probed plugins are added, replaced and removed', () => {
+test('probed plugins are added, replaced and removed (MGR-3, MGR-4)', () => {
   const registry = createRegistry([plugin('a.io/one', 'csi')])
   registry.add(plugin('flex.io/x', 'nfs'))
   assert.equal(registry.find(nfs).name, 'flex.io/x')
@@ -58,7 +58,7 @@ test('MGR-3, MGR-4: probed plugins are added, replaced and removed', () => {
   )
 })
 
-test('MGR-2: invalid and duplicate names are refused by name', () => {
+test('invalid and duplicate names are refused by name (MGR-2)', () => {
   assert.throws(
     () => createRegistry([plugin('no-slash', 'nfs'), plugin('a.io/one', 'nfs'), plugin('a.io/one', 'csi')]),
     {
@@ -71,14 +71,14 @@ test('a plugin without a cluster half offers nothing there', () => {
   const definition = definePlugin({
     name: 'a.io/one' as PluginName,
     source: 'nfs',
-    traits: { mountOptions: false, remountOnPodUpdate: false },
+    traits: { takesMountOptions: false, remountOnPodUpdate: false },
     volumeName: (spec) => spec.name,
     node: () => ({ mount: async () => {}, unmount: async () => {} }),
   })
   assert.deepEqual(inCluster(definition, {} as never).plugin, {})
 })
 
-test('MGR-4, T-27: whoever waits for a plugin hears of each that comes or goes, and of nothing else', () => {
+test('whoever waits for a plugin hears of each that comes or goes, and of nothing else (MGR-4, TP-27)', () => {
   const registry = createRegistry([plugin('a.io/one', 'nfs')])
   const heard: string[] = []
   const subscription = registry.subscribe(() =>

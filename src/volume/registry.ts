@@ -3,6 +3,7 @@ import type { PluginName } from '../api/names.ts'
 import { VolumeError } from './effect.ts'
 import type { ClusterPlugin, NodePlugin, PluginDefinition, PluginTraits } from './plugin.ts'
 import type { SourceKind, VolumeSpec } from './spec.ts'
+import { createListeners } from '../loop/listeners.ts'
 
 /** A plugin as one side sees it: P is NodePlugin on a node, ClusterPlugin in the control plane. */
 export interface Registered<P> {
@@ -16,14 +17,16 @@ export interface Registered<P> {
 export interface Registry<P> {
   /** Exactly one plugin must support the spec. */
   find(spec: VolumeSpec): Registered<P>
+  /** The first plugin that supports the spec, or undefined. */
+  supporting(spec: VolumeSpec): Registered<P> | undefined
   byName(name: PluginName): Registered<P>
-  /** The same for questions that need no answer: a FlexVolume driver may be gone while its volumes are there. */
+  /** The same, or undefined: a FlexVolume driver may be gone while its volumes are still there. */
   known(name: PluginName): Registered<P> | undefined
   all(): readonly Registered<P>[]
-  /** Dynamic plugins: an added one replaces its namesake among the probed. */
+  /** Adds a dynamic plugin; it replaces the dynamic plugin of the same name. */
   add(plugin: Registered<P>): void
   drop(name: PluginName): void
-  /** Hears of every plugin that came or went. */
+  /** Calls back when a plugin was added or dropped. */
   subscribe(listener: () => void): Disposable
 }
 
@@ -38,13 +41,11 @@ export function createRegistry<P>(builtIns: readonly Registered<P>[]): Registry<
   if (problems.length > 0) throw new VolumeError('PluginsInvalid', problems.join('; '), { effect: 'untried' })
   const probed = new Map<string, Registered<P>>()
   const all = () => [...fixed.values(), ...probed.values()]
-  const listeners = new Set<() => void>()
-  const tell = () => {
-    for (const listener of [...listeners]) listener()
-  }
+  const listeners = createListeners<[]>()
 
   return {
     all,
+    supporting: (spec) => all().find((plugin) => plugin.supports(spec)),
     find(spec) {
       const matches = all().filter((plugin) => plugin.supports(spec))
       const [first, ...others] = matches
@@ -70,15 +71,12 @@ export function createRegistry<P>(builtIns: readonly Registered<P>[]): Registry<
     known: (name) => fixed.get(name) ?? probed.get(name),
     add(plugin) {
       probed.set(plugin.name, plugin)
-      tell()
+      listeners.tell()
     },
     drop(name) {
-      if (probed.delete(name)) tell()
+      if (probed.delete(name)) listeners.tell()
     },
-    subscribe(listener) {
-      listeners.add(listener)
-      return { [Symbol.dispose]: () => void listeners.delete(listener) }
-    },
+    subscribe: (listener) => listeners.listen(listener),
   }
 }
 
@@ -98,18 +96,19 @@ export function inCluster<K extends SourceKind, D>(definition: ClusterHalf<K, D>
 
 function registered<K extends SourceKind, P>(definition: Common<K>, plugin: P): Registered<P> {
   const { name, traits, source } = definition
-  // The source's kind was compared first, so the narrower spec type holds.
+  // The source's kind was compared first, so the narrower spec type holds. Traits, too, are asked only about specs that the
+  // plugin supports.
   const narrow = (spec: VolumeSpec) => spec as unknown as VolumeSpec<K>
   return {
     name,
-    traits,
+    traits: traits as unknown as PluginTraits,
     plugin,
     supports: (spec) => spec.source.kind === source && (definition.supports?.(narrow(spec)) ?? true),
     volumeName: (spec) => definition.volumeName(narrow(spec)),
   }
 }
 
-/** MGR-2: `domain/name`, as Kubernetes' qualified names. */
+/** `domain/name`, as Kubernetes' qualified names (MGR-2). */
 function isQualifiedName(name: string): boolean {
   const [domain, local, ...rest] = name.split('/')
   if (!domain || !local || rest.length > 0) return false

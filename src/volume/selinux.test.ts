@@ -1,7 +1,7 @@
 // Labels of files from the options of processes, and who may have them: VM-12, MOUNT-22.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Pod, SELinuxOptions } from '../api/types.ts'
+import type { Pod, SELinuxOptions } from '../api/generated/types.ts'
 import { contextOption, fileLabel, labelsInPod, shortAccessMode, takesMountLabel } from './selinux.ts'
 
 const policy = 'system_u:object_r:container_file_t:s0'
@@ -10,7 +10,7 @@ const volume = (...accessModes: ('ReadWriteOnce' | 'ReadOnlyMany' | 'ReadWriteMa
   spec: { accessModes },
 })
 
-test('VM-12: user and level are the process’s, role and type the policy’s', () => {
+test('user and level are the process’s, role and type the policy’s (VM-12)', () => {
   const table: readonly [SELinuxOptions, string][] = [
     [{ level: 's0:c10,c0' }, 'system_u:object_r:container_file_t:s0:c10,c0'],
     [{ user: 'u', role: 'r', type: 'container_t', level: 's1' }, 'u:object_r:container_file_t:s1'],
@@ -19,7 +19,7 @@ test('VM-12: user and level are the process’s, role and type the policy’s', 
   for (const [options, label] of table) assert.equal(fileLabel(policy, options), label)
 })
 
-test('VM-12: every container that mounts the volume counts, its own options before the pod’s', () => {
+test('every container that mounts the volume counts, its own options before the pod’s (VM-12)', () => {
   const mounts = (name: string, seLinuxOptions?: SELinuxOptions) => ({
     name: 'c',
     volumeMounts: [{ name, mountPath: '/' }],
@@ -38,7 +38,7 @@ test('VM-12: every container that mounts the volume counts, its own options befo
   assert.deepEqual(labels(pod({}, mounts('v'))), [])
 })
 
-test('VM-12, MET-11: only a volume of one pod is mounted with a label; the widest mode names it', () => {
+test('only a volume of one pod is mounted with a label; the widest mode names it (VM-12, MEA-11)', () => {
   assert.equal(takesMountLabel(volume('ReadWriteOncePod')), true)
   assert.equal(takesMountLabel(volume('ReadWriteOncePod', 'ReadWriteOnce')), false)
   assert.equal(takesMountLabel(undefined), false)
@@ -46,6 +46,6 @@ test('VM-12, MET-11: only a volume of one pod is mounted with a label; the wides
   assert.deepEqual(named, ['RWX', 'RWOP', 'inline'])
 })
 
-test('MOUNT-22: the option is quoted, for levels hold commas', () => {
+test('the option is quoted, for levels hold commas (MOUNT-22)', () => {
   assert.equal(contextOption('u:r:t:s0:c1,c2'), 'context="u:r:t:s0:c1,c2"')
 })

@@ -1,7 +1,7 @@
 // With which SELinux label is a volume mounted? One label per volume, from the containers that use it, where its plugin can
 // mount with a context and the volume belongs to one pod alone (VM-12, MOUNT-22). Pure.
 import { shortModes } from '../api/access-modes.ts'
-import type { PersistentVolume, Pod, SELinuxOptions } from '../api/types.ts'
+import type { PersistentVolume, Pod, SELinuxOptions } from '../api/generated/types.ts'
 import { isSinglePodWriter } from './access.ts'
 
 /** The label of files for a process with these options: user and level are the process's, role and type the policy's. */
@@ -29,7 +29,7 @@ export function takesMountLabel(volume: PersistentVolume | undefined): boolean {
 /** Quoted, for levels hold commas. */
 export const contextOption = (label: string): string => `context="${label}"`
 
-/** MET-11: the widest of the volume's modes, in Kubernetes' short words. */
+/** The widest of the volume's modes, in Kubernetes' short words (MEA-11). */
 export function shortAccessMode(volume: PersistentVolume | undefined): string {
   if (!volume) return 'inline'
   const modes = volume.spec?.accessModes ?? []

@@ -1,12 +1,12 @@
 // One tagged union from two wire shapes: ID-4, ID-8, PLUG-13, PLUG-17, PLUG-18.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import type { PersistentVolume } from '../api/types.ts'
+import type { PersistentVolume } from '../api/generated/types.ts'
 import { hasSource, specOfPersistentVolume, specOfPodVolume } from './spec.ts'
 
 const volume = (spec: NonNullable<PersistentVolume['spec']>): PersistentVolume => ({ metadata: { name: 'pv1' }, spec })
 
-test('ID-4, PLUG-17: an inline volume is named by the pod and carries its own read-only flag', () => {
+test('an inline volume is named by the pod and carries its own read-only flag (ID-4, PLUG-17)', () => {
   const spec = specOfPodVolume({ name: 'data', nfs: { server: 's', path: '/p', readOnly: true } })
   assert.deepEqual(spec, {
     name: 'data',
@@ -17,7 +17,7 @@ test('ID-4, PLUG-17: an inline volume is named by the pod and carries its own re
   })
 })
 
-test('PLUG-13: a persistent volume is read-only only by the claim reference', () => {
+test('a persistent volume is read-only only by the claim reference (PLUG-13)', () => {
   const pv = volume({ volumeMode: 'Block', csi: { driver: 'd', volumeHandle: 'h', readOnly: true } })
   const spec = specOfPersistentVolume(pv, false)
   assert.deepEqual([spec.name, spec.mode, spec.readOnly, spec.persistentVolume], ['pv1', 'Block', false, pv])
@@ -25,7 +25,7 @@ test('PLUG-13: a persistent volume is read-only only by the claim reference', ()
   assert.equal(hasSource(spec, 'csi') && spec.source.value.driver, 'd')
 })
 
-test('ID-8, PLUG-18: a persistent volume without a mode is an error', () => {
+test('a persistent volume without a mode is an error (ID-8, PLUG-18)', () => {
   const pv = volume({ nfs: { server: 's', path: '/p' } })
   assert.throws(() => specOfPersistentVolume(pv, false), { message: 'cannot get volumeMode for volume: pv1' })
 })

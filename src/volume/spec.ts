@@ -33,7 +33,7 @@ import type {
   SecretVolumeSource,
   Volume,
   VsphereVirtualDiskVolumeSource,
-} from '../api/types.ts'
+} from '../api/generated/types.ts'
 import { VolumeError } from './effect.ts'
 
 /** Every source that a volume can have after claims are resolved. */
@@ -66,14 +66,14 @@ export interface VolumeSources {
 
 export type SourceKind = keyof VolumeSources
 export type VolumeSource = { [K in SourceKind]: { readonly kind: K; readonly value: VolumeSources[K] } }[SourceKind]
-export type VolumeMode = 'Filesystem' | 'Block'
+type VolumeMode = 'Filesystem' | 'Block'
 
 export interface VolumeSpec<K extends SourceKind = SourceKind> {
   /** The inner name (ID-4): the PersistentVolume's name, or the pod's volume name. */
   readonly name: string
   readonly from: 'pod' | 'persistentVolume'
   readonly mode: VolumeMode
-  /** PLUG-13: the source's own flag for inline volumes, the claim reference's flag for persistent ones. */
+  /** The source's own flag for inline volumes, the claim reference's flag for persistent ones (PLUG-13). */
   readonly readOnly: boolean
   readonly source: Extract<VolumeSource, { kind: K }>
   /** The whole object when the volume is persistent: capacity, access modes, mount options, affinity, claim. */
@@ -108,8 +108,15 @@ const sourceKinds: { readonly [K in SourceKind]: true } = {
 
 /** An inline volume of a pod. Claims and generic ephemeral volumes must be resolved to their PersistentVolume first. */
 export function specOfPodVolume(volume: Volume): VolumeSpec {
+  const spec = inlineSpec(volume)
+  if (!spec) throw noSource(volume.name)
+  return spec
+}
+
+/** The same, or undefined for a claim, a generic ephemeral volume or an unknown source. */
+export function inlineSpec(volume: Volume): VolumeSpec | undefined {
   const source = sourceIn(volume)
-  if (!source) throw noSource(volume.name)
+  if (!source) return undefined
   const { readOnly } = source.value as { readonly readOnly?: boolean }
   return { name: volume.name, from: 'pod', mode: 'Filesystem', readOnly: readOnly === true, source }
 }
@@ -121,7 +128,7 @@ export function specOfPersistentVolume(persistentVolume: PersistentVolume, readO
   if (!source) throw noSource(name)
   const mode = persistentVolume.spec?.volumeMode
   if (mode === undefined) {
-    // ID-8: the API server always fills the field in; without it nobody may guess between mount and map.
+    // The API server always fills the field in; without it we must not guess between mount and map (ID-8).
     throw new VolumeError('VolumeModeMissing', `cannot get volumeMode for volume: ${name}`, { effect: 'none' })
   }
   return {
@@ -151,7 +158,7 @@ function sourceIn(holder: object): VolumeSource | undefined {
   return undefined
 }
 
-/** A source that nobody here has ever heard of is told like one that no plugin serves. */
+/** An unknown source gets the same error as one that no plugin serves. */
 function noSource(name: string): VolumeError {
   const text = `failed to get Plugin from volumeSpec for volume "${name}" err=no volume plugin matched`
   return new VolumeError('NoPluginMatched', text, { effect: 'none' })

@@ -1,5 +1,5 @@
 // Why is nothing happening? Every reason that a plan may give for waiting: closed unions, written down once.
-// The plans give them, the history carries them, and `hawser why` speaks them; nobody greps logs.
+// Plans return them, the history records them, `hawser why` explains them.
 
 /** What a claim, a volume, a class or a pod that has no node yet waits for. */
 export type ControllerWaitReason =
@@ -74,9 +74,9 @@ export type AttachmentWaitReason =
   | 'forceDetachDisabled'
   /** An exclusive volume sits on another node (MA-1). */
   | 'attachedElsewhere'
-  /** An exclusive volume may sit on another node; two writers are worse than a wait (against W-36). */
+  /** An exclusive volume may sit on another node; two writers are worse than a wait (against WA-36). */
   | 'maybeAttachedElsewhere'
-  /** Two nodes want an exclusive volume that sits nowhere; the first to ask is served first (T-19). */
+  /** Two nodes want an exclusive volume that sits nowhere; the first to ask is served first (TA-19). */
   | 'anotherNodeFirst'
   /** Another operation on this volume runs. */
   | 'busy'
@@ -95,7 +95,7 @@ export type NodeWaitReason =
   | 'podListIncomplete'
   /** After a start nothing is undone before node.status told where the device is (RCS-7). */
   | 'devicePathUnread'
-  /** A running pod's claims are not resolved yet; what was found on disk may be its volume (W-8, DES-9). */
+  /** A running pod's claims are not resolved yet; what was found on disk may be its volume (WA-8, DES-9). */
   | 'claimsUnresolved'
   /** Its pod is gone, but containers of it still run (KP-9). */
   | 'containersRunning'

@@ -2,8 +2,8 @@
 // server of Kubernetes answers.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { makeServer, paths, pod } from './make-server.ts'
-import type { TestServer } from './make-server.ts'
+import { makeServer, paths, pod } from '../kit/api-server.ts'
+import type { TestServer } from '../kit/api-server.ts'
 
 const at = `${paths.pods}/p/ephemeralcontainers`
 const debug = (name: string, more: object = {}) => ({ name, image: 'busybox', command: ['sh'], ...more })

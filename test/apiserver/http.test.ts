@@ -9,16 +9,21 @@ import test from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { gunzipSync } from 'node:zlib'
-import { createAuthority, createClientCertificate, createServerCertificate } from '../../src/apiserver/certificates.ts'
-import type { KeyPair } from '../../src/apiserver/certificates.ts'
-import { startApiServer } from '../../src/apiserver/listen.ts'
-import type { StartedApiServer } from '../../src/apiserver/listen.ts'
+import type { Audit, AuditRecord } from '../../src/apiserver/access/audit.ts'
+import {
+  createAuthority,
+  createClientCertificate,
+  createServerCertificate,
+} from '../../src/apiserver/access/certificates.ts'
+import type { KeyPair } from '../../src/apiserver/access/certificates.ts'
+import { startApiServer } from '../../src/apiserver/http/listen.ts'
+import type { StartedApiServer } from '../../src/apiserver/http/listen.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import type { HistoryLimits } from '../../src/store/compaction.ts'
 import { createMemoryStore } from '../../src/store/memory-store.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
-import { admin, paths } from './make-server.ts'
+import { admin, paths } from '../kit/api-server.ts'
 
 interface Running extends AsyncDisposable {
   readonly server: StartedApiServer
@@ -32,7 +37,7 @@ interface Reply {
   readonly body: Buffer
 }
 
-async function start(history?: HistoryLimits): Promise<Running> {
+async function start(history?: HistoryLimits, audit: Audit = () => {}): Promise<Running> {
   const now = Date.now()
   const authority = await createAuthority(now)
   const certificate = await createServerCertificate(authority, { names: ['localhost', '127.0.0.1'] }, now)
@@ -42,6 +47,7 @@ async function start(history?: HistoryLimits): Promise<Running> {
     clock: createSystemClock(),
     random: createRandom(randomBytes(16)),
     log: silentLog,
+    audit,
     tokens: [{ token: 'secret-token', user: admin }],
     signingKey: randomBytes(32),
     listen: { host: '127.0.0.1', port: 0 },
@@ -224,4 +230,30 @@ test('closing ends watches at once and frees the port', async () => {
   assert.equal((await watch).code, 200)
   assert.ok(Date.now() - started < 1_500)
   await assert.rejects(running.request('/healthz'))
+})
+
+test('the audit line has the address of the peer, over HTTP/1.1 and HTTP/2, and groups that came in several headers', async () => {
+  const lines: AuditRecord[] = []
+  await using running = await start(undefined, (record) => lines.push(record))
+  const headers = { 'impersonate-user': 'bob', 'impersonate-group': ['dev', 'ops'], 'x-forwarded-for': '192.0.2.1' }
+  const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+  const first = await running.request(path, { method: 'POST', headers }, '{}')
+  const groups = ['dev', 'ops', 'system:authenticated']
+  assert.deepEqual(JSON.parse(first.body.toString()).status.userInfo, { username: 'bob', groups })
+  const session = http2.connect(running.server.url, { ca: running.authority.certificate })
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': path,
+    authorization: 'Bearer secret-token',
+    ...headers,
+  })
+  stream.end('{}')
+  const chunks: Buffer[] = []
+  for await (const chunk of stream) chunks.push(chunk as Buffer)
+  session.close()
+  assert.deepEqual(JSON.parse(Buffer.concat(chunks).toString()).status.userInfo, { username: 'bob', groups })
+  assert.deepEqual(
+    lines.map(({ user, impersonatedUser, source, code }) => ({ user, impersonatedUser, source, code })),
+    [1, 2].map(() => ({ user: 'admin', impersonatedUser: 'bob', source: '127.0.0.1', code: 201 })),
+  )
 })

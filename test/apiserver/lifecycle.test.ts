@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
-import type { TestServer } from './make-server.ts'
-import { makeServer, paths, pod } from './make-server.ts'
+import type { TestServer } from '../kit/api-server.ts'
+import { makeServer, paths, pod } from '../kit/api-server.ts'
 
 async function family(server: TestServer, blockOwnerDeletion = false): Promise<string> {
   const owner = await server.post(paths.configMaps, { metadata: { name: 'owner' } })
@@ -45,7 +45,7 @@ test('an object with another living owner only loses the reference', async () =>
   assert.deepEqual(child.body.metadata.ownerReferences, [owner('two', two.body.metadata.uid)])
 })
 
-test('API-11: who makes an object anew is told that the old one is on its way', async () => {
+test('who makes an object anew is told that the old one is on its way (API-11)', async () => {
   await using server = await makeServer()
   const metadata = { name: 'held', finalizers: ['example.com/hold'] }
   await server.post(paths.configMaps, { metadata })
@@ -111,13 +111,4 @@ test('events go an hour after they were last seen', async () => {
   assert.equal((await server.get('/api/v1/namespaces/default/events/late')).code, 200)
   await server.clock.advance(1_900_000)
   assert.equal((await server.get('/api/v1/namespaces/default/events/late')).code, 404)
-})
-
-test('a server is alive at once, and ready when its start is over', async () => {
-  const open = ['start']
-  await using server = await makeServer({ starting: () => open })
-  const seen = async () => [(await server.get('/livez')).code, (await server.get('/readyz')).code]
-  assert.deepEqual(await seen(), [200, 500])
-  open.pop()
-  assert.deepEqual(await seen(), [200, 200])
 })

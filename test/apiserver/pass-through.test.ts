@@ -2,14 +2,14 @@
 // streams of a pod on a connection that was upgraded.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import type { Pod } from '../../src/api/types.ts'
-import type { NodeDoors } from '../../src/apiserver/pass-through.ts'
+import type { Pod } from '../../src/api/generated/types.ts'
+import type { NodeClient } from '../../src/apiserver/request/pass-through.ts'
 import { createStreamPair } from '../../src/streams/byte-stream.ts'
 import { exitFromStatus } from '../../src/streams/remote-command.ts'
 import { openWebSocket } from '../../src/streams/websocket.ts'
-import { admin, makeServer, paths, pod } from './make-server.ts'
-import type { TestServer } from './make-server.ts'
-import { modelNode } from './node-model.ts'
+import { admin, makeServer, paths, pod } from '../kit/api-server.ts'
+import type { TestServer } from '../kit/api-server.ts'
+import { modelNode } from '../kit/node-server.ts'
 
 const reader = { name: 'rita', groups: ['hawser:read-only'] }
 const controller = { name: 'conrad', groups: ['hawser:controllers'] }
@@ -24,13 +24,13 @@ const webSocket = {
 const exec = `${paths.pods}/p/exec?command=cat&command=4&stdin=true&stdout=true`
 
 async function open(): Promise<TestServer & { asked: string[]; breakDown(): void; breakOff(): void }> {
-  let door: NodeDoors | undefined
+  let nodeServer: NodeClient | undefined
   const asked: string[] = []
-  const server = await makeServer({ doors: (name, request) => door!(name, request) })
+  const server = await makeServer({ nodeClient: (name, request) => nodeServer!(name, request) })
   const model = await modelNode(server.clock)
-  door = async (name, request) => {
+  nodeServer = async (name, request) => {
     asked.push(`${name} ${request.method} ${request.path}`)
-    return await model.door(request)
+    return await model.nodeServer(request)
   }
   await server.post('/api/v1/nodes', { metadata: { name: 'n1' } })
   const containers = ['c', 'over', 'quiet'].map((name) => ({ name, image: 'x' }))
@@ -38,14 +38,14 @@ async function open(): Promise<TestServer & { asked: string[]; breakDown(): void
   await server.post(paths.pods, pod('nowhere'))
   await model.put(made.body as Pod)
   const breakDown = () => {
-    door = () => Promise.reject(new Error('connect ECONNREFUSED 10.0.0.1:10250'))
+    nodeServer = () => Promise.reject(new Error('connect ECONNREFUSED 10.0.0.1:10250'))
   }
   const breakOff = () => {
     async function* body(): AsyncGenerator<Uint8Array, void, undefined> {
       yield Buffer.from('one\n')
       throw new Error('aborted')
     }
-    door = async () => ({ status: 200, headers: {}, body: body() })
+    nodeServer = async () => ({ status: 200, headers: {}, body: body() })
   }
   return { ...server, asked, breakDown, breakOff, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() }
 }

@@ -5,19 +5,19 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import test from 'node:test'
-import { startApiServer } from '../../src/apiserver/listen.ts'
-import type { NodeDoors } from '../../src/apiserver/pass-through.ts'
+import { startApiServer } from '../../src/apiserver/http/listen.ts'
+import type { NodeClient } from '../../src/apiserver/request/pass-through.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { createMemoryStore } from '../../src/store/memory-store.ts'
 import { exitFromStatus } from '../../src/streams/remote-command.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
-import { admin } from './make-server.ts'
-import { modelNode } from './node-model.ts'
+import { admin } from '../kit/api-server.ts'
+import { modelNode } from '../kit/node-server.ts'
 
 const authorization = 'Bearer secret-token'
 
-async function open(doors?: NodeDoors) {
+async function open(nodeClient?: NodeClient) {
   const clock = createSystemClock()
   const store = createMemoryStore({})
   const model = await modelNode(clock)
@@ -29,7 +29,7 @@ async function open(doors?: NodeDoors) {
     tokens: [{ token: 'secret-token', user: admin }],
     signingKey: randomBytes(32),
     listen: { host: '127.0.0.1', port: 0 },
-    doors: doors ?? ((_node, request) => model.door(request)),
+    nodeClient: nodeClient ?? ((_node, request) => model.nodeServer(request)),
   })
   const containers = [{ name: 'c', image: 'x' }]
   const metadata = { name: 'p', namespace: 'default' }

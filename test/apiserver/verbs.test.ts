@@ -2,9 +2,9 @@
 // are in the conformance suite; here is what it does not reach.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { claim, makeServer, paths, pod, storageClass, volume } from './make-server.ts'
+import { claim, makeServer, paths, pod, storageClass, volume } from '../kit/api-server.ts'
 
-test('API-2: status in a create is ignored, phases start as Pending', async () => {
+test('status in a create is ignored, phases start as Pending (API-2)', async () => {
   await using server = await makeServer()
   const made = await server.post(paths.volumes, { ...volume('v'), status: { phase: 'Bound', message: 'x' } })
   assert.equal(made.code, 201)
@@ -16,7 +16,7 @@ test('API-2: status in a create is ignored, phases start as Pending', async () =
   assert.deepEqual(asked.body.status, { phase: 'Pending' })
 })
 
-test('API-1: main and status are written apart, status writes carry metadata', async () => {
+test('main and status are written apart, status writes carry metadata (API-1)', async () => {
   await using server = await makeServer()
   await server.post(paths.claims, claim('c'))
   const one = await server.patch(`${paths.claims}/c`, 'merge', {
@@ -35,7 +35,7 @@ test('API-1: main and status are written apart, status writes carry metadata', a
   )
 })
 
-test('API-3: a new phase is stamped, an old one keeps its time', async () => {
+test('a new phase is stamped, an old one keeps its time (API-3)', async () => {
   await using server = await makeServer()
   const made = await server.post(paths.volumes, volume('v'))
   await server.clock.advance(5_000)
@@ -47,7 +47,7 @@ test('API-3: a new phase is stamped, an old one keeps its time', async () => {
   assert.equal(bound.body.status.lastPhaseTransitionTime, '2026-01-01T00:00:05Z')
 })
 
-test('API-8: a claim without class gets the newest default class', async () => {
+test('a claim without class gets the newest default class (API-8)', async () => {
   await using server = await makeServer()
   const marked = (name: string) => ({
     ...storageClass(name),
@@ -62,7 +62,7 @@ test('API-8: a claim without class gets the newest default class', async () => {
   assert.equal(none.body.spec.storageClassName, '')
 })
 
-test('API-9: only a bound claim of an expandable class may grow', async () => {
+test('only a bound claim of an expandable class may grow (API-9)', async () => {
   await using server = await makeServer()
   await server.post(paths.classes, storageClass('fixed'))
   await server.post(paths.classes, storageClass('grows', { allowVolumeExpansion: true }))
@@ -79,7 +79,7 @@ test('API-9: only a bound claim of an expandable class may grow', async () => {
   assert.equal((await server.patch(`${paths.claims}/grows`, 'merge', grow)).code, 200)
 })
 
-test('API-10, API-11: protected objects wait for their finalizer', async () => {
+test('protected objects wait for their finalizer (API-10, API-11)', async () => {
   await using server = await makeServer()
   const made = await server.post(paths.volumes, volume('v'))
   assert.deepEqual(made.body.metadata.finalizers, ['kubernetes.io/pv-protection'])

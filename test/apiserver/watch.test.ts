@@ -1,7 +1,7 @@
 // Do lists and watches keep Kubernetes' promises about versions? Exact and recent lists, tokens, bookmarks, 410.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import { makeServer, paths, storageClass } from './make-server.ts'
+import { makeServer, paths, storageClass } from '../kit/api-server.ts'
 
 const nameOf = (item: { metadata: { name: string } }): string => item.metadata.name
 

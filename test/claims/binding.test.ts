@@ -1,18 +1,19 @@
-// Do the binding controller's stories end as the specification's scenarios (T-*) say? On the tiny server, in no time.
+// Do the binding controller's stories end as the specification's scenarios (TC-*) say? On virtual time.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createBindingController } from '../../src/controllers/binding/controller.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
-import { createBench } from './harness.ts'
-import { assertWhy } from '../support/assert-why.ts'
-import { claim, pod, storageClass, volume } from './make.ts'
+import { createVirtualCluster } from '../kit/virtual-cluster.ts'
+import type { VirtualCluster } from '../kit/virtual-cluster.ts'
+import { assertWhy } from '../kit/assert-why.ts'
+import { claim, pod, storageClass, volume } from '../kit/objects.ts'
 
-const binding = (deps: Parameters<Parameters<ReturnType<typeof createBench>['run']>[0]>[0]) => [
+const binding = (deps: Parameters<Parameters<VirtualCluster['run']>[0]>[0]) => [
   createBindingController({ ...deps, plugins: createRegistry([]), options: { auditMs: 0 } }),
 ]
 
-test('T-1 BND-1 BND-2: a free volume and a fitting claim are bound by four writes in order, with both marks', async () => {
-  const bench = createBench()
+test('a free volume and a fitting claim are bound by four writes in order, with both marks (TC-1, BND-1, BND-2)', async () => {
+  const bench = await createVirtualCluster()
   const run = bench.run(binding)
   await bench.server.create('PersistentVolume', volume())
   await run.settle()
@@ -45,46 +46,12 @@ test('T-1 BND-1 BND-2: a free volume and a fitting claim are bound by four write
   await run.stop()
 })
 
-test('VOL-2: of a crowd of volumes that nobody wants the first are available at once, the others a moment later', async () => {
-  const bench = createBench()
-  const run = bench.run(binding)
-  await run.settle()
-  const make = async (prefix: string, className = '') => {
-    for (let each = 0; each < 110; each++)
-      await bench.server.create('PersistentVolume', volume({ name: `${prefix}${each}`, className }))
-    await run.settle()
-  }
-  const available = (prefix: string) =>
-    bench.server
-      .all('PersistentVolume')
-      .filter(({ metadata, status }) => metadata.name.startsWith(prefix) && status?.phase === 'Available').length
-  await make('a')
-  assert.equal(available('a'), 100)
-  // A claim for another class changes nothing; one for theirs ends the wait.
-  await bench.server.create('PersistentVolumeClaim', claim({ name: 'other', className: 'elsewhere' }))
-  await run.settle()
-  assert.equal(available('a'), 100)
-  await bench.server.create('PersistentVolumeClaim', claim())
-  await run.settle()
-  assert.equal(available('a'), 109)
-  assert.equal(bench.server.peek('PersistentVolumeClaim', 'ns/c')?.status?.phase, 'Bound')
-  // In the same second: all of these wait, but not those that the other claim is waiting for.
-  await make('b')
-  await make('e', 'elsewhere')
-  assert.equal(available('b'), 0)
-  assert.equal(bench.server.peek('PersistentVolumeClaim', 'ns/other')?.status?.phase, 'Bound')
-  await bench.clock.advance(1_500)
-  await run.settle()
-  assert.deepEqual([available('b'), available('e')], [110, 109])
-  await run.stop()
-})
-
-test('W-2 CTL-8: a claim that waited is bound as soon as a volume becomes available, the oldest first', async () => {
-  const bench = createBench()
+test('a claim that waited is bound as soon as a volume becomes available, the oldest first (WC-2, CTL-8)', async () => {
+  const bench = await createVirtualCluster()
   const run = bench.run(binding)
   for (const name of ['c1', 'c2', 'c3']) {
     await bench.server.create('PersistentVolumeClaim', claim({ name }))
-    await run.settle()
+    await bench.clock.advance(1_000)
   }
   await bench.server.create('PersistentVolume', volume({ name: 'v1' }))
   await bench.server.create('PersistentVolume', volume({ name: 'v2' }))
@@ -98,8 +65,8 @@ test('W-2 CTL-8: a claim that waited is bound as soon as a volume becomes availa
   await run.stop()
 })
 
-test('I-1: a hundred claims and fifty volumes end in fifty pairs', async () => {
-  const bench = createBench()
+test('a hundred claims and fifty volumes end in fifty pairs (I-1)', async () => {
+  const bench = await createVirtualCluster()
   const run = bench.run(binding)
   for (let at = 0; at < 50; at++) await bench.server.create('PersistentVolume', volume({ name: `v${at}` }))
   for (let at = 0; at < 100; at++) await bench.server.create('PersistentVolumeClaim', claim({ name: `c${at}` }))
@@ -110,8 +77,8 @@ test('I-1: a hundred claims and fifty volumes end in fifty pairs', async () => {
   await run.stop()
 })
 
-test('T-31 CTL-5 CTL-6: a deleted claim releases its volume at once, a deleted volume makes its claim Lost at once', async () => {
-  const bench = createBench()
+test('a deleted claim releases its volume at once, a deleted volume makes its claim Lost at once (TC-31, CTL-5, CTL-6)', async () => {
+  const bench = await createVirtualCluster()
   const run = bench.run(binding)
   for (const name of ['1', '2']) {
     await bench.server.create('PersistentVolume', volume({ name: `v${name}`, className: name }))
@@ -138,16 +105,16 @@ test('T-31 CTL-5 CTL-6: a deleted claim releases its volume at once, a deleted v
   await run.stop()
 })
 
-test('T-39 PRV-4 PRV-5: an external class gets both annotations and one event; the volume that appears is bound', async () => {
-  const bench = createBench()
+test('an external class gets both annotations and one event; the volume that appears is bound (TC-39, PRV-4, PRV-5)', async () => {
+  const bench = await createVirtualCluster()
   const run = bench.run(binding)
   await bench.server.create('StorageClass', storageClass('fast'))
   const made = await bench.server.create('PersistentVolumeClaim', claim({ className: 'fast' }))
   await run.settle()
   const asked = bench.server.peek('PersistentVolumeClaim', 'ns/c')
   assert.deepEqual(asked?.metadata.annotations, {
-    'volume.kubernetes.io/storage-provisioner': 'example.com/csi',
-    'volume.beta.kubernetes.io/storage-provisioner': 'example.com/csi',
+    'volume.kubernetes.io/storage-provisioner': 'csi.example.com',
+    'volume.beta.kubernetes.io/storage-provisioner': 'csi.example.com',
   })
   await assertWhy(await bench.asked(), 'pvc/ns/c', 'provisionerAbsent')
   bench.server.writes.length = 0
@@ -164,8 +131,8 @@ test('T-39 PRV-4 PRV-5: an external class gets both annotations and one event; t
   await run.stop()
 })
 
-test('CLM-10 W-2: a delayed claim says whom it waits for, and hears of pods', async () => {
-  const bench = createBench()
+test('a delayed claim says whom it waits for, and hears of pods (CLM-10, WC-2)', async () => {
+  const bench = await createVirtualCluster()
   const run = bench.run(binding)
   await bench.server.create('StorageClass', storageClass('late', { volumeBindingMode: 'WaitForFirstConsumer' }))
   await bench.server.create('PersistentVolumeClaim', claim({ className: 'late' }))
@@ -181,8 +148,8 @@ test('CLM-10 W-2: a delayed claim says whom it waits for, and hears of pods', as
   await run.stop()
 })
 
-test('CLM-9 T-43: a class that becomes the default is given to claims that made no choice, and to no others', async () => {
-  const bench = createBench()
+test('a class that becomes the default is given to claims that made no choice, and to no others (CLM-9, TC-43)', async () => {
+  const bench = await createVirtualCluster()
   const run = bench.run(binding)
   await bench.server.create('PersistentVolumeClaim', claim({ name: 'silent', className: null }))
   await bench.server.create('PersistentVolumeClaim', claim({ name: 'decided', className: '' }))
@@ -197,8 +164,8 @@ test('CLM-9 T-43: a class that becomes the default is given to claims that made 
   await run.stop()
 })
 
-test('T-26 T-29 VOL-11: of two volumes that carry the uid of a claim, the one it is not bound to is freed', async () => {
-  const bench = createBench()
+test('of two volumes that carry the uid of a claim, the one it is not bound to is freed (TC-26, TC-29, VOL-11)', async () => {
+  const bench = await createVirtualCluster()
   const run = bench.run(binding)
   const made = await bench.server.create('PersistentVolumeClaim', claim())
   await run.settle()
@@ -225,9 +192,9 @@ test('T-26 T-29 VOL-11: of two volumes that carry the uid of a claim, the one it
   await run.stop()
 })
 
-test('T-6 BND-3 BND-4 I-6: after a crash behind any of the four writes, one look of the next process completes the pair', async () => {
+test('after a crash behind any of the four writes, one look of the next process completes the pair (TC-6, BND-3, BND-4, I-6)', async () => {
   for (let survived = 1; survived <= 4; survived++) {
-    const bench = createBench()
+    const bench = await createVirtualCluster()
     let writes = 0
     const dying = bench.run(binding, {
       before: ({ verb }) => {
@@ -256,8 +223,8 @@ test('T-6 BND-3 BND-4 I-6: after a crash behind any of the four writes, one look
   }
 })
 
-test('CTL-1 CTL-2 CTL-4 W-1: what was there before the start is looked at once, and then nothing ticks', async () => {
-  const bench = createBench()
+test('what was there before the start is looked at once, and then nothing ticks (CTL-1, CTL-2, CTL-4, WC-1)', async () => {
+  const bench = await createVirtualCluster()
   await bench.server.create('PersistentVolume', volume())
   await bench.server.create('PersistentVolumeClaim', claim())
   const run = bench.run(binding)
@@ -269,8 +236,8 @@ test('CTL-1 CTL-2 CTL-4 W-1: what was there before the start is looked at once, 
   await run.stop()
 })
 
-test('CTL-7 CLM-1 VOL-1: a repair that fails stops the look with its error; the key comes back', async () => {
-  const bench = createBench()
+test('a repair that fails stops the look with its error; the key comes back (CTL-7, CLM-1, VOL-1)', async () => {
+  const bench = await createVirtualCluster()
   let refusals = 1
   const run = bench.run(binding, {
     before: ({ verb, kind }) => {
@@ -294,8 +261,8 @@ test('CTL-7 CLM-1 VOL-1: a repair that fails stops the look with its error; the 
   await run.stop()
 })
 
-test('BND-8 CLM-21: the loss is told only after it was written, and only once', async () => {
-  const bench = createBench()
+test('the loss is told only after it was written, and only once (BND-8, CLM-21)', async () => {
+  const bench = await createVirtualCluster()
   let refusals = 1
   const run = bench.run(binding, {
     before: ({ verb, subresource }) => {
@@ -316,8 +283,8 @@ test('BND-8 CLM-21: the loss is told only after it was written, and only once', 
   await run.stop()
 })
 
-test('W-6 PRV-5: what did not change is not said again, until minutes have passed', async () => {
-  const bench = createBench()
+test('what did not change is not said again, until minutes have passed (WC-6, PRV-5)', async () => {
+  const bench = await createVirtualCluster()
   const run = bench.run(binding)
   await bench.server.create('PersistentVolumeClaim', claim())
   await run.settle()
@@ -333,8 +300,8 @@ test('W-6 PRV-5: what did not change is not said again, until minutes have passe
   await run.stop()
 })
 
-test('W-3: claims are bound side by side, not one after the other', async () => {
-  const bench = createBench()
+test('claims are bound side by side, not one after the other (WC-3)', async () => {
+  const bench = await createVirtualCluster()
   const run = bench.run(binding, { delayMs: ({ verb }) => (verb === 'update' ? 10 : 0) })
   for (let at = 0; at < 32; at++) await bench.server.create('PersistentVolume', volume({ name: `v${at}` }))
   await bench.clock.advance(100)
@@ -345,8 +312,8 @@ test('W-3: claims are bound side by side, not one after the other', async () => 
   await run.stop()
 })
 
-test('PRV-6 PRV-7 T-29: the annotations stay after binding, and a second volume of the same claim is let go', async () => {
-  const bench = createBench()
+test('the annotations stay after binding, and a second volume of the same claim is let go (PRV-6, PRV-7, TC-29)', async () => {
+  const bench = await createVirtualCluster()
   const run = bench.run(binding)
   await bench.server.create('StorageClass', storageClass('fast'))
   const { metadata } = await bench.server.create('PersistentVolumeClaim', claim({ className: 'fast' }))
@@ -357,13 +324,13 @@ test('PRV-6 PRV-7 T-29: the annotations stay after binding, and a second volume 
       className: 'fast',
       policy: 'Delete',
       claimRef: { name: 'c', uid: metadata.uid! },
-      annotations: { 'pv.kubernetes.io/provisioned-by': 'example.com/csi' },
+      annotations: { 'pv.kubernetes.io/provisioned-by': 'csi.example.com' },
     })
   await bench.server.create('PersistentVolume', twin('a'))
   await bench.server.create('PersistentVolume', twin('b'))
   await run.settle()
   const bound = bench.server.peek('PersistentVolumeClaim', 'ns/c')
-  assert.equal(bound?.metadata.annotations?.['volume.kubernetes.io/storage-provisioner'], 'example.com/csi')
+  assert.equal(bound?.metadata.annotations?.['volume.kubernetes.io/storage-provisioner'], 'csi.example.com')
   const phases = ['a', 'b'].map((name) => bench.server.peek('PersistentVolume', name)?.status?.phase)
   assert.deepEqual(phases, ['Bound', 'Released'])
   await run.stop()

@@ -3,30 +3,30 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pluginName } from '../../src/api/names.ts'
 import { serviceUnavailable } from '../../src/api/status-error.ts'
-import type { PersistentVolumeClaim, Pod } from '../../src/api/types.ts'
+import type { PersistentVolumeClaim, Pod } from '../../src/api/generated/types.ts'
 import type { CallInfo } from '../../src/client/in-process.ts'
 import { createEphemeralController } from '../../src/controllers/ephemeral/controller.ts'
 import { createExpansionController } from '../../src/controllers/expansion/controller.ts'
 import { createProtectionController } from '../../src/controllers/protection/controller.ts'
 import type { ClusterPlugin } from '../../src/volume/plugin.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
-import { createBench } from './harness.ts'
-import { assertWhy } from '../support/assert-why.ts'
-import { claim, pod, volume } from './make.ts'
+import { createVirtualCluster } from '../kit/virtual-cluster.ts'
+import { assertWhy } from '../kit/assert-why.ts'
+import { claim, pod, volume } from '../kit/objects.ts'
 
 const guard = 'kubernetes.io/pvc-protection'
 
-function protection(
+async function protection(
   faults?: { before?: (call: CallInfo) => void; delayMs?: (call: CallInfo) => number },
   unusedCondition = false,
 ) {
-  const bench = createBench()
+  const bench = await createVirtualCluster()
   const run = bench.run((deps) => [createProtectionController({ ...deps, options: { unusedCondition } })], faults)
   return { ...bench, run, claimNow: () => bench.server.peek('PersistentVolumeClaim', 'ns/c') }
 }
 
-test('PCP-1 PVP-1 API-10: a finalizer that somebody took off comes back', async () => {
-  const { server, run, claimNow } = protection()
+test('a finalizer that somebody took off comes back (PCP-1, PVP-1, API-10)', async () => {
+  const { server, run, claimNow } = await protection()
   const made = await server.create('PersistentVolumeClaim', claim())
   const other = await server.create('PersistentVolume', volume())
   await run.settle()
@@ -38,23 +38,28 @@ test('PCP-1 PVP-1 API-10: a finalizer that somebody took off comes back', async 
   await run.stop()
 })
 
+const removeNow = { gracePeriodSeconds: 0 }
+const template = {
+  metadata: { labels: { a: 'b' }, annotations: { x: 'y' }, name: '' },
+  spec: { accessModes: ['ReadWriteOnce' as const], resources: { requests: { storage: '1Gi' } } },
+}
 const users: readonly [string, Pod, boolean][] = [
   ['a running pod', pod('p', { claims: ['c'], node: 'n' }), true],
   [
-    'T-55: a finished pod, until its object is gone',
+    'a finished pod, until its object is gone (TC-55)',
     pod('p', { claims: ['c'], node: 'n', status: { phase: 'Succeeded' } }),
     true,
   ],
-  ['T-55: not a pod without a node', pod('p', { claims: ['c'] }), false],
+  ['not a pod without a node (TC-55)', pod('p', { claims: ['c'] }), false],
   [
-    'T-55 EPH-5: not a pod whose ephemeral claim is another’s',
-    pod('c', { node: 'n', spec: { volumes: [{ name: 'x', ephemeral: {} }] } }),
+    'not a pod whose ephemeral claim is another’s (TC-55, EPH-5)',
+    pod('c', { node: 'n', spec: { volumes: [{ name: 'x', ephemeral: { volumeClaimTemplate: template } }] } }),
     false,
   ],
 ]
 for (const [name, user, keeps] of users) {
-  test(`PCP-2 I-8 T-55: ${name} ${keeps ? 'keeps' : 'does not keep'} the claim`, async () => {
-    const { server, run, claimNow, asked } = protection()
+  test(`${name} ${keeps ? 'keeps' : 'does not keep'} the claim (PCP-2, I-8, TC-55)`, async () => {
+    const { server, run, claimNow, asked } = await protection()
     await server.create('Pod', user)
     await server.create('PersistentVolumeClaim', claim())
     await run.settle()
@@ -64,7 +69,7 @@ for (const [name, user, keeps] of users) {
     if (keeps) {
       assert.equal(run.waiting().get('PersistentVolumeClaim/ns/c')?.[0]?.reason, 'protectedByPods')
       await assertWhy(await asked(), 'pvc/ns/c', 'claimProtected')
-      await server.remove('Pod', { namespace: 'ns', name: user.metadata.name })
+      await server.remove('Pod', { namespace: 'ns', name: user.metadata.name }, removeNow)
       await run.settle()
       assert.equal(claimNow(), undefined)
     }
@@ -72,8 +77,8 @@ for (const [name, user, keeps] of users) {
   })
 }
 
-test('PCP-3 T-55 W-30: a pod that only the server knows keeps the claim', async () => {
-  const { server, run, claimNow, asked } = protection({
+test('a pod that only the server knows keeps the claim (PCP-3, TC-55, WC-30)', async () => {
+  const { server, run, claimNow, asked } = await protection({
     before({ verb, kind }) {
       if (verb === 'watch' && kind === 'Pod') throw serviceUnavailable('cut off')
     },
@@ -88,9 +93,9 @@ test('PCP-3 T-55 W-30: a pod that only the server knows keeps the claim', async 
   await run.stop()
 })
 
-test('PCP-3 T-55: a failed list keeps the claim, and is tried again', async () => {
+test('a failed list keeps the claim, and is tried again (PCP-3, TC-55)', async () => {
   let refusals = 0
-  const { server, run, claimNow, clock, asked } = protection({
+  const { server, run, claimNow, clock, asked } = await protection({
     before({ verb, kind }) {
       if (verb === 'list' && kind === 'Pod' && refusals-- > 0) throw serviceUnavailable('not now')
     },
@@ -107,28 +112,28 @@ test('PCP-3 T-55: a failed list keeps the claim, and is tried again', async () =
   await run.stop()
 })
 
-test('PCP-4 T-55 W-15: a pod deleted and created anew releases what only the old one used', async () => {
-  const { server, run, claimNow } = protection()
+test('a pod deleted and created anew releases what only the old one used (PCP-4, TC-55, WC-15)', async () => {
+  const { server, run, claimNow } = await protection()
   await server.create('PersistentVolumeClaim', claim())
   await server.create('Pod', pod('p', { claims: ['c'], node: 'n' }))
   await run.settle()
   await server.remove('PersistentVolumeClaim', { namespace: 'ns', name: 'c' })
   await run.settle()
-  await server.remove('Pod', { namespace: 'ns', name: 'p' })
+  await server.remove('Pod', { namespace: 'ns', name: 'p' }, removeNow)
   await server.create('Pod', pod('p', { node: 'n' }))
   await run.settle()
   assert.equal(claimNow(), undefined)
   await run.stop()
 })
 
-test('PVP-2 PVP-3 I-8 REC-10: a terminating volume stays while it is bound, and goes when it is not', async () => {
-  const { server, run, asked } = protection()
+test('a terminating volume stays while it is bound, and goes when it is not (PVP-2, PVP-3, I-8, RCL-10)', async () => {
+  const { server, run, asked } = await protection()
   const made = await server.create('PersistentVolume', volume())
   await server.update('PersistentVolume', { ...made, status: { phase: 'Bound' } }, { subresource: 'status' })
   await server.remove('PersistentVolume', { name: 'v' })
   await run.settle()
   const kept = server.peek('PersistentVolume', 'v')!
-  assert.equal(run.waiting().get('PersistentVolume/v')?.[0]?.rule, 'PVP-2')
+  assert.equal(run.waiting().get('PersistentVolume/v')?.[0]?.reason, 'protectedByClaim')
   await assertWhy(await asked(), 'pv/v', 'volumeProtected')
   await server.update('PersistentVolume', { ...kept, status: { phase: 'Released' } }, { subresource: 'status' })
   await run.settle()
@@ -136,9 +141,9 @@ test('PVP-2 PVP-3 I-8 REC-10: a terminating volume stays while it is bound, and 
   await run.stop()
 })
 
-test('VCP-1 VCP-2 T-59: an attributes class stays while spec, status or a running change names it', async () => {
-  const { server, run, asked } = protection()
-  await server.create('VolumeAttributesClass', { metadata: { name: 'fast' }, driverName: 'd' })
+test('an attributes class stays while spec, status or a running change names it (VCP-1, VCP-2, TC-59)', async () => {
+  const { server, run, asked } = await protection()
+  await server.create('VolumeAttributesClass', { metadata: { name: 'fast' }, driverName: 'd', parameters: { a: 'b' } })
   await run.settle()
   assert.deepEqual(server.peek('VolumeAttributesClass', 'fast')?.metadata.finalizers, ['kubernetes.io/vac-protection'])
   const made = await server.create('PersistentVolumeClaim', claim())
@@ -150,7 +155,7 @@ test('VCP-1 VCP-2 T-59: an attributes class stays while spec, status or a runnin
   await server.remove('VolumeAttributesClass', { name: 'fast' })
   await run.settle()
   const { blocked } = await assertWhy(await asked(), 'vac/fast', 'classProtected')
-  assert.match(blocked?.sentence ?? '', /still named by pvc\/c$/)
+  assert.match(blocked?.sentence ?? '', /still used by pvc\/c$/)
   const changing = { modifyVolumeStatus: { targetVolumeAttributesClassName: 'fast', status: 'InProgress' as const } }
   const last = await server.update('PersistentVolumeClaim', { ...named, status: changing }, { subresource: 'status' })
   await run.settle()
@@ -162,8 +167,8 @@ test('VCP-1 VCP-2 T-59: an attributes class stays while spec, status or a runnin
   await run.stop()
 })
 
-test('PCP-5 PCP-6 T-56: Unused follows the pods of a bound claim, and of no other', async () => {
-  const { server, run, claimNow } = protection(undefined, true)
+test('Unused follows the pods of a bound claim, and of no other (PCP-5, PCP-6, TC-56)', async () => {
+  const { server, run, claimNow } = await protection(undefined, true)
   const made = await server.create('PersistentVolumeClaim', claim())
   await run.settle()
   assert.equal(claimNow()?.status?.conditions, undefined)
@@ -183,20 +188,17 @@ test('PCP-5 PCP-6 T-56: Unused follows the pods of a bound claim, and of no othe
   await run.stop()
 })
 
-const template = {
-  metadata: { labels: { a: 'b' }, annotations: { x: 'y' }, name: '' },
-  spec: { accessModes: ['ReadWriteOnce' as const] },
-}
 const withScratch = (name: string, ...names: string[]) =>
   pod(name, { spec: { volumes: names.map((each) => ({ name: each, ephemeral: { volumeClaimTemplate: template } })) } })
 
-function ephemeral(faults?: { before?: (call: CallInfo) => void }) {
-  const bench = createBench()
+async function ephemeral(faults?: { before?: (call: CallInfo) => void }, ...pods: readonly Pod[]) {
+  const bench = await createVirtualCluster()
+  for (const each of pods) await bench.server.create('Pod', each)
   return { ...bench, run: bench.run((deps) => [createEphemeralController(deps)], faults) }
 }
 
-test('EPH-1 EPH-2 T-57 MET-6: each ephemeral volume gets its claim, owned by the pod', async () => {
-  const { server, run } = ephemeral()
+test('each ephemeral volume gets its claim, owned by the pod (EPH-1, EPH-2, TC-57, MET-6)', async () => {
+  const { server, run } = await ephemeral()
   const owner = await server.create('Pod', withScratch('p', 'x', 'y'))
   await run.settle()
   assert.deepEqual(
@@ -214,14 +216,14 @@ test('EPH-1 EPH-2 T-57 MET-6: each ephemeral volume gets its claim, owned by the
   }
   assert.deepEqual(
     [made?.metadata.labels, made?.metadata.annotations, made?.spec, made?.metadata.ownerReferences],
-    [{ a: 'b' }, { x: 'y' }, template.spec, [reference]],
+    [{ a: 'b' }, { x: 'y' }, { ...template.spec, volumeMode: 'Filesystem' }, [reference]],
   )
   assert.match(await run.metrics.text(), /ephemeral_volume_controller_create_total 2/)
   await run.stop()
 })
 
-test('EPH-3 T-57: a foreign claim stops the pod’s later volumes, with an event on the pod, until it is gone', async () => {
-  const { server, run, events, clock, asked } = ephemeral()
+test('a foreign claim stops the pod’s later volumes, with an event on the pod, until it is gone (EPH-3, TC-57, WC-36)', async () => {
+  const { server, run, events, clock, asked } = await ephemeral()
   await server.create('PersistentVolumeClaim', claim({ name: 'p-x' }))
   await server.create('Pod', withScratch('p', 'x', 'y'))
   await run.settle()
@@ -238,16 +240,15 @@ test('EPH-3 T-57: a foreign claim stops the pod’s later volumes, with an event
   await run.stop()
 })
 
-test('EPH-4 EPH-1 MET-6 T-57: a refused claim is told and counted; a terminating pod gets nothing', async () => {
-  const { server, run, events, asked } = ephemeral({
-    before({ verb, kind }) {
+test('a refused claim is told and counted; a terminating pod gets nothing (EPH-4, EPH-1, MET-6, TC-57)', async () => {
+  const faults = {
+    before({ verb, kind }: CallInfo) {
       if (verb === 'create' && kind === 'PersistentVolumeClaim') throw serviceUnavailable('quota')
     },
-  })
-  await server.create('Pod', {
-    ...withScratch('gone', 'x'),
-    metadata: { ...pod('gone').metadata, deletionTimestamp: '2026-01-01T00:00:00Z' },
-  })
+  }
+  const terminating = pod('gone', { node: 'n', spec: withScratch('gone', 'x').spec!, deleting: true })
+  const { server, run, events, asked } = await ephemeral(faults, terminating)
+  assert.ok(server.peek('Pod', 'ns/gone')?.metadata.deletionTimestamp)
   await server.create('Pod', withScratch('p', 'x'))
   await run.settle()
   assert.deepEqual([...new Set(events())], ['Warning FailedBinding Pod/p: ephemeral volume x: create PVC p-x: quota'])
@@ -256,11 +257,11 @@ test('EPH-4 EPH-1 MET-6 T-57: a refused claim is told and counted; a terminating
   await run.stop()
 })
 
-function expansion(plugin?: ClusterPlugin, sourceKind = 'flexVolume') {
-  const bench = createBench()
+async function expansion(plugin?: ClusterPlugin, sourceKind = 'flexVolume') {
+  const bench = await createVirtualCluster()
   const registered = {
     name: pluginName('kubernetes.io/disk'),
-    traits: { mountOptions: false, remountOnPodUpdate: false },
+    traits: { takesMountOptions: false, remountOnPodUpdate: false },
     volumeName: () => 'x',
     supports: (spec: { source: { kind: string } }) => spec.source.kind === sourceKind,
     plugin: plugin ?? {},
@@ -277,8 +278,8 @@ function expansion(plugin?: ClusterPlugin, sourceKind = 'flexVolume') {
   return { ...bench, run, pair, claimNow: () => bench.server.peek('PersistentVolumeClaim', 'ns/c') }
 }
 
-test('EXP-1 EXP-4: a larger request on a CSI volume is announced once and left to the external resizer', async () => {
-  const { pair, run, events, asked } = expansion()
+test('a larger request on a CSI volume is announced once and left to the external resizer (EXP-1, EXP-4)', async () => {
+  const { pair, run, events, asked } = await expansion()
   await pair({ spec: { csi: { driver: 'd', volumeHandle: 'h' } } })
   assert.deepEqual(events(), [
     'Normal ExternalExpanding PersistentVolumeClaim/c: waiting for an external controller to expand this PVC',
@@ -288,8 +289,8 @@ test('EXP-1 EXP-4: a larger request on a CSI volume is announced once and left t
   await run.stop()
 })
 
-test('EXP-1: a volume that is grown without its claim is announced to nobody', async () => {
-  const { pair, run, events, server } = expansion()
+test('a volume that is grown without its claim is announced to nobody (EXP-1)', async () => {
+  const { pair, run, events, server } = await expansion()
   await pair({ spec: { csi: { driver: 'd', volumeHandle: 'h' } } }, { capacity: { storage: '2Gi' } })
   const half = { 'volume.alpha.kubernetes.io/pre-resize-capacity': '2Gi' }
   const body = { metadata: { annotations: half }, spec: { capacity: { storage: '4Gi' } } }
@@ -299,15 +300,15 @@ test('EXP-1: a volume that is grown without its claim is announced to nobody', a
   await run.stop()
 })
 
-test('EXP-2: nothing happens when the claim has what it asks for', async () => {
-  const { pair, run, events } = expansion()
+test('nothing happens when the claim has what it asks for (EXP-2)', async () => {
+  const { pair, run, events } = await expansion()
   await pair({}, { capacity: { storage: '2Gi' } })
   assert.deepEqual(events(), [])
   await run.stop()
 })
 
-test('EXP-3: a migrated volume names its resizer', async () => {
-  const { pair, run, events, claimNow } = expansion()
+test('a migrated volume names its resizer (EXP-3)', async () => {
+  const { pair, run, events, claimNow } = await expansion()
   await pair({ spec: { awsElasticBlockStore: { volumeID: 'x' } } })
   assert.equal(claimNow()?.metadata.annotations?.['volume.kubernetes.io/storage-resizer'], 'ebs.csi.aws.com')
   assert.match(
@@ -317,8 +318,8 @@ test('EXP-3: a migrated volume names its resizer', async () => {
   await run.stop()
 })
 
-test('MGR-8 FLEX-12: a FlexVolume whose driver is not here grows on paper, and the node is told to finish', async () => {
-  const { pair, run, claimNow, server, events } = expansion({}, 'nfs')
+test('a FlexVolume whose driver is not here grows on paper, and the node is told to finish (MGR-8, FLEX-12)', async () => {
+  const { pair, run, claimNow, server, events } = await expansion({}, 'nfs')
   await pair({ spec: { flexVolume: { driver: 'x/y' } } })
   assert.deepEqual(server.peek('PersistentVolume', 'v')?.spec.capacity, { storage: '2Gi' })
   assert.deepEqual(claimNow()?.status?.allocatedResourceStatuses, { storage: 'NodeResizePending' })
@@ -329,8 +330,8 @@ test('MGR-8 FLEX-12: a FlexVolume whose driver is not here grows on paper, and t
   await run.stop()
 })
 
-test('EXP-5 EXP-6 EXC-1 EXC-3 I-9 W-32 W-33: our plugin grows the volume; the volume is written before the claim; the node finishes', async () => {
-  const { pair, run, claimNow, server, events } = expansion({
+test('our plugin grows the volume; the volume is written before the claim; the node finishes (EXP-5, EXP-6, EXC-1, EXC-3, I-9, WC-32, WC-33, C-18)', async () => {
+  const { pair, run, claimNow, server, events } = await expansion({
     expand: async ({ newBytes }) => newBytes,
     requiresResize: () => true,
   })
@@ -372,13 +373,13 @@ test('EXP-5 EXP-6 EXC-1 EXC-3 I-9 W-32 W-33: our plugin grows the volume; the vo
   await run.stop()
 })
 
-test('EXP-5 EXP-7 EXC-1: without a node step the claim is finished at once; a failure is told and tried again', async () => {
+test('without a node step the claim is finished at once; a failure is told and tried again (EXP-5, EXP-7, EXC-1, EVT-9, EXEC-12)', async () => {
   let failures = 1
   const expand = async ({ newBytes }: { newBytes: bigint }) => {
     if (failures-- > 0) throw new Error('no space')
     return newBytes
   }
-  const { pair, run, claimNow, events, clock, asked } = expansion({ expand, requiresResize: () => false })
+  const { pair, run, claimNow, events, clock, asked } = await expansion({ expand, requiresResize: () => false })
   await pair({ spec: { flexVolume: { driver: 'x' } } })
   assert.equal(claimNow()?.status?.allocatedResourceStatuses?.['storage'], 'ControllerResizeInProgress')
   await assertWhy(await asked(), 'pvc/ns/c', 'expansionFailed')
@@ -393,9 +394,9 @@ test('EXP-5 EXP-7 EXC-1: without a node step the claim is finished at once; a fa
   await run.stop()
 })
 
-test('W-8 PCP-3: claims that go at the same time share one list of the server’s pods', async () => {
+test('claims that go at the same time share one list of the server’s pods (WC-8, PCP-3)', async () => {
   let lists = 0
-  const { server, run, clock } = protection({
+  const { server, run, clock } = await protection({
     before({ verb, kind }) {
       if (verb === 'list' && kind === 'Pod') lists++
     },

@@ -3,17 +3,17 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isNotFound } from '../../src/api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../src/api/types.ts'
+import type { PersistentVolumeClaim } from '../../src/api/generated/types.ts'
 import type { ChooseFault } from '../../src/csi/model/faults.ts'
 import { modelDriverName } from '../../src/csi/model/driver.ts'
 import { CsiError } from '../../src/csi/codes.ts'
 import { createModifier } from '../../src/csi/sidecars/modifier.ts'
 import { planTopology } from '../../src/csi/sidecars/topology.ts'
-import { createBench } from './harness.ts'
-import { claim, node, storageClass, volume } from './make.ts'
-import { createCsiWorld, furnish, modelClaim } from '../csi/world.ts'
-import type { WorldOptions } from '../csi/world.ts'
-import { assertWhy } from '../support/assert-why.ts'
+import { createVirtualCluster } from '../kit/virtual-cluster.ts'
+import { claim, node, storageClass, volume } from '../kit/objects.ts'
+import { createCsiWorld, furnish, modelClaim } from '../kit/csi-cluster.ts'
+import type { WorldOptions } from '../kit/csi-cluster.ts'
+import { assertWhy } from '../kit/assert-why.ts'
 
 const ref = { namespace: 'default', name: 'c' }
 const selectedKey = 'volume.kubernetes.io/selected-node'
@@ -60,7 +60,7 @@ const refused = (
   status: 'INVALID_ARGUMENT' | 'UNAVAILABLE' | 'INTERNAL' | 'OUT_OF_RANGE' | 'FAILED_PRECONDITION',
 ) => (when ? ({ kind: 'refused', status } as const) : undefined)
 
-test('XPR-1 XPR-2 XPR-3 XPR-5 XPR-6: the volume is named after the claim’s uid and says who made it, for whom, and how to delete it', async () => {
+test('the volume is named after the claim’s uid and says who made it, for whom, and how to delete it (XPR-1, XPR-2, XPR-3, XPR-5, XPR-6)', async () => {
   const world = await open()
   const { metadata } = await world.make()
   const [made] = await world.volumesNow()
@@ -81,7 +81,7 @@ test('XPR-1 XPR-2 XPR-3 XPR-5 XPR-6: the volume is named after the claim’s uid
   await world.stop()
 })
 
-test('XPR-2: a class that waits is provisioned only for a selected node', async () => {
+test('a class that waits is provisioned only for a selected node (XPR-2)', async () => {
   const world = await open({ waits: true })
   await world.make()
   assert.equal(world.count('CreateVolume'), 0)
@@ -94,7 +94,7 @@ test('XPR-2: a class that waits is provisioned only for a selected node', async 
   await world.stop()
 })
 
-test('XPR-13: the selected node’s topology is preferred; without one the nodes’ topologies are rotated by the claim’s name', () => {
+test('the selected node’s topology is preferred; without one the nodes’ topologies are rotated by the claim’s name (XPR-13)', () => {
   const nodes = ['a', 'b', 'c'].map((zone) => node(`n-${zone}`, { zone }))
   const csiNodes = nodes.map(({ metadata: { name } }) => ({
     metadata: { name },
@@ -116,7 +116,7 @@ test('XPR-13: the selected node’s topology is preferred; without one the nodes
   assert.equal(new Set(['x-0', 'x-1', 'x-2'].map((name) => first(name, undefined))).size, 3)
 })
 
-test('XPR-4: a selector is refused; a foreign data source is left to its populator', async () => {
+test('a selector is refused; a foreign data source is left to its populator (XPR-4)', async () => {
   const picky = await open()
   await picky.make({ selector: { matchLabels: { a: 'b' } } })
   assert.match((await picky.events()).join('\n'), /Warning ProvisioningFailed: .*claim Selector is not supported/)
@@ -130,7 +130,7 @@ test('XPR-4: a selector is refused; a foreign data source is left to its populat
   await foreign.stop()
 })
 
-test('XPR-7 XPR-9: an answer that may be under way is asked for again, from one second on; an infeasible one at the slow rate', async () => {
+test('an answer that may be under way is asked for again, from one second on; an infeasible one at the slow rate (XPR-7, XPR-9)', async () => {
   const world = await open({ faults: failing('CreateVolume', 'UNAVAILABLE', 2) })
   await world.make()
   assert.equal(world.count('CreateVolume'), 2)
@@ -152,7 +152,7 @@ test('XPR-7 XPR-9: an answer that may be under way is asked for again, from one 
   await hopeless.stop()
 })
 
-test('XPR-10 REC-10: deleted only when released, with policy Delete and no attachment; storage, object, finalizer', async () => {
+test('deleted only when released, with policy Delete and no attachment; storage, object, finalizer (XPR-10, RCL-10)', async () => {
   const world = await open()
   await world.make()
   const [made] = await world.volumesNow()
@@ -171,7 +171,7 @@ test('XPR-10 REC-10: deleted only when released, with policy Delete and no attac
   await world.stop()
 })
 
-test('XPR-11: policy Retain takes the finalizer off, Delete puts it back while bound', async () => {
+test('policy Retain takes the finalizer off, Delete puts it back while bound (XPR-11)', async () => {
   const world = await open()
   await world.make()
   const [made] = await world.volumesNow()
@@ -189,7 +189,7 @@ test('XPR-11: policy Retain takes the finalizer off, Delete puts it back while b
   await world.stop()
 })
 
-test('XPR-12: the source of a clone is protected while the copy is made', async () => {
+test('the source of a clone is protected while the copy is made (XPR-12)', async () => {
   let blocked = true
   const world = await open({
     faults: (rpc, earlier) => refused(rpc === 'CreateVolume' && earlier > 0 && blocked, 'UNAVAILABLE'),
@@ -214,7 +214,7 @@ test('XPR-12: the source of a clone is protected while the copy is made', async 
   await world.stop()
 })
 
-test('XRS-1 XRS-2 XRS-4 XRS-5: a larger request: status, storage, volume, then the node is asked; or it is finished', async () => {
+test('a larger request: status, storage, volume, then the node is asked; or it is finished (XRS-1, XRS-2, XRS-4, XRS-5)', async () => {
   const world = await open()
   await world.make()
   await world.grow('2Gi')
@@ -234,7 +234,7 @@ test('XRS-1 XRS-2 XRS-4 XRS-5: a larger request: status, storage, volume, then t
   await world.stop()
 })
 
-test('XRS-6 EXP-7: an infeasible size is told, kept slow, and a smaller wish is tried at once', async () => {
+test('an infeasible size is told, kept slow, and a smaller wish is tried at once (XRS-6, EXP-7)', async () => {
   const world = await open({ faults: failing('ControllerExpandVolume', 'OUT_OF_RANGE', 1) })
   await world.make()
   await world.grow('9Gi')
@@ -253,7 +253,7 @@ test('XRS-6 EXP-7: an infeasible size is told, kept slow, and a smaller wish is 
   await world.stop()
 })
 
-test('XRS-6: a driver that grows only unused volumes is asked again when the pod has gone', async () => {
+test('a driver that grows only unused volumes is asked again when the pod has gone (XRS-6)', async () => {
   const world = await open({ faults: failing('ControllerExpandVolume', 'FAILED_PRECONDITION', 1) })
   await world.make()
   const containers = [{ name: 'c', image: 'x', volumeMounts: [{ name: 'd', mountPath: '/d' }] }]
@@ -274,7 +274,7 @@ test('XRS-6: a driver that grows only unused volumes is asked again when the pod
 
 /** The modifier alone, with a driver that answers as told: the model driver has no attributes to modify. */
 async function modifier(name: string, answers: (CsiError | undefined)[] = []) {
-  const bench = createBench()
+  const bench = await createVirtualCluster()
   const { server, clock } = bench
   const asked: unknown[] = []
   const modify = async ({ mutableParameters }: { mutableParameters: unknown }) => {
@@ -321,17 +321,21 @@ async function modifier(name: string, answers: (CsiError | undefined)[] = []) {
 const refusedWith = (status: 'INVALID_ARGUMENT' | 'UNAVAILABLE') =>
   new CsiError(status, 'no', { rpc: 'ControllerModifyVolume' })
 
-test('MOD-1: a class that does not exist is told and waited for', async () => {
+test('a class that does not exist is told and waited for (MOD-1)', async () => {
   const { run, statusNow, events, server } = await modifier('missing')
   assert.deepEqual(statusNow()?.modifyVolumeStatus, { targetVolumeAttributesClassName: 'missing', status: 'Pending' })
   assert.match(events().join('\n'), /Warning VolumeModifyFailed .*VAC "missing" does not exist./)
-  await server.create('VolumeAttributesClass', { metadata: { name: 'missing' }, driverName: modelDriverName })
+  await server.create('VolumeAttributesClass', {
+    metadata: { name: 'missing' },
+    driverName: modelDriverName,
+    parameters: { iops: '1' },
+  })
   await run.settle()
   assert.equal(statusNow()?.currentVolumeAttributesClassName, 'missing')
   await run.stop()
 })
 
-test('MOD-2: the driver is asked, the volume is written before the claim, and both say so', async () => {
+test('the driver is asked, the volume is written before the claim, and both say so (MOD-2)', async () => {
   const { run, statusNow, server, asked, events } = await modifier('fast')
   assert.deepEqual(asked, [{ iops: '9' }])
   assert.equal(server.peek('PersistentVolume', 'v')?.spec.volumeAttributesClassName, 'fast')
@@ -346,7 +350,7 @@ test('MOD-2: the driver is asked, the volume is written before the claim, and bo
   await run.stop()
 })
 
-test('MOD-3: an uncertain change is finished with its old target, whatever the claim wants by now', async () => {
+test('an uncertain change is finished with its old target, whatever the claim requests by now (MOD-3)', async () => {
   const { run, server, asked, want, clock, statusNow } = await modifier('fast', [refusedWith('UNAVAILABLE')])
   await server.create('VolumeAttributesClass', {
     metadata: { name: 'slow' },
@@ -360,7 +364,7 @@ test('MOD-3: an uncertain change is finished with its old target, whatever the c
   await run.stop()
 })
 
-test('MOD-3 MOD-4: an infeasible class is told and tried slowly; wanting nothing again cancels', async () => {
+test('an infeasible class is told and tried slowly; wanting nothing again cancels (MOD-3, MOD-4)', async () => {
   const { run, statusNow, asked, want, clock, events } = await modifier('fast', [refusedWith('INVALID_ARGUMENT')])
   assert.equal(statusNow()?.modifyVolumeStatus?.status, 'Infeasible')
   assert.ok(statusNow()?.conditions?.some(({ type }) => type === 'ModifyVolumeError'))

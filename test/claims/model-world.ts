@@ -6,17 +6,17 @@ import { pluginName } from '../../src/api/names.ts'
 import { annotation, hasFinalizer, keyOf, refOf } from '../../src/api/meta.ts'
 import { compareQuantities } from '../../src/api/quantity.ts'
 import type { KindName } from '../../src/api/kinds.ts'
-import type { PersistentVolume, PersistentVolumeClaim } from '../../src/api/types.ts'
+import type { PersistentVolume, PersistentVolumeClaim } from '../../src/api/generated/types.ts'
 import type { CallInfo } from '../../src/client/in-process.ts'
 import { createBindingController } from '../../src/controllers/binding/controller.ts'
 import { createProtectionController } from '../../src/controllers/protection/controller.ts'
 import type { ClusterPlugin } from '../../src/volume/plugin.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
 import type { Registered } from '../../src/volume/registry.ts'
-import { createBench } from './harness.ts'
-import type { Bench } from './harness.ts'
-import { claim, pod, storageClass, volume } from './make.ts'
-import type { Stored } from './tiny-server.ts'
+import { createVirtualCluster } from '../kit/virtual-cluster.ts'
+import type { VirtualCluster } from '../kit/virtual-cluster.ts'
+import { claim, pod, storageClass, volume, withoutServerFields } from '../kit/objects.ts'
+import type { Stored } from '../kit/observed-api.ts'
 
 const modelPlugin = pluginName('kubernetes.io/model-disk')
 const sizes = ['1Gi', '2Gi', '3Gi', '5Gi'] as const
@@ -24,7 +24,7 @@ const classes = ['', 'static', 'disk', 'late', 'external', null] as const
 const maximum = { claims: 14, volumes: 18, pods: 6 }
 
 export interface ModelWorld {
-  readonly bench: Bench
+  readonly bench: VirtualCluster
   /** One random deed, then everything it causes; possibly with a crash in the middle. */
   step(): Promise<string>
   /** Lets all back-offs pass, then checks what must hold when nothing moves any more. */
@@ -34,13 +34,12 @@ export interface ModelWorld {
 }
 
 export async function createModelWorld(seed: number): Promise<ModelWorld> {
-  const bench = createBench(seed)
+  const bench = await createVirtualCluster(seed)
   const { server, clock, random } = bench
   const assets = new Set<string>()
   /** Volumes that a user reserved: name → claim name. */
   const reserved = new Map<string, string>()
   const violations: string[] = []
-  let byUser = false
   let crashes = 0
   let writesUntilCrash = Infinity
   let dead = false
@@ -48,7 +47,7 @@ export async function createModelWorld(seed: number): Promise<ModelWorld> {
 
   const plugin: Registered<ClusterPlugin> = {
     name: modelPlugin,
-    traits: { mountOptions: false, remountOnPodUpdate: false },
+    traits: { takesMountOptions: false, remountOnPodUpdate: false },
     volumeName: (spec) => spec.name,
     supports: (spec) => spec.source.kind === 'flexVolume',
     plugin: {
@@ -57,7 +56,9 @@ export async function createModelWorld(seed: number): Promise<ModelWorld> {
         assets.add(volumeName)
         const size = wanted.spec.resources?.requests?.['storage'] ?? '1Gi'
         const modes = wanted.spec.accessModes as ['ReadWriteOnce']
-        return volume({ name: volumeName, size, modes, policy: 'Delete', spec: modelSource(volumeName) })
+        return withoutServerFields(
+          volume({ name: volumeName, size, modes, policy: 'Delete', spec: modelSource(volumeName) }),
+        )
       },
       async remove(spec) {
         const live = server.peek('PersistentVolume', spec.name)
@@ -67,18 +68,18 @@ export async function createModelWorld(seed: number): Promise<ModelWorld> {
       },
     },
   }
-  /** I-2 */
+  /** Storage may be deleted only when its claim is gone or another one (I-2). */
   const mayDelete = (doomed: PersistentVolume) => {
     const ref = doomed.spec.claimRef
     const owner = server.peek('PersistentVolumeClaim', `${ref?.namespace}/${ref?.name}`)
     const inUse =
       owner?.metadata.uid === ref?.uid && (!owner?.spec.volumeName || owner.spec.volumeName === doomed.metadata.name)
     if (doomed.spec.persistentVolumeReclaimPolicy !== 'Delete' || inUse)
-      violations.push(`I-2: the storage of ${doomed.metadata.name} was deleted while it is wanted`)
+      violations.push(`the storage of ${doomed.metadata.name} was deleted while it is wanted (I-2)`)
   }
-  server.onChange = (kind, old, next) => {
-    if (!byUser) violations.push(...forbiddenChange(bench, reserved, kind, old, next))
-  }
+  server.setObserver(({ by, kind, old, next }) => {
+    if (by !== 'test') violations.push(...forbiddenChange(bench, reserved, kind, old, next))
+  })
   const start = () => {
     dead = false
     const slow = random.chance(0.5)
@@ -118,13 +119,10 @@ export async function createModelWorld(seed: number): Promise<ModelWorld> {
     await run.settle()
   }
   const user = async <T>(deed: () => Promise<T>): Promise<T | undefined> => {
-    byUser = true
     try {
       return await deed()
     } catch {
       return undefined // refused by the server: a user's mistake
-    } finally {
-      byUser = false
     }
   }
   const deeds = createDeeds(bench, reserved, user, () => `${counter++}`)
@@ -159,7 +157,7 @@ export async function createModelWorld(seed: number): Promise<ModelWorld> {
       run = start()
       await run.settle()
       const writes = server.writes.filter((write) => !write.includes(' Event/'))
-      assert.deepEqual(writes, [], `I-5: a second full look wrote something (seed ${seed})`)
+      assert.deepEqual(writes, [], `a second full look wrote something (seed ${seed}) (I-5)`)
     },
     stop: () => run.stop(),
   }
@@ -173,7 +171,7 @@ type Deed = () => Promise<string>
 
 /** Each deed is one API call of somebody; what it leads to is the controllers' business. */
 function createDeeds(
-  { server, random }: Bench,
+  { server, random }: VirtualCluster,
   reserved: Map<string, string>,
   user: <T>(deed: () => Promise<T>) => Promise<T | undefined>,
   serial: () => string,
@@ -218,7 +216,7 @@ function createDeeds(
   const provisionExternally: Deed = async () => {
     const asked = server
       .all('PersistentVolumeClaim')
-      .find((each) => annotation(each, annotations.storageProvisioner) === 'example.com/csi' && !each.spec.volumeName)
+      .find((each) => annotation(each, annotations.storageProvisioner) === 'csi.example.com' && !each.spec.volumeName)
     if (asked === undefined) return 'nothing to provision'
     const { name, uid } = asked.metadata
     const wish = volume({
@@ -227,9 +225,9 @@ function createDeeds(
       modes: asked.spec.accessModes as ['ReadWriteOnce'],
       className: 'external',
       policy: random.pick(['Delete', 'Retain'] as const),
-      annotations: { [annotations.provisionedBy]: 'example.com/csi' },
+      annotations: { [annotations.provisionedBy]: 'csi.example.com' },
       claimRef: { name, uid: uid! },
-      spec: { csi: { driver: 'example.com/csi', volumeHandle: `h-${uid}` } },
+      spec: { csi: { driver: 'csi.example.com', volumeHandle: `h-${uid}` } },
     })
     await user(() => server.create('PersistentVolume', wish))
     return 'provision externally'
@@ -266,7 +264,7 @@ function createDeeds(
   const deletePod: Deed = async () => {
     const [first] = server.all('Pod')
     if (first === undefined) return 'no pod'
-    await user(() => server.remove('Pod', refOf(first)))
+    await user(() => server.remove('Pod', refOf(first), { gracePeriodSeconds: 0 }))
     return 'delete pod'
   }
   const changeClasses: Deed = async () => {
@@ -290,7 +288,7 @@ function createDeeds(
 
 /** What no controller may ever write. */
 function forbiddenChange(
-  bench: Bench,
+  bench: VirtualCluster,
   reserved: ReadonlyMap<string, string>,
   kind: KindName,
   old: Stored | undefined,
@@ -309,12 +307,12 @@ function forbiddenChange(
         spec?.nodeName && spec.volumes?.some((each) => each.persistentVolumeClaim?.claimName === before.metadata.name),
     )
   return released && user !== undefined
-    ? [`I-8: ${keyOf(before)} lost its protection while ${keyOf(user)} uses it`]
+    ? [`${keyOf(before)} lost its protection while ${keyOf(user)} uses it (I-8)`]
     : []
 }
 
 function forbiddenVolumeChange(
-  { server }: Bench,
+  { server }: VirtualCluster,
   reserved: ReadonlyMap<string, string>,
   old: PersistentVolume | undefined,
   next: PersistentVolume | undefined,
@@ -324,37 +322,37 @@ function forbiddenVolumeChange(
   const problems: string[] = []
   const lostGuard =
     hasFinalizer(old, finalizers.volumeProtection) && (!next || !hasFinalizer(next, finalizers.volumeProtection))
-  if (lostGuard && old.status?.phase === 'Bound') problems.push(`I-8: ${name} lost its protection while it is bound`)
+  if (lostGuard && old.status?.phase === 'Bound') problems.push(`${name} lost its protection while it is bound (I-8)`)
   if (next === undefined) return problems
   const [before, after] = [old.spec.claimRef, next.spec.claimRef]
   if (reserved.has(name) && after?.name !== reserved.get(name))
-    problems.push(`I-3: the reservation of ${name} for ${reserved.get(name)} was removed`)
+    problems.push(`the reservation of ${name} for ${reserved.get(name)} was removed (I-3)`)
   if (before && after && before.name !== after.name)
-    problems.push(`I-7: ${name} went from ${before.name} to ${after.name}`)
+    problems.push(`${name} went from ${before.name} to ${after.name} (I-7)`)
   if (before?.uid && after?.uid && before.uid !== after.uid)
-    problems.push(`I-7: ${name} went from one claim ${before.name} to another of that name, data and all`)
+    problems.push(`${name} went from one claim ${before.name} to another of that name, data and all (I-7)`)
   const owner = server.peek('PersistentVolumeClaim', `${after?.namespace}/${after?.name}`)
   const isNewMatch =
     !before && after && owner !== undefined && annotation(owner, annotations.bindCompleted) === undefined
-  if (isNewMatch && old.metadata.deletionTimestamp) problems.push(`I-7: ${name} was chosen while it is being deleted`)
+  if (isNewMatch && old.metadata.deletionTimestamp) problems.push(`${name} was chosen while it is being deleted (I-7)`)
   return problems
 }
 
 /** I-1, at any moment: whatever is half written, no volume serves two claims that both believe in it. */
-function oneHolder({ server }: Bench): void {
+function oneHolder({ server }: VirtualCluster): void {
   const volumes = new Map(server.all('PersistentVolume').map((each) => [each.metadata.name, each]))
   const holders = new Map<string, string>()
   for (const each of server.all('PersistentVolumeClaim')) {
     const name = each.spec.volumeName ?? ''
     const agrees = volumes.get(name)?.spec.claimRef?.uid === each.metadata.uid
     if (each.status?.phase !== 'Bound' || !agrees) continue
-    assert.equal(holders.get(name), undefined, `I-1: ${name} serves ${holders.get(name)} and ${keyOf(each)}`)
+    assert.equal(holders.get(name), undefined, `${name} serves ${holders.get(name)} and ${keyOf(each)} (I-1)`)
     holders.set(name, keyOf(each))
   }
 }
 
 /** What must hold when nothing moves any more. */
-function quietInvariants({ server }: Bench): void {
+function quietInvariants({ server }: VirtualCluster): void {
   const volumes = new Map(server.all('PersistentVolume').map((each) => [each.metadata.name, each]))
   const holders = new Map<string, string>()
   for (const each of server.all('PersistentVolumeClaim')) {
@@ -364,13 +362,13 @@ function quietInvariants({ server }: Bench): void {
       assert.equal(
         holders.get(partner?.metadata.name ?? ''),
         undefined,
-        `I-1: two claims are bound to one volume (${key})`,
+        `two claims are bound to one volume (${key}) (I-1)`,
       )
       holders.set(partner?.metadata.name ?? '', key)
-      assert.equal(partner?.spec.claimRef?.uid, each.metadata.uid, `I-1: ${key} is bound, its volume disagrees`)
+      assert.equal(partner?.spec.claimRef?.uid, each.metadata.uid, `${key} is bound, its volume disagrees (I-1)`)
       assert.equal(partner?.status?.phase, 'Bound', `${key} is bound, its volume says ${partner?.status?.phase}`)
       const fits = compareQuantities(each.status.capacity?.['storage'], partner?.spec.capacity?.['storage']) <= 0
-      assert.ok(fits, `I-9: ${key} shows more than its volume has`)
+      assert.ok(fits, `${key} shows more than its volume has (I-9)`)
     } else if (annotation(each, annotations.bindCompleted) !== undefined) {
       assert.equal(each.status?.phase, 'Lost', `${key} was bound once and is neither Bound nor Lost`)
     } else assert.equal(couldBind(server, each), undefined, `${key} could bind and does not`)
@@ -378,7 +376,7 @@ function quietInvariants({ server }: Bench): void {
   for (const each of volumes.values()) {
     const { name } = each.metadata
     if (each.status?.phase === 'Bound') assert.ok(holders.has(name), `${name} is Bound to nobody`)
-    // T-25: a volume that carries the uid of an unbound claim is left to that claim, which may not want it.
+    // TC-25: a volume that carries the uid of an unbound claim is left to that claim, which may not want it.
     const owner = server.peek('PersistentVolumeClaim', `ns/${each.spec.claimRef?.name}`)
     const isCourting = owner !== undefined && owner.metadata.uid === each.spec.claimRef?.uid && !owner.spec.volumeName
     if (!isCourting) assert.notEqual(each.status?.phase, 'Pending', `${name} was never looked at`)
@@ -386,7 +384,7 @@ function quietInvariants({ server }: Bench): void {
 }
 
 /** By brute force: a free or reserved volume that this unbound claim should have taken. */
-function couldBind({ all, peek }: Bench['server'], wanted: PersistentVolumeClaim): string | undefined {
+function couldBind({ all, peek }: VirtualCluster['server'], wanted: PersistentVolumeClaim): string | undefined {
   const late = peek('StorageClass', wanted.spec.storageClassName ?? '')?.volumeBindingMode === 'WaitForFirstConsumer'
   if (wanted.spec.volumeName || wanted.metadata.deletionTimestamp) return undefined
   return all('PersistentVolume').find((each) => {

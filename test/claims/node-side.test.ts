@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { podUid } from '../../src/api/names.ts'
-import type { PersistentVolumeClaim } from '../../src/api/types.ts'
+import type { PersistentVolumeClaim } from '../../src/api/generated/types.ts'
 import { createRecorder } from '../../src/client/recorder.ts'
 import { controllerAccessMode } from '../../src/csi/values.ts'
 import { resizeTarget } from '../../src/csi/sidecars/resize-plan.ts'
@@ -13,23 +13,24 @@ import { resolveVolume } from '../../src/node/volumes/claims.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
 import { VolumeError } from '../../src/volume/effect.ts'
 import { specOfPersistentVolume } from '../../src/volume/spec.ts'
-import { createBench } from './harness.ts'
-import { claim, pod, volume } from './make.ts'
+import { createVirtualCluster } from '../kit/virtual-cluster.ts'
+import { claim, pod, volume } from '../kit/objects.ts'
 
 const signal = new AbortController().signal
 const csi = { csi: { driver: 'd', volumeHandle: 'h' } }
 
-test('PCP-7: a node refuses a claim that is terminating and unprotected, or not Bound, and takes it otherwise', async () => {
+test('a node refuses a claim that is terminating and unprotected, or not Bound, and takes it otherwise (PCP-7)', async () => {
   const outcome = async (phase: 'Pending' | 'Bound', deleting: boolean, finalizers: string[]) => {
-    const { server } = createBench()
-    const made = await server.create('PersistentVolumeClaim', claim({ volumeName: 'v', deleting }))
+    const { server } = await createVirtualCluster()
+    const made = await server.create('PersistentVolumeClaim', claim({ volumeName: 'v' }))
     await server.create('PersistentVolume', volume({ claimRef: { name: 'c', uid: made.metadata.uid! } }))
-    const held = finalizers.length > 0 ? finalizers : ['other']
+    const held = finalizers.length > 0 ? finalizers : ['example.com/other']
     const named = await server.update('PersistentVolumeClaim', {
       ...made,
       metadata: { ...made.metadata, finalizers: held },
     })
     await server.update('PersistentVolumeClaim', { ...named, status: { phase } }, { subresource: 'status' })
+    if (deleting) await server.remove('PersistentVolumeClaim', { namespace: 'ns', name: 'c' })
     const user = pod('p', { claims: ['c'], node: 'n' })
     return resolveVolume(server, user, user.spec!.volumes![0]!, signal).then(
       () => 'taken',
@@ -43,7 +44,7 @@ test('PCP-7: a node refuses a claim that is terminating and unprotected, or not 
   assert.match(await outcome('Pending', false, guard), /PVC is not bound/)
 })
 
-test('RWP-4: a single-pod volume that another pod has, surely or perhaps, is not mounted', () => {
+test('a single-pod volume that another pod has, surely or perhaps, is not mounted (RWP-4)', () => {
   const spec = specOfPersistentVolume(volume({ modes: ['ReadWriteOncePod'] }), false)
   const usedBy = (uid: string) => ({ pods: new Map([[podUid(uid), {}]]) }) as never
   const text = /volume uses the ReadWriteOncePod access mode and is already in use by another pod/
@@ -52,14 +53,14 @@ test('RWP-4: a single-pod volume that another pod has, surely or perhaps, is not
   checkSinglePodWriter(specOfPersistentVolume(volume(), false), podUid('a'), usedBy('b'))
 })
 
-test('RWP-5: the driver hears of single writers only if it knows the difference', () => {
+test('the driver hears of single writers only if it knows the difference (RWP-5)', () => {
   const modes = (multiWriter: boolean) =>
     [['ReadWriteOncePod'], ['ReadWriteOnce']].map((each) => controllerAccessMode(each, multiWriter))
   assert.deepEqual(modes(true), ['SINGLE_NODE_SINGLE_WRITER', 'SINGLE_NODE_MULTI_WRITER'])
   assert.deepEqual(modes(false), ['SINGLE_NODE_WRITER', 'SINGLE_NODE_WRITER'])
 })
 
-test('XRS-8 13.4: a driver that grows only on the node takes the request where others keep what was allocated', () => {
+test('13.4: a driver that grows only on the node takes the request where others keep what was allocated (XRS-8)', () => {
   const facts = {
     volumeBytes: 5n,
     requestedBytes: 4n,
@@ -80,7 +81,7 @@ async function mount(
     readonly spec?: Partial<PersistentVolumeClaim['spec']>
   } = {},
 ) {
-  const { server, clock, events } = createBench()
+  const { server, clock, events } = await createVirtualCluster()
   const owner = await server.create(
     'PersistentVolumeClaim',
     claim({ volumeName: 'v', request: '2Gi', spec: options.spec ?? {} }),
@@ -111,7 +112,7 @@ async function mount(
     work as never,
     deps as never,
     { path: '/p', stagingPath: '', devicePath: '' },
-    (async (_name: string, call: () => unknown) => call()) as never,
+    { step: () => assert.fail('no steps'), emit: () => {} },
     signal,
   ).then(
     () => undefined,
@@ -127,18 +128,18 @@ const pending = {
 }
 const conditions = [{ type: 'FileSystemResizePending', status: 'True' as const }]
 
-test('NEX-1: the node expands when it is its turn; the legacy path when nobody keeps status; else not', async () => {
+test('the node expands when it is its turn; the legacy path when nobody keeps status; else not (NEX-1)', async () => {
   assert.deepEqual((await mount({ ...pending })).asked, [2n ** 31n])
   assert.deepEqual((await mount({})).asked, [2n ** 31n])
   const notYet = { ...pending, allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' as const } }
   assert.deepEqual((await mount(notYet)).asked, [])
 })
 
-test('NEX-3: success is told on pod and claim and written; a read-only mount is told and does not block', async () => {
+test('success is told on pod and claim and written; a read-only mount is told and does not block (NEX-3)', async () => {
   const done = await mount({ ...pending, conditions })
   assert.deepEqual(
     [done.status?.capacity, done.status?.allocatedResourceStatuses, done.status?.conditions],
-    [{ storage: '2Gi' }, {}, undefined],
+    [{ storage: '2Gi' }, undefined, undefined],
   )
   assert.equal(done.events.filter((line) => line.startsWith('Normal FileSystemResizeSuccessful')).length, 2)
   const reader = await mount(pending, { readOnly: true })
@@ -146,26 +147,26 @@ test('NEX-3: success is told on pod and claim and written; a read-only mount is 
   assert.ok(reader.events.every((line) => line.startsWith('Warning FileSystemResizeFailed')))
 })
 
-test('NEX-4: a final error is a condition, an infeasible one hands back; a refusal while in use does not block the mount', async () => {
-  const failed = await mount(pending, { error: new VolumeError('X', 'broken', { effect: 'none' }) })
+test('a final error is a condition, an infeasible one hands back; a refusal while in use does not block the mount (NEX-4)', async () => {
+  const failed = await mount(pending, { error: new VolumeError('DriverFailed', 'broken', { effect: 'none' }) })
   assert.equal(
     failed.status?.conditions?.find(({ type }) => type === 'NodeResizeError')?.message,
     'failed to expand pvc with broken',
   )
   assert.equal(failed.failure, 'broken')
   const infeasible = await mount(pending, {
-    error: new VolumeError('X', 'never', { effect: 'none', tags: ['infeasible'] }),
+    error: new VolumeError('DriverFailed', 'never', { effect: 'none', tags: ['infeasible'] }),
   })
   assert.equal(infeasible.status?.allocatedResourceStatuses?.['storage'], 'NodeResizeInfeasible')
   const busy = await mount(pending, {
-    error: new VolumeError('X', 'in use', { effect: 'none', tags: ['failedPrecondition'] }),
+    error: new VolumeError('DriverFailed', 'in use', { effect: 'none', tags: ['failedPrecondition'] }),
   })
   assert.equal(busy.failure, undefined)
 })
 
-test('NEX-2: a shared claim that already has its size is still expanded on this node, unless that is not required', async () => {
+test('a shared claim that already has its size is still expanded on this node, unless that is not required (NEX-2, C-17)', async () => {
   const asked = async (modes: 'ReadWriteMany' | 'ReadWriteOnce', annotations: Record<string, string> = {}) => {
-    const { server } = createBench()
+    const { server } = await createVirtualCluster()
     const owner = await server.create('PersistentVolumeClaim', claim({ volumeName: 'v', modes: [modes], annotations }))
     const full = { phase: 'Bound' as const, capacity: { storage: '2Gi' }, allocatedResources: { storage: '2Gi' } }
     await server.update('PersistentVolumeClaim', { ...owner, status: full }, { subresource: 'status' })
@@ -186,7 +187,7 @@ test('NEX-2: a shared claim that already has its size is still expanded on this 
       registry: { find: () => ({ plugin: { expand } }) },
     }
     const step = async (_name: string, call: () => unknown) => call()
-    await expandInUse.run(work as never, deps as never, step as never, signal)
+    await expandInUse.run(work as never, deps as never, { step: step as never, emit: () => {} }, signal)
     return calls
   }
   const notRequired = { 'volume.kubernetes.io/node-expansion-not-required': 'true' }

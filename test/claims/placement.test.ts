@@ -1,14 +1,14 @@
 // Does a pod get a node that suits its volumes, and does everybody learn why it does not?
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Node, PersistentVolumeClaim, Pod } from '../../src/api/types.ts'
+import type { Node, PersistentVolumeClaim, Pod } from '../../src/api/generated/types.ts'
 import { createBindingController } from '../../src/controllers/binding/controller.ts'
 import { createPlacementController } from '../../src/controllers/placement/controller.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
-import { createBench } from './harness.ts'
-import type { Cause } from '../../src/cli/why/causes.ts'
-import { assertWhy, why } from '../support/assert-why.ts'
-import { claim, node, pod, storageClass, volume } from './make.ts'
+import { createVirtualCluster } from '../kit/virtual-cluster.ts'
+import type { Cause } from '../../src/why/causes.ts'
+import { assertWhy, why } from '../kit/assert-why.ts'
+import { claim, node, pod, storageClass, volume } from '../kit/objects.ts'
 
 const done = { 'pv.kubernetes.io/bind-completed': 'yes' }
 const selectedKey = 'volume.kubernetes.io/selected-node'
@@ -26,9 +26,11 @@ const bound = (name: string, volumeName: string, spec: Partial<PersistentVolumeC
   claim({ name, volumeName, annotations: done, phase: 'Bound', spec })
 const csi = (handle: string) => ({ csi: { driver: 'd', volumeHandle: handle } })
 
+const template = { spec: { accessModes: ['ReadWriteOnce' as const], resources: { requests: { storage: '1Gi' } } } }
+
 /** Only the placement; claims and volumes are as the test made them. */
-function placement(withBinding = false) {
-  const bench = createBench()
+async function placement(withBinding = false) {
+  const bench = await createVirtualCluster()
   const run = bench.run((deps) => [
     createPlacementController(deps),
     ...(withBinding
@@ -44,10 +46,10 @@ function placement(withBinding = false) {
 async function outcome(
   nodes: readonly Node[],
   wanted: Pod,
-  prepare?: (bench: ReturnType<typeof placement>) => Promise<void>,
+  prepare?: (bench: Awaited<ReturnType<typeof placement>>) => Promise<void>,
   cause?: Cause,
 ) {
-  const bench = placement()
+  const bench = await placement()
   for (const each of nodes) await bench.server.create('Node', each)
   await prepare?.(bench)
   await bench.run.settle()
@@ -106,6 +108,18 @@ const simple: readonly [string, readonly Node[], Pod, string][] = [
     '0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/not-ready: }.',
   ],
   [
+    'a node that has never reported (A11)',
+    [node('n1', {}, { status: { conditions: [] } })],
+    pod('p'),
+    '0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/not-ready: }.',
+  ],
+  [
+    'a node that has never reported, beside one that is ready',
+    [node('n1', {}, { status: { conditions: [] } }), n2],
+    pod('p'),
+    'n2',
+  ],
+  [
     'too little cpu',
     [node('n1', {}, { status: { allocatable: { cpu: '500m' } } })],
     wantsCpu,
@@ -125,37 +139,37 @@ test('placement: pods already there count, and so does the number of pods', asyn
 })
 
 const refusals: readonly [string, Pod, PersistentVolumeClaim[], string, Cause][] = [
-  ['SCH-2: a missing claim', pod('p', { claims: ['c'] }), [], 'persistentvolumeclaim "c" not found', 'claimMissing'],
+  ['a missing claim (SCH-2)', pod('p', { claims: ['c'] }), [], 'persistentvolumeclaim "c" not found', 'claimMissing'],
   [
-    'SCH-2 EPH-6: an ephemeral claim that is not made yet',
-    pod('p', { spec: { volumes: [{ name: 'x', ephemeral: {} }] } }),
+    'an ephemeral claim that is not made yet (SCH-2, EPH-6)',
+    pod('p', { spec: { volumes: [{ name: 'x', ephemeral: { volumeClaimTemplate: template } }] } }),
     [],
     'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-x"',
     'claimNotMade',
   ],
   [
-    'SCH-2 EPH-5: an ephemeral claim of somebody else',
-    pod('p', { spec: { volumes: [{ name: 'x', ephemeral: {} }] } }),
+    'an ephemeral claim of somebody else (SCH-2, EPH-5)',
+    pod('p', { spec: { volumes: [{ name: 'x', ephemeral: { volumeClaimTemplate: template } }] } }),
     [claim({ name: 'p-x' })],
     'PVC ns/p-x was not created for pod ns/p (pod is not owner)',
     'foreignClaim',
   ],
   [
-    'SCH-3: an immediate claim that is not bound',
+    'an immediate claim that is not bound (SCH-3)',
     pod('p', { claims: ['c'] }),
     [claim()],
     'pod has unbound immediate PersistentVolumeClaims',
     'noVolumeFits',
   ],
   [
-    'SCH-3: a named claim whose bind is not complete is immediate',
+    'a named claim whose bind is not complete is immediate (SCH-3)',
     pod('p', { claims: ['c'] }),
     [claim({ className: 'late', volumeName: 'v' })],
     'pod has unbound immediate PersistentVolumeClaims',
     'namedVolumeMissing',
   ],
   [
-    'SCH-4: bound to a volume that is gone',
+    'bound to a volume that is gone (SCH-4)',
     pod('p', { claims: ['c'] }),
     [bound('c', 'v')],
     '1 node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)',
@@ -164,7 +178,7 @@ const refusals: readonly [string, Pod, PersistentVolumeClaim[], string, Cause][]
 ]
 for (const [name, wanted, claims, expected, cause] of refusals) {
   test(name, async () => {
-    const prepare = async ({ server }: ReturnType<typeof placement>) => {
+    const prepare = async ({ server }: Awaited<ReturnType<typeof placement>>) => {
       await server.create('StorageClass', late)
       for (const each of claims) await server.create('PersistentVolumeClaim', each)
     }
@@ -173,7 +187,7 @@ for (const [name, wanted, claims, expected, cause] of refusals) {
   })
 }
 
-test('SCH-2: a lost claim and a terminating one are refused', async () => {
+test('a lost claim and a terminating one are refused (SCH-2)', async () => {
   for (const [status, deleting, text] of [
     ['Lost', false, 'persistentvolumeclaim "c" bound to non-existent persistentvolume "v"'],
     ['Bound', true, 'persistentvolumeclaim "c" is being deleted'],
@@ -187,10 +201,10 @@ test('SCH-2: a lost claim and a terminating one are refused', async () => {
   }
 })
 
-test('SCH-4 MAT-9: a bound local volume decides', async () => {
+test('a bound local volume decides (SCH-4, MAT-9)', async () => {
   const prepare =
     (on: string) =>
-    async ({ server }: ReturnType<typeof placement>) => {
+    async ({ server }: Awaited<ReturnType<typeof placement>>) => {
       await server.create('PersistentVolume', local('v', on))
       await server.create('PersistentVolumeClaim', bound('c', 'v'))
     }
@@ -199,7 +213,7 @@ test('SCH-4 MAT-9: a bound local volume decides', async () => {
   assert.equal(refused, "0/2 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity.")
 })
 
-test('SZN-1: zones of a bound volume; a set of zones; nodes without zones pass; the old key falls back to the new', async () => {
+test('zones of a bound volume; a set of zones; nodes without zones pass; the old key falls back to the new (SZN-1)', async () => {
   const zone = 'topology.kubernetes.io/zone'
   const beta = 'failure-domain.beta.kubernetes.io/zone'
   const result = (labels: Record<string, string>, nodeLabels: Record<string, string>) =>
@@ -216,7 +230,7 @@ test('SZN-1: zones of a bound volume; a set of zones; nodes without zones pass; 
   assert.equal(await result({ [beta]: 'a' }, { [zone]: 'a' }), 'n1')
 })
 
-test('SLM-1 SLM-3: the driver’s limit counts volumes of pods, attachments and unbound claims, each once', async () => {
+test('the driver’s limit counts volumes of pods, attachments and unbound claims, each once (SLM-1, SLM-3)', async () => {
   const limited = async (count: number, extra: 'attachment' | 'same' | 'none') =>
     outcome([n1], pod('p', { claims: ['c2'] }), async ({ server }) => {
       const drivers = [{ name: 'd', nodeID: 'n1', allocatable: { count } }]
@@ -239,7 +253,7 @@ test('SLM-1 SLM-3: the driver’s limit counts volumes of pods, attachments and 
   assert.equal(await limited(1, 'same'), 'n1')
 })
 
-test('SRS-1: the same inline disk twice on a node, unless both only read', async () => {
+test('the same inline disk twice on a node, unless both only read (SRS-1)', async () => {
   const withDisk = (name: string, readOnly: boolean, on?: string) =>
     pod(name, {
       ...(on === undefined ? {} : { node: on }),
@@ -257,8 +271,8 @@ test('SRS-1: the same inline disk twice on a node, unless both only read', async
   )
 })
 
-test('RWP-2: a single-pod claim that another pod uses, wherever that runs', async () => {
-  const prepare = async ({ server }: ReturnType<typeof placement>) => {
+test('a single-pod claim that another pod uses, wherever that runs (RWP-2)', async () => {
+  const prepare = async ({ server }: Awaited<ReturnType<typeof placement>>) => {
     await server.create('PersistentVolume', volume({ modes: ['ReadWriteOncePod'] }))
     await server.create('PersistentVolumeClaim', bound('c', 'v', { accessModes: ['ReadWriteOncePod'] }))
     await server.create('Pod', pod('other', { claims: ['c'], node: 'n2' }))
@@ -268,7 +282,7 @@ test('RWP-2: a single-pod claim that another pod uses, wherever that runs', asyn
   assert.equal(await outcome([n1, n2], pod('p', { claims: ['c'] }), prepare), `0/2 nodes are available: 2 ${text}.`)
 })
 
-test('SCH-5: a claim that names its node admits no other', async () => {
+test('a claim that names its node admits no other (SCH-5)', async () => {
   const result = await outcome([n1], pod('p', { claims: ['c'] }), async ({ server }) => {
     await server.create('StorageClass', late)
     await server.create('PersistentVolumeClaim', claim({ className: 'late', annotations: { [selectedKey]: 'n9' } }))
@@ -276,7 +290,7 @@ test('SCH-5: a claim that names its node admits no other', async () => {
   assert.equal(result, "0/1 nodes are available: 1 node(s) didn't find available persistent volumes to bind.")
 })
 
-test('SCH-7: no provisioner, and topologies that the class does not allow', async () => {
+test('no provisioner, and topologies that the class does not allow (SCH-7)', async () => {
   const result = (rest: Parameters<typeof storageClass>[1]) =>
     outcome([node('n1', { zone: 'a' })], pod('p', { claims: ['c'] }), async ({ server }) => {
       await server.create('StorageClass', { ...late, ...rest })
@@ -291,13 +305,13 @@ test('SCH-7: no provisioner, and topologies that the class does not allow', asyn
   assert.equal(await result({ allowedTopologies: [{}] }), refused)
 })
 
-test('SCH-8 W-25: capacity counts only where the driver publishes it; the pod’s claims are added up', async () => {
+test('capacity counts only where the driver publishes it; the pod’s claims are added up (SCH-8, WC-25)', async () => {
   const result = async (capacity: string | undefined, publishes: boolean, claims: number) => {
-    const bench = placement()
+    const bench = await placement()
     await bench.server.create('Node', node('n1', { zone: 'a' }))
     await bench.server.create('StorageClass', late)
     await bench.server.create('CSIDriver', {
-      metadata: { name: 'example.com/csi' },
+      metadata: { name: 'csi.example.com' },
       spec: { storageCapacity: publishes },
     })
     if (capacity !== undefined)
@@ -329,8 +343,8 @@ test('SCH-8 W-25: capacity counts only where the driver publishes it; the pod’
   )
 })
 
-test('SCH-6 SCH-11 SCH-12 T-58: two local volumes, sizes reversed: each claim gets its own, then the pod its node', async () => {
-  const bench = placement(true)
+test('two local volumes, sizes reversed: each claim gets its own, then the pod its node (SCH-6, SCH-11, SCH-12, TC-58)', async () => {
+  const bench = await placement(true)
   await bench.server.create('Node', n1)
   await bench.server.create('Node', n2)
   await bench.server.create('StorageClass', { ...late, provisioner: 'kubernetes.io/no-provisioner' })
@@ -348,8 +362,8 @@ test('SCH-6 SCH-11 SCH-12 T-58: two local volumes, sizes reversed: each claim ge
   await bench.run.stop()
 })
 
-test('SCH-6 T-58: what no volume fits is provisioned for the node; static and dynamic together', async () => {
-  const bench = placement(true)
+test('what no volume fits is provisioned for the node; static and dynamic together (SCH-6, TC-58)', async () => {
+  const bench = await placement(true)
   await bench.server.create('Node', n1)
   await bench.server.create('StorageClass', late)
   await bench.server.create('PersistentVolume', local('v', 'n1'))
@@ -368,7 +382,7 @@ test('SCH-6 T-58: what no volume fits is provisioned for the node; static and dy
       asked?.metadata.annotations?.[selectedKey],
       asked?.metadata.annotations?.['volume.kubernetes.io/storage-provisioner'],
     ],
-    [undefined, 'n1', 'example.com/csi'],
+    [undefined, 'n1', 'csi.example.com'],
   )
   assert.equal(bench.run.waiting().get('Pod/ns/p')?.[0]?.reason, 'bindingVolumes')
   await assertWhy(await bench.asked(), 'pod/ns/p', 'provisionerAbsent')
@@ -381,8 +395,8 @@ test('SCH-6 T-58: what no volume fits is provisioned for the node; static and dy
   await bench.run.stop()
 })
 
-test('SCH-12 T-58 XPR-8: provisioning that is given up makes the placement choose again', async () => {
-  const bench = placement()
+test('provisioning that is given up makes the placement choose again (SCH-12, TC-58, XPR-8)', async () => {
+  const bench = await placement()
   await bench.server.create('Node', n1)
   await bench.server.create('Node', n2)
   await bench.server.create('StorageClass', late)
@@ -404,8 +418,96 @@ test('SCH-12 T-58 XPR-8: provisioning that is given up makes the placement choos
   await bench.run.stop()
 })
 
-test('SCH-12 T-58: a reset claimRef, a timeout: choose again; a deleted pod: nothing more', async () => {
-  const bench = placement()
+/** Nodes of which only the first `registered` have the driver of the class. */
+async function withDriverOn(registered: readonly string[]) {
+  const bench = await placement(true)
+  for (const each of [n1, n2, node('n3')]) await bench.server.create('Node', each)
+  await bench.server.create('StorageClass', late)
+  for (const name of registered)
+    await bench.server.create('CSINode', {
+      metadata: { name },
+      spec: { drivers: [{ name: 'csi.example.com', nodeID: name, topologyKeys: ['kubernetes.io/hostname'] }] },
+    })
+  const chosen = (name = 'c') =>
+    bench.server.peek('PersistentVolumeClaim', `ns/${name}`)?.metadata.annotations?.[selectedKey]
+  /** What a provisioner does whose node cannot have the volume. */
+  const giveUp = async (name = 'c') => {
+    const asked = bench.server.peek('PersistentVolumeClaim', `ns/${name}`)!
+    await bench.server.update('PersistentVolumeClaim', { ...asked, metadata: { ...asked.metadata, annotations: {} } })
+  }
+  return { ...bench, chosen, giveUp }
+}
+
+test('a claim is provisioned only where its driver is registered, if it is registered anywhere', async () => {
+  const someWhere = await withDriverOn(['n2'])
+  await someWhere.server.create('PersistentVolumeClaim', claim({ className: 'late' }))
+  await someWhere.server.create('Pod', pod('p', { claims: ['c'] }))
+  await someWhere.run.settle()
+  assert.equal(someWhere.chosen(), 'n2')
+  await someWhere.run.stop()
+
+  const nowhere = await withDriverOn([])
+  await nowhere.server.create('PersistentVolumeClaim', claim({ className: 'late' }))
+  await nowhere.server.create('Pod', pod('p', { claims: ['c'] }))
+  await nowhere.run.settle()
+  assert.equal(nowhere.chosen(), 'n1', 'a provisioner that registers on no node may serve all of them')
+  await nowhere.run.stop()
+})
+
+test('a pod that only nodes without the driver would take says so, and goes on when the driver registers there', async () => {
+  const bench = await withDriverOn(['n2'])
+  await bench.server.create('PersistentVolumeClaim', claim({ className: 'late' }))
+  await bench.server.create(
+    'Pod',
+    pod('p', { claims: ['c'], spec: { nodeSelector: { 'kubernetes.io/hostname': 'n3' } } }),
+  )
+  await bench.run.settle()
+  assert.equal(bench.chosen(), undefined)
+  assert.match(bench.why() ?? '', /1 node\(s\) didn't have the CSI driver that makes the volume/)
+  await bench.server.create('CSINode', {
+    metadata: { name: 'n3' },
+    spec: { drivers: [{ name: 'csi.example.com', nodeID: 'n3', topologyKeys: [] }] },
+  })
+  await bench.run.settle()
+  assert.equal(bench.chosen(), 'n3')
+  await bench.run.stop()
+})
+
+test('a node whose provisioner gave up is tried again only after every other', async () => {
+  const bench = await withDriverOn(['n1', 'n2', 'n3'])
+  await bench.server.create('PersistentVolumeClaim', claim({ className: 'late' }))
+  await bench.server.create('Pod', pod('p', { claims: ['c'] }))
+  await bench.run.settle()
+  const tried = [bench.chosen()]
+  for (let round = 0; round < 3; round++) {
+    await bench.giveUp()
+    await bench.clock.advance(100)
+    tried.push(bench.chosen())
+  }
+  assert.deepEqual(tried, ['n1', 'n2', 'n3', undefined], 'and not at once')
+  await bench.clock.advance(10_000)
+  assert.equal(bench.chosen(), 'n1', 'the one whose rejection is oldest')
+  await bench.run.stop()
+})
+
+test('a pod with two claims leaves the node that gave up on both, one after the other', async () => {
+  const bench = await withDriverOn(['n1', 'n2'])
+  for (const name of ['c1', 'c2'])
+    await bench.server.create('PersistentVolumeClaim', claim({ name, className: 'late' }))
+  await bench.server.create('Pod', pod('p', { claims: ['c1', 'c2'] }))
+  await bench.run.settle()
+  assert.deepEqual([bench.chosen('c1'), bench.chosen('c2')], ['n1', 'n1'])
+  await bench.giveUp('c1')
+  await bench.clock.advance(100)
+  assert.equal(bench.chosen('c1'), undefined, 'the second claim still names n1: neither node is chosen')
+  await bench.giveUp('c2')
+  await bench.clock.advance(100)
+  assert.deepEqual([bench.chosen('c1'), bench.chosen('c2')], ['n2', 'n2'])
+  await bench.run.stop()
+})
+
+test('a reset claimRef, a timeout: choose again; a deleted pod: nothing more (SCH-12, TC-58)', async () => {
+  const bench = await placement()
   await bench.server.create('Node', n1)
   await bench.server.create('StorageClass', { ...late, provisioner: 'kubernetes.io/no-provisioner' })
   const made = await bench.server.create('PersistentVolume', local('v', 'n1'))
@@ -431,8 +533,8 @@ test('SCH-12 T-58: a reset claimRef, a timeout: choose again; a deleted pod: not
   await bench.run.stop()
 })
 
-test('SCH-1 SCH-13 W-16: after a restart the claim’s reserved volume ties the pod to its node', async () => {
-  const bench = placement(true)
+test('after a restart the claim’s reserved volume ties the pod to its node (SCH-1, SCH-13, WC-16)', async () => {
+  const bench = await placement(true)
   await bench.server.create('Node', n1)
   await bench.server.create('Node', n2)
   await bench.server.create('StorageClass', late)
@@ -444,8 +546,8 @@ test('SCH-1 SCH-13 W-16: after a restart the claim’s reserved volume ties the 
   await bench.run.stop()
 })
 
-test('SCH-14 W-7: a pod that waits is woken by what could help: a volume, a node, a class, capacity', async () => {
-  const bench = placement(true)
+test('a pod that waits is woken by what could help: a volume, a node, a class, capacity (SCH-14, WC-7)', async () => {
+  const bench = await placement(true)
   await bench.server.create('Node', n1)
   await bench.server.create('Pod', pod('p', { claims: ['c'] }))
   await bench.run.settle()
@@ -465,8 +567,8 @@ test('SCH-14 W-7: a pod that waits is woken by what could help: a volume, a node
   await bench.run.stop()
 })
 
-test('W-31 SCH-10: of two nodes with fitting volumes the one with the tighter fit is chosen; existing beats to-be-made', async () => {
-  const bench = placement(true)
+test('of two nodes with fitting volumes the one with the tighter fit is chosen; existing beats to-be-made (WC-31, SCH-10)', async () => {
+  const bench = await placement(true)
   await bench.server.create('Node', n1)
   await bench.server.create('Node', n2)
   await bench.server.create('StorageClass', late)
@@ -481,7 +583,7 @@ test('W-31 SCH-10: of two nodes with fitting volumes the one with the tighter fi
 })
 
 test('placement: pods of another scheduler are left alone', async () => {
-  const bench = placement()
+  const bench = await placement()
   await bench.server.create('Node', n1)
   await bench.server.create('Pod', pod('p', { spec: { schedulerName: 'mine' } }))
   await bench.run.settle()
@@ -489,7 +591,7 @@ test('placement: pods of another scheduler are left alone', async () => {
   await bench.run.stop()
 })
 
-test('SCH-9: reasons are told in their order: affinity, conflict, space, missing volume', async () => {
+test('reasons are told in their order: affinity, conflict, space, missing volume (SCH-9)', async () => {
   const result = await outcome([n1], pod('p', { claims: ['gone', 'far', 'conflict'] }), async ({ server }) => {
     await server.create('StorageClass', { ...late, provisioner: 'kubernetes.io/no-provisioner' })
     await server.create('PersistentVolume', local('v', 'n2'))
@@ -503,28 +605,31 @@ test('SCH-9: reasons are told in their order: affinity, conflict, space, missing
   )
 })
 
-test('W-28 RWP-2: an ephemeral single-pod claim is checked like any other', async () => {
-  const bench = placement()
+test('an ephemeral single-pod claim is checked like any other (WC-28, RWP-2)', async () => {
+  const bench = await placement()
   await bench.server.create('Node', n1)
   await bench.server.create('PersistentVolume', volume({ modes: ['ReadWriteOncePod'] }))
   await bench.server.create('Pod', pod('other', { claims: ['p-x'], node: 'n1' }))
-  const owner = await bench.server.create('Pod', pod('p', { spec: { volumes: [{ name: 'x', ephemeral: {} }] } }))
+  const owner = await bench.server.create(
+    'Pod',
+    pod('p', { spec: { volumes: [{ name: 'x', ephemeral: { volumeClaimTemplate: template } }] } }),
+  )
   const mine = bound('p-x', 'v', { accessModes: ['ReadWriteOncePod'] })
   const ownerReferences = [{ apiVersion: 'v1', kind: 'Pod', name: 'p', controller: true, uid: owner.metadata.uid! }]
   await bench.server.create('PersistentVolumeClaim', { ...mine, metadata: { ...mine.metadata, ownerReferences } })
   await bench.run.settle()
   assert.match(bench.why() ?? '', /ReadWriteOncePod access mode already in-use by another pod/)
-  await bench.server.remove('Pod', { namespace: 'ns', name: 'other' })
+  await bench.server.remove('Pod', { namespace: 'ns', name: 'other' }, { gracePeriodSeconds: 0 })
   await bench.run.settle()
   assert.equal(bench.placed(), 'n1')
   await bench.run.stop()
 })
 
-test('W-26 SCH-8: a capacity that says only the largest size', async () => {
-  const bench = placement()
+test('a capacity that says only the largest size (WC-26, SCH-8)', async () => {
+  const bench = await placement()
   await bench.server.create('Node', node('n1', { zone: 'a' }))
   await bench.server.create('StorageClass', late)
-  await bench.server.create('CSIDriver', { metadata: { name: 'example.com/csi' }, spec: { storageCapacity: true } })
+  await bench.server.create('CSIDriver', { metadata: { name: 'csi.example.com' }, spec: { storageCapacity: true } })
   const topology = { nodeTopology: { matchLabels: { zone: 'a' } } }
   await bench.server.create('CSIStorageCapacity', {
     metadata: { name: 'x', namespace: 'ns' },

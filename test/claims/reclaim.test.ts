@@ -4,16 +4,17 @@ import { test } from 'node:test'
 import { pluginName } from '../../src/api/names.ts'
 import { conflict, serviceUnavailable } from '../../src/api/status-error.ts'
 import { kinds } from '../../src/api/kinds.ts'
-import type { PersistentVolume } from '../../src/api/types.ts'
+import type { PersistentVolume } from '../../src/api/generated/types.ts'
 import type { CallInfo } from '../../src/client/in-process.ts'
 import { createBindingController } from '../../src/controllers/binding/controller.ts'
 import type { BindingOptions } from '../../src/controllers/binding/controller.ts'
 import { recyclerPod } from '../../src/controllers/binding/recycle.ts'
+import { VolumeError } from '../../src/volume/effect.ts'
 import type { ClusterPlugin } from '../../src/volume/plugin.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
-import { createBench } from './harness.ts'
-import { assertWhy } from '../support/assert-why.ts'
-import { claim, pod, storageClass, volume } from './make.ts'
+import { createVirtualCluster } from '../kit/virtual-cluster.ts'
+import { assertWhy } from '../kit/assert-why.ts'
+import { claim, pod, storageClass, volume, withoutServerFields } from '../kit/objects.ts'
 
 const disk = pluginName('kubernetes.io/disk')
 
@@ -22,14 +23,14 @@ function createStorage(overrides: Partial<ClusterPlugin> = {}, mountOptions = fa
   const plugin: ClusterPlugin = {
     async provision({ volumeName, selectedNode }) {
       calls.push(`provision ${selectedNode ?? '-'}`)
-      return volume({ name: volumeName, policy: 'Delete', spec: { flexVolume: { driver: 'x' } } })
+      return withoutServerFields(volume({ name: volumeName, policy: 'Delete', spec: { flexVolume: { driver: 'x' } } }))
     },
     remove: async () => void calls.push('remove'),
     ...overrides,
   }
   const registered = {
     name: disk,
-    traits: { mountOptions, remountOnPodUpdate: false },
+    traits: { takesMountOptions: mountOptions, remountOnPodUpdate: false },
     volumeName: () => 'x',
     supports: (spec: { source: { kind: string } }) => spec.source.kind === 'flexVolume',
     plugin,
@@ -37,12 +38,12 @@ function createStorage(overrides: Partial<ClusterPlugin> = {}, mountOptions = fa
   return { calls, plugins: createRegistry<ClusterPlugin>([registered]) }
 }
 
-function start(
+async function start(
   plugins: ReturnType<typeof createStorage>['plugins'],
-  faults?: { readonly before?: (call: CallInfo) => void },
+  faults?: { readonly before?: (call: CallInfo) => void; readonly delayMs?: (call: CallInfo) => number },
   options: BindingOptions = {},
 ) {
-  const bench = createBench()
+  const bench = await createVirtualCluster()
   const run = bench.run(
     (deps) => [createBindingController({ ...deps, plugins, options: { auditMs: 0, ...options } })],
     faults,
@@ -52,16 +53,16 @@ function start(
 
 const onDisk = (rest = {}) => storageClass('disk', { provisioner: disk, ...rest })
 
-async function dropClaim({ server }: ReturnType<typeof start>, name = 'c') {
+async function dropClaim({ server }: Awaited<ReturnType<typeof start>>, name = 'c') {
   const found = server.peek('PersistentVolumeClaim', `ns/${name}`)!
   const { finalizers: _none, ...metadata } = found.metadata
   await server.update('PersistentVolumeClaim', { ...found, metadata })
   await server.remove('PersistentVolumeClaim', { namespace: 'ns', name })
 }
 
-test('T-34 PRV-9 PRV-12 PRV-13: an in-tree class makes the volume, with marks and finalizer, and it is bound', async () => {
+test('an in-tree class makes the volume, with marks and finalizer, and it is bound (TC-34, PRV-9, PRV-12, PRV-13)', async () => {
   const storage = createStorage()
-  const bench = start(storage.plugins)
+  const bench = await start(storage.plugins)
   await bench.server.create('StorageClass', onDisk())
   const { metadata } = await bench.server.create('PersistentVolumeClaim', claim({ className: 'disk' }))
   await bench.run.settle()
@@ -91,9 +92,9 @@ test('T-34 PRV-9 PRV-12 PRV-13: an in-tree class makes the volume, with marks an
   await bench.run.stop()
 })
 
-test('T-36: a fitting volume is taken and the plugin is not called', async () => {
+test('a fitting volume is taken and the plugin is not called (TC-36)', async () => {
   const storage = createStorage()
-  const bench = start(storage.plugins)
+  const bench = await start(storage.plugins)
   await bench.server.create('StorageClass', onDisk())
   await bench.server.create('PersistentVolume', volume({ className: 'disk' }))
   await bench.run.settle()
@@ -103,29 +104,30 @@ test('T-36: a fitting volume is taken and the plugin is not called', async () =>
   await bench.run.stop()
 })
 
-test('T-37 PRV-9: a volume that appeared just before the operation stops it', async () => {
+test('a volume that appeared just before the operation stops it (TC-37, PRV-9)', async () => {
   const storage = createStorage()
-  const bench = start(storage.plugins, {
-    before({ verb, kind, ref }) {
-      if (verb !== 'get' || kind !== 'PersistentVolume' || bench.server.all('PersistentVolume').length > 0) return
+  const bench = await start(storage.plugins, {
+    delayMs({ verb, kind, ref }) {
+      if (verb !== 'get' || kind !== 'PersistentVolume' || bench.server.all('PersistentVolume').length > 0) return 0
       void bench.server.create(
         'PersistentVolume',
         volume({ name: ref!.name, className: 'disk', claimRef: { name: 'c' } }),
       )
+      return 1
     },
   })
   await bench.server.create('StorageClass', onDisk())
   await bench.server.create('PersistentVolumeClaim', claim({ className: 'disk' }))
-  await bench.run.settle()
+  await bench.clock.advance(1)
   assert.deepEqual(storage.calls, [])
   assert.equal(bench.server.peek('PersistentVolumeClaim', 'ns/c')?.status?.phase, 'Bound')
   await bench.run.stop()
 })
 
-test('T-38 PRV-13 PRV-3 CTL-9: the first save fails, the second works, ten seconds later', async () => {
+test('the first save fails, the second works, ten seconds later (TC-38, PRV-13, PRV-3, CTL-9)', async () => {
   const storage = createStorage()
   let refusals = 1
-  const bench = start(storage.plugins, {
+  const bench = await start(storage.plugins, {
     before({ verb, kind }) {
       if (verb === 'create' && kind === 'PersistentVolume' && refusals-- > 0) throw serviceUnavailable('not now')
     },
@@ -141,7 +143,7 @@ test('T-38 PRV-13 PRV-3 CTL-9: the first save fails, the second works, ten secon
   await bench.run.stop()
 })
 
-test('T-38 PRV-14: five failed saves delete the storage again; what cannot be deleted is said aloud', async () => {
+test('five failed saves delete the storage again; what cannot be deleted is said aloud (TC-38, PRV-14)', async () => {
   const refuse = {
     before({ verb, kind }: CallInfo) {
       if (verb === 'create' && kind === 'PersistentVolume') throw serviceUnavailable('never')
@@ -153,7 +155,7 @@ test('T-38 PRV-14: five failed saves delete the storage again; what cannot be de
       deletions++
       if (broken) throw new Error('stuck')
     }
-    const bench = start(createStorage({ remove }).plugins, refuse)
+    const bench = await start(createStorage({ remove }).plugins, refuse)
     await bench.server.create('StorageClass', onDisk())
     await bench.server.create('PersistentVolumeClaim', claim({ className: 'disk' }))
     for (let round = 0; round < (broken ? 8 : 4); round++) await bench.clock.advance(10_000)
@@ -167,7 +169,7 @@ test('T-38 PRV-14: five failed saves delete the storage again; what cannot be de
   }
 })
 
-test('T-40 PRV-8 PRV-10: data sources and mount options that the plugin cannot serve are refused', async () => {
+test('data sources and mount options that the plugin cannot serve are refused (TC-40, PRV-8, PRV-10)', async () => {
   const cases = [
     {
       spec: { dataSource: { kind: 'PersistentVolumeClaim', name: 'x' } },
@@ -182,7 +184,7 @@ test('T-40 PRV-8 PRV-10: data sources and mount options that the plugin cannot s
   ]
   for (const { spec, options, text } of cases) {
     const storage = createStorage()
-    const bench = start(storage.plugins)
+    const bench = await start(storage.plugins)
     await bench.server.create('StorageClass', onDisk(options))
     await bench.server.create('PersistentVolumeClaim', claim({ className: 'disk', spec }))
     await bench.run.settle()
@@ -193,7 +195,7 @@ test('T-40 PRV-8 PRV-10: data sources and mount options that the plugin cannot s
   }
 })
 
-test('PRV-11 PRV-10 W-9 MET-3: a failure, or a node that is gone, takes the selected node away', async () => {
+test('a failure, or a node that is gone, takes the selected node away (PRV-11, PRV-10, WC-9, MET-3)', async () => {
   const selected = { 'volume.kubernetes.io/selected-node': 'n1' }
   for (const nodeExists of [true, false]) {
     const storage = createStorage({
@@ -201,7 +203,7 @@ test('PRV-11 PRV-10 W-9 MET-3: a failure, or a node that is gone, takes the sele
         throw new Error('full')
       },
     })
-    const bench = start(storage.plugins)
+    const bench = await start(storage.plugins)
     if (nodeExists) await bench.server.create('Node', { metadata: { name: 'n1' } })
     await bench.server.create('StorageClass', onDisk({ volumeBindingMode: 'WaitForFirstConsumer' }))
     await bench.server.create('PersistentVolumeClaim', claim({ className: 'disk', annotations: selected }))
@@ -222,9 +224,9 @@ test('PRV-11 PRV-10 W-9 MET-3: a failure, or a node that is gone, takes the sele
   }
 })
 
-test('T-44 T-48 REC-4 REC-6 REC-10: the claim is gone: storage, our finalizer and the object follow; the latency is told', async () => {
+test('the claim is gone: storage, our finalizer and the object follow; the latency is told (TC-44, TC-48, RCL-4, RCL-6, RCL-10)', async () => {
   const storage = createStorage()
-  const bench = start(storage.plugins)
+  const bench = await start(storage.plugins)
   await bench.server.create('StorageClass', onDisk())
   await bench.server.create('PersistentVolumeClaim', claim({ className: 'disk' }))
   await bench.run.settle()
@@ -241,14 +243,14 @@ test('T-44 T-48 REC-4 REC-6 REC-10: the claim is gone: storage, our finalizer an
   await bench.run.stop()
 })
 
-test('T-44 REC-6 CTL-9: a failing delete shows Failed, is tried again after 500 ms, and ends well', async () => {
+test('a failing delete shows Failed, is tried again after 500 ms, and ends well (TC-44, RCL-6, CTL-9)', async () => {
   let failures = 2
   const storage = createStorage({
     remove: async () => {
       if (failures-- > 0) throw new Error('device busy')
     },
   })
-  const bench = start(storage.plugins)
+  const bench = await start(storage.plugins)
   await bench.server.create('StorageClass', onDisk())
   await bench.server.create('PersistentVolumeClaim', claim({ className: 'disk' }))
   await bench.run.settle()
@@ -264,13 +266,13 @@ test('T-44 REC-6 CTL-9: a failing delete shows Failed, is tried again after 500 
   await bench.run.stop()
 })
 
-test('REC-6: "in use" is told without changing the phase', async () => {
+test('"in use" is told without changing the phase (RCL-6)', async () => {
   const storage = createStorage({
     remove: async () => {
-      throw Object.assign(new Error('still mapped'), { code: 'DeletedVolumeInUse' })
+      throw new VolumeError('DeletedVolumeInUse', 'still mapped', { effect: 'none' })
     },
   })
-  const bench = start(storage.plugins)
+  const bench = await start(storage.plugins)
   await bench.server.create('StorageClass', onDisk())
   await bench.server.create('PersistentVolumeClaim', claim({ className: 'disk' }))
   await bench.run.settle()
@@ -283,10 +285,10 @@ test('REC-6: "in use" is told without changing the phase', async () => {
 })
 
 /** A volume that our cache takes for released although its claim lives: the watch of claims is cut off. */
-async function withBlindCache(check: (bench: ReturnType<typeof start>, calls: string[]) => Promise<void>) {
+async function withBlindCache(check: (bench: Awaited<ReturnType<typeof start>>, calls: string[]) => Promise<void>) {
   const storage = createStorage()
   let blind = false
-  const bench = start(storage.plugins, {
+  const bench = await start(storage.plugins, {
     before({ verb, kind }) {
       if (blind && kind === 'PersistentVolumeClaim' && (verb === 'watch' || verb === 'list'))
         throw serviceUnavailable('cut off')
@@ -299,10 +301,10 @@ async function withBlindCache(check: (bench: ReturnType<typeof start>, calls: st
   await bench.run.stop()
 }
 
-test('T-28 VOL-4 W-14 I-2: a claim that only the server knows keeps its volume', async () => {
+test('a claim that only the server knows keeps its volume (TC-28, VOL-4, WC-14, I-2)', async () => {
   const storage = createStorage()
   const hidden: string[] = []
-  const bench = start(storage.plugins, {
+  const bench = await start(storage.plugins, {
     before({ verb, kind }) {
       if (verb === 'watch' && kind === 'PersistentVolumeClaim') throw conflict(kinds.PersistentVolumeClaim, 'cut off')
     },
@@ -321,7 +323,7 @@ test('T-28 VOL-4 W-14 I-2: a claim that only the server knows keeps its volume',
   await bench.run.stop()
 })
 
-test('T-44 REC-6 W-14 I-2: a released volume whose claim is back is not deleted, whatever our cache says', async () => {
+test('a released volume whose claim is back is not deleted, whatever our cache says (TC-44, RCL-6, WC-14, I-2)', async () => {
   await withBlindCache(async (bench, calls) => {
     const made = await bench.server.create('PersistentVolumeClaim', claim({ volumeName: 'v' }))
     const lost: PersistentVolume = volume({
@@ -351,13 +353,13 @@ const recyclable = (rest = {}) =>
     ...rest,
   })
 
-async function setPodPhase({ server }: ReturnType<typeof start>, phase: 'Succeeded' | 'Failed') {
+async function setPodPhase({ server }: Awaited<ReturnType<typeof start>>, phase: 'Succeeded' | 'Failed') {
   const [scrubber] = server.all('Pod')
   await server.update('Pod', { ...scrubber!, status: { phase } }, { subresource: 'status' })
 }
 
-test('T-49 REC-8 REC-9: a scrubber pod succeeds, the volume is free again, the pod is gone', async () => {
-  const bench = start(createStorage().plugins)
+test('a scrubber pod succeeds, the volume is free again, the pod is gone (TC-49, RCL-8, RCL-9)', async () => {
+  const bench = await start(createStorage().plugins)
   await bench.server.create('PersistentVolume', recyclable())
   await bench.run.settle()
   const [scrubber] = bench.server.all('Pod')
@@ -370,8 +372,8 @@ test('T-49 REC-8 REC-9: a scrubber pod succeeds, the volume is free again, the p
   await bench.run.stop()
 })
 
-test('T-49 REC-8 BND-7: a failed scrubber shows Failed; a user’s reservation survives a success', async () => {
-  const bench = start(createStorage().plugins)
+test('a failed scrubber shows Failed; a user’s reservation survives a success (TC-49, RCL-8, BND-7)', async () => {
+  const bench = await start(createStorage().plugins)
   await bench.server.create('PersistentVolume', recyclable({ annotations: {} }))
   await bench.run.settle()
   await setPodPhase(bench, 'Failed')
@@ -386,8 +388,8 @@ test('T-49 REC-8 BND-7: a failed scrubber shows Failed; a user’s reservation s
   await bench.run.stop()
 })
 
-test('T-49 REC-7: pods that still name the claim block it; when they are gone it goes on', async () => {
-  const bench = start(createStorage().plugins)
+test('pods that still name the claim block it; when they are gone it goes on (TC-49, RCL-7)', async () => {
+  const bench = await start(createStorage().plugins)
   await bench.server.create('Pod', pod('p', { claims: ['c'] }))
   await bench.run.settle()
   await bench.server.create('PersistentVolume', recyclable())
@@ -404,9 +406,17 @@ test('T-49 REC-7: pods that still name the claim block it; when they are gone it
   await bench.run.stop()
 })
 
-test('T-49 REC-8: no recycler for the type', async () => {
-  const bench = start(createStorage().plugins)
-  await bench.server.create('PersistentVolume', recyclable({ spec: { local: { path: '/x' } } }))
+const onNode = {
+  required: {
+    nodeSelectorTerms: [
+      { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In' as const, values: ['n'] }] },
+    ],
+  },
+}
+
+test('no recycler for the type (TC-49, RCL-8)', async () => {
+  const bench = await start(createStorage().plugins)
+  await bench.server.create('PersistentVolume', recyclable({ spec: { local: { path: '/x' }, nodeAffinity: onNode } }))
   await bench.run.settle()
   assert.match(
     bench.events().join(),
@@ -416,8 +426,8 @@ test('T-49 REC-8: no recycler for the type', async () => {
   await bench.run.stop()
 })
 
-test('REC-9 MGR-13 W-22: an old scrubber is never trusted; each recycle builds its own pod', async () => {
-  const bench = start(createStorage().plugins)
+test('an old scrubber is never trusted; each recycle builds its own pod (RCL-9, MGR-13, WC-22)', async () => {
+  const bench = await start(createStorage().plugins)
   await bench.server.create('Pod', { ...recyclerPod(recyclable({ name: 'v', size: '9Gi' })) })
   await bench.server.create('PersistentVolume', recyclable())
   await bench.run.settle()
@@ -432,8 +442,8 @@ test('REC-9 MGR-13 W-22: an old scrubber is never trusted; each recycle builds i
   await bench.run.stop()
 })
 
-test('MET-1 MET-4 W-38: volumes and claims are counted at scrape; attempts to give a class are counted', async () => {
-  const bench = start(createStorage().plugins)
+test('volumes and claims are counted at scrape; attempts to give a class are counted (MET-1, MET-4, WC-38)', async () => {
+  const bench = await start(createStorage().plugins)
   await bench.server.create('PersistentVolume', volume({ className: 'gold' }))
   await bench.server.create(
     'PersistentVolume',
@@ -455,8 +465,8 @@ test('MET-1 MET-4 W-38: volumes and claims are counted at scrape; attempts to gi
   await bench.run.stop()
 })
 
-test('T-32 MET-2 W-40: a claim that is deleted before it is bound leaves no latency behind', async () => {
-  const bench = start(createStorage().plugins)
+test('a claim that is deleted before it is bound leaves no latency behind (TC-32, MET-2, WC-40)', async () => {
+  const bench = await start(createStorage().plugins)
   await bench.server.create('StorageClass', storageClass('ext'))
   await bench.server.create('PersistentVolumeClaim', claim({ className: 'ext' }))
   await bench.run.settle()
@@ -470,13 +480,13 @@ test('T-32 MET-2 W-40: a claim that is deleted before it is bound leaves no late
   await bench.run.stop()
 })
 
-test('W-24: what is remembered of a failing volume goes with the volume', async () => {
+test('what is remembered of a failing volume goes with the volume (WC-24)', async () => {
   const storage = createStorage({
     remove: async () => {
       throw new Error('device busy')
     },
   })
-  const bench = start(storage.plugins)
+  const bench = await start(storage.plugins)
   await bench.server.create('StorageClass', onDisk())
   await bench.server.create('PersistentVolumeClaim', claim({ className: 'disk' }))
   await bench.run.settle()

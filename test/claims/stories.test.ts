@@ -9,8 +9,8 @@ import { createControllers } from '../../src/controllers/index.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
-import { admin, makeServer } from '../apiserver/make-server.ts'
-import { node, pod, storageClass } from './make.ts'
+import { admin, makeServer } from '../kit/api-server.ts'
+import { claimRequest, node, pod, storageClass, volumeRequest, withoutServerFields } from '../kit/objects.ts'
 
 async function startCluster() {
   const { server, clock, ...rest } = await makeServer()
@@ -35,32 +35,16 @@ async function startCluster() {
   }
 }
 
-/** As a user writes them: no uid, no version, no status. */
-const userVolume = (name: string, spec: object = {}) => ({
-  metadata: { name },
-  spec: {
-    capacity: { storage: '1Gi' },
-    accessModes: ['ReadWriteOnce' as const],
-    storageClassName: 'late',
-    csi: { driver: 'd', volumeHandle: name },
-    ...spec,
-  },
-})
-const userClaim = (name: string, spec: object = {}) => ({
-  metadata: { name, namespace: 'ns' },
-  spec: { accessModes: ['ReadWriteOnce' as const], resources: { requests: { storage: '1Gi' } }, ...spec },
-})
-const bare = <T extends { metadata: object }>(object: T): T => {
-  const { uid: _uid, resourceVersion: _version, ...metadata } = object.metadata as Record<string, unknown>
-  return { ...object, metadata }
-}
+const userVolume = (name: string, spec: object = {}) =>
+  volumeRequest(name, { storageClassName: 'late', csi: { driver: 'd', volumeHandle: name }, ...spec })
+const userClaim = (name: string, spec: object = {}) => claimRequest(name, spec, { namespace: 'ns' })
 
 test('18.1 static, delayed: the placement reserves, the binding completes, the pod gets its node; all goes in reverse order', async () => {
   const { client, clock, stop } = await startCluster()
-  await client.create('Node', bare(node('n1')))
+  await client.create('Node', withoutServerFields(node('n1')))
   await client.create(
     'StorageClass',
-    bare(
+    withoutServerFields(
       storageClass('late', { volumeBindingMode: 'WaitForFirstConsumer', provisioner: 'kubernetes.io/no-provisioner' }),
     ),
   )
@@ -68,7 +52,7 @@ test('18.1 static, delayed: the placement reserves, the binding completes, the p
   await client.create('PersistentVolumeClaim', userClaim('c', { storageClassName: 'late' }))
   await clock.settle()
   assert.equal((await client.get('PersistentVolumeClaim', { namespace: 'ns', name: 'c' })).status?.phase, 'Pending')
-  await client.create('Pod', bare(pod('p', { claims: ['c'] })))
+  await client.create('Pod', withoutServerFields(pod('p', { claims: ['c'] })))
   await clock.settle()
   const [placed, bound] = [
     await client.get('Pod', { namespace: 'ns', name: 'p' }),
@@ -90,7 +74,7 @@ test('18.1 static, delayed: the placement reserves, the binding completes, the p
 
 test('18.1 external, immediate: asked, made by somebody, bound by three writes; expansion is announced', async () => {
   const { client, clock, stop } = await startCluster()
-  await client.create('StorageClass', bare(storageClass('ext', { allowVolumeExpansion: true })))
+  await client.create('StorageClass', withoutServerFields(storageClass('ext', { allowVolumeExpansion: true })))
   const made = await client.create('PersistentVolumeClaim', userClaim('c', { storageClassName: 'ext' }))
   await clock.settle()
   const claimRef = { namespace: 'ns', name: 'c', uid: made.metadata.uid! }
@@ -106,7 +90,7 @@ test('18.1 external, immediate: asked, made by somebody, bound by three writes; 
   await stop()
 })
 
-test('CLM-17 CLM-22 I-5: a volume deleted by force leaves its claim Lost; its return heals it; then nothing is written any more', async () => {
+test('a volume deleted by force leaves its claim Lost; its return heals it; then nothing is written any more (CLM-17, CLM-22, I-5)', async () => {
   const { client, clock, stop, controllers } = await startCluster()
   await client.create('PersistentVolume', userVolume('v', { storageClassName: 'x' }))
   const made = await client.create('PersistentVolumeClaim', userClaim('c', { storageClassName: 'x' }))

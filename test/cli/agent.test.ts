@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { removeEverything } from '../../src/cli/demo/proof.ts'
-import { binary, fileIn, isRoot, spawnHawser, startServer } from './harness.ts'
+import { fileIn, isRoot, spawnHawser, startServer } from '../kit/command-line.ts'
+import { launcher } from '../kit/server-process.ts'
 
 const needs = { skip: !isRoot && 'needs root' }
 let place = ''
@@ -35,13 +36,13 @@ test('an agent joins a server, runs a pod with a volume, and stops when it is to
   }
   const why = await server.hawser('why', 'pod/there')
   assert.deepEqual([why.code, why.err], [0, ''], why.out)
-  assert.match(why.out, /it is placed on worker/)
+  assert.match(why.out, /it is scheduled on worker/)
   await server.hawser('delete', 'pod/there', '--yes')
   await until(() => podsIn(data) === 0)
   agent.child.kill('SIGTERM')
   await once(agent.child, 'exit')
   assert.equal(agent.child.exitCode, 0)
-  assert.match(agent.text(), /SIGTERM: stopping \(pods and their mounts stay; the next agent adopts them\)/)
+  assert.match(agent.text(), /SIGTERM: stopping \(pods and their mounts stay; the next agent takes them over\)/)
 })
 
 test('an agent says which file, name, driver or right it lacks', () => {
@@ -57,7 +58,7 @@ test('an agent says which file, name, driver or right it lacks', () => {
   const name = spawnHawser(['agent', '--kubeconfig', config, '--node-name', 'A_B'])
   assert.deepEqual(
     [name.code, name.err],
-    [2, 'hawser: "A_B" cannot be a node\'s name\n  try: name it with --node-name\n'],
+    [2, 'hawser: "A_B" is not a valid node name\n  try: choose one with --node-name\n'],
   )
   const driver = spawnHawser(['agent', '--kubeconfig', config, '--csi-driver', 'x'])
   assert.equal(driver.code, 2)
@@ -69,12 +70,12 @@ test('an agent without rights says what helps', { skip: !isRoot && 'needs root t
   spawnSync('chmod', ['-R', 'a+rX', place])
   // CI's own directory for temporary files is closed to others.
   spawnSync('chmod', ['a+X', tmpdir()])
-  const nobody = ['--reuid', '65534', '--clear-groups', '--inh-caps=-all', '--bounding-set=-all', binary]
+  const nobody = ['--reuid', '65534', '--clear-groups', '--inh-caps=-all', '--bounding-set=-all', launcher]
   const args = [...nobody, 'agent', '--kubeconfig', config, '--data-dir', '/tmp/hawser-never']
   const env = { ...process.env, NODE_COMPILE_CACHE: '' }
   const { status, stderr } = spawnSync('setpriv', args, { env, encoding: 'utf8', timeout: 30_000 })
   assert.equal(status, 2, stderr)
-  assert.match(stderr, /a node mounts filesystems, and this user may not\n {2}try: sudo hawser agent/)
+  assert.match(stderr, /a node must mount filesystems, and this user may not\n {2}try: sudo hawser agent/)
   assert.ok(!existsSync('/tmp/hawser-never'))
 })
 
@@ -129,7 +130,7 @@ interface Speaking {
 }
 
 function speaking(args: readonly string[]): Speaking {
-  const child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(launcher, args, { stdio: ['ignore', 'pipe', 'pipe'] })
   let text = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (piece: Buffer) => (text += piece.toString()))
   return {

@@ -5,7 +5,8 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { test } from 'node:test'
-import { binary, hawser, isRoot, spawnHawser } from './harness.ts'
+import { hawser, isRoot, spawnHawser } from '../kit/command-line.ts'
+import { launcher } from '../kit/server-process.ts'
 
 /** What a demo could leave: directories, mounts, loop devices. */
 function traces(): string[] {
@@ -49,7 +50,7 @@ test('the whole story is told in under a minute, and nothing stays', { skip: !is
 })
 
 test('interrupted in the middle it cleans up all the same', { skip: !isRoot && 'needs root' }, async () => {
-  const child = spawn(binary, ['demo'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(launcher, ['demo'], { stdio: ['ignore', 'pipe', 'pipe'] })
   let text = ''
   child.stdout.on('data', (piece: Buffer) => {
     const before = text

@@ -12,7 +12,7 @@ import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { after, test } from 'node:test'
 import { acceptKey } from '../../src/streams/websocket-frames.ts'
-import { binary } from './harness.ts'
+import { launcher } from '../kit/server-process.ts'
 
 const directory = mkdtempSync(join(tmpdir(), 'hawser-troubles-'))
 after(() => rmSync(directory, { recursive: true, force: true }))
@@ -45,7 +45,7 @@ async function fakeServer(use: (socket: Duplex) => void) {
   return {
     /** Its input stays open. */
     async run(...words: string[]) {
-      const child = spawn(binary, words, { env: { ...process.env, KUBECONFIG: kubeconfig }, stdio: 'pipe' })
+      const child = spawn(launcher, words, { env: { ...process.env, KUBECONFIG: kubeconfig }, stdio: 'pipe' })
       const timer = setTimeout(() => child.kill('SIGKILL'), 20_000)
       let said = ''
       child.stderr.on('data', (bytes: Buffer) => (said += bytes.toString()))
@@ -90,12 +90,12 @@ test('port-forward ends when a port is taken, also the ports it had', { timeout:
   taken.close()
   for (const socket of sockets) socket.destroy()
   assert.equal(code, 1)
-  assert.equal(said, `hawser: port ${port} of this machine cannot be had (EADDRINUSE); for any free one write :81\n`)
+  assert.equal(said, `hawser: port ${port} on this machine cannot be used (EADDRINUSE); use :81 for any free port\n`)
 })
 
 test('port-forward says so when the connection is lost', { timeout: 60_000 }, async () => {
   await using server = await fakeServer((socket) => setTimeout(() => socket.destroy(), 300))
   const { code, said } = await server.run('port-forward', 'p', ':80')
   assert.equal(code, 1)
-  assert.equal(said, 'hawser: the connection to pod p was lost: its ports are not forwarded any more\n')
+  assert.equal(said, 'hawser: the connection to pod p was lost: its ports are no longer forwarded\n')
 })

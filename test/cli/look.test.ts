@@ -8,9 +8,9 @@ import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import { nobodyTypes, runProgram } from '../support/server-process.ts'
-import type { Server } from './harness.ts'
-import { binary, fileIn, isRoot, startServer } from './harness.ts'
+import { launcher, nobodyTypes, runProgram } from '../kit/server-process.ts'
+import type { Server } from '../kit/command-line.ts'
+import { fileIn, isRoot, startServer } from '../kit/command-line.ts'
 
 const skip = isRoot ? false : 'needs root'
 let server: Server
@@ -46,14 +46,14 @@ after(async () => {
 })
 
 const hawser = (words: readonly string[], input?: string) =>
-  runProgram(binary, words, { env: server.env, ...(input === undefined ? {} : { input }) })
+  runProgram(launcher, words, { env: server.env, ...(input === undefined ? {} : { input }) })
 
 test('exec: streams, exit code, terminal, and what is wrong', { skip, timeout: 60_000 }, async () => {
   const said = await hawser(['exec', 'looked', '--', 'sh', '-c', 'echo out; echo err >&2; exit 7'])
   assert.deepEqual(said, { code: 7, stdout: 'out\n', stderr: 'err\n' })
   const piped = await hawser(['exec', 'pod/looked', '-i', '--', 'wc', '-c'], 'x'.repeat(200_000))
   assert.deepEqual([piped.code, piped.stdout.trim()], [0, '200000'])
-  const inside = `${binary} exec looked -it -- sh -c 'stty size; tty'`
+  const inside = `${launcher} exec looked -it -- sh -c 'stty size; tty'`
   const words = ['-qec', `stty rows 20 cols 90; ${inside}`, '/dev/null']
   const terminal = await runProgram('script', words, { env: server.env, input: nobodyTypes })
   assert.match(terminal.stdout, /20 90\r+\n\/dev\/pts\/\d+\r+\n/)
@@ -64,7 +64,7 @@ test('exec: streams, exit code, terminal, and what is wrong', { skip, timeout: 6
 })
 
 test('attach listens from now on, to what is there', { skip, timeout: 60_000 }, async () => {
-  const child = spawn(binary, ['attach', 'looked'], { env: { ...process.env, ...server.env } })
+  const child = spawn(launcher, ['attach', 'looked'], { env: { ...process.env, ...server.env } })
   let text = ''
   child.stdout.on('data', (bytes: Buffer) => (text += bytes.toString()))
   while (text.split('\n').length <= 3) await once(child.stdout, 'data')
@@ -118,7 +118,7 @@ test(
     assert.equal(readFileSync(at('kept'), 'utf8'), 'kept')
     const full = await hawser(['cp', 'looked:/bin/true', '/dev/full'])
     assert.equal(full.code, 1)
-    assert.match(full.stderr, /^hawser: ENOSPC[^\n]+; \/dev\/full holds only a part\n$/)
+    assert.match(full.stderr, /^hawser: ENOSPC[^\n]+; \/dev\/full is incomplete\n$/)
     const nowhere = await hawser(['cp', at('kept'), 'looked:/nothing/here'])
     assert.equal(nowhere.code, 1)
     assert.match(nowhere.stderr, /^hawser: copying \S+ to \/nothing\/here in pod looked failed: [^\n]+\n$/)
@@ -130,7 +130,7 @@ test('port-forward: a port here is a port there', { skip, timeout: 60_000 }, asy
   echo.listen(0, '127.0.0.1')
   await once(echo, 'listening')
   const { port } = echo.address() as AddressInfo
-  const child = spawn(binary, ['port-forward', 'looked', `:${port}`], { env: { ...process.env, ...server.env } })
+  const child = spawn(launcher, ['port-forward', 'looked', `:${port}`], { env: { ...process.env, ...server.env } })
   const [line] = (await once(child.stdout, 'data')) as [Buffer]
   const local = Number(/^127\.0\.0\.1:(\d+) -> \d+\n$/.exec(line.toString())?.[1])
   const socket = connect({ port: local, host: '127.0.0.1', allowHalfOpen: true })

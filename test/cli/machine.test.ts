@@ -11,8 +11,9 @@ import type { DriverHandlers } from '../../src/csi/service.ts'
 import { csiServices, handleUnary } from '../../src/csi/service.ts'
 import { serveOnSocket } from '../../src/csi/serve.ts'
 import type { Finding } from '../../src/cli/doctor/finding.ts'
-import type { Answer } from './harness.ts'
-import { binary, hawser, isRoot, spawnHawser, stable, startServer } from './harness.ts'
+import type { Answer } from '../kit/command-line.ts'
+import { hawser, isRoot, spawnHawser, stable, startServer } from '../kit/command-line.ts'
+import { launcher } from '../kit/server-process.ts'
 
 let place = ''
 before(() => void (place = mkdtempSync(join(tmpdir(), 'hawser-machine-'))))
@@ -42,10 +43,10 @@ test('driver check finds what a driver must not do: exit code 4', async () => {
   const { code, out } = await hawser(['driver', 'check', socket])
   assert.equal(code, 4)
   for (const problem of [
-    /problem +the name "broken driver" is no domain name/,
+    /problem +the name "broken driver" is not a domain name/,
     /problem +Probe says it is not ready/,
-    /problem +NodeGetInfo answers an empty node_id/,
-    /problem +NodeGetInfo answers a topology without VOLUME_ACCESSIBILITY_CONSTRAINTS/,
+    /problem +NodeGetInfo returns an empty node_id/,
+    /problem +NodeGetInfo returns a topology without VOLUME_ACCESSIBILITY_CONSTRAINTS/,
     /problem +NodeGetCapabilities failed: UNIMPLEMENTED/,
   ])
     assert.match(out, problem)
@@ -82,14 +83,14 @@ test('driver rpc speaks JSON both ways', async () => {
   )
   const wrong = await hawser(['driver', 'rpc', socket, 'Controller/CreateVolume', '{"nam": "x"}'])
   assert.equal(wrong.code, 2)
-  assert.match(wrong.err, /no request for CreateVolume: .*\n {2}try: its fields: name, capacityRange/)
+  assert.match(wrong.err, /not a request for CreateVolume: .*\n {2}try: its fields: name, capacityRange/)
   assert.match((await hawser(['driver', 'rpc', socket, 'Node/Nothing'])).err, /one of: Node\/NodeStageVolume/)
 })
 
 test('the built-in driver serves alone and has no problems', { skip: !isRoot && 'needs root' }, async () => {
   const socket = join(place, 'own.sock')
   const child = spawn(
-    binary,
+    launcher,
     ['driver', 'serve', '--socket', socket, '--data', join(place, 'images'), '--capacity', '1Gi'],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -110,7 +111,7 @@ test('driver serve says what it lacks, and where it cannot listen', () => {
   assert.deepEqual([bare.code, bare.err], [2, 'Expected input for flag --socket\nExpected input for flag --data\n'])
   const size = spawnHawser(['driver', 'serve', '--socket', join(place, 's'), '--data', place, '--capacity', 'big'])
   assert.equal(size.code, 2)
-  assert.match(size.err, /"big" is no size/)
+  assert.match(size.err, /"big" is not a size/)
   const nowhere = spawnHawser(['driver', 'serve', '--socket', '/proc/none/s', '--data', join(place, 'images')])
   assert.notEqual(nowhere.code, 0)
   assert.match(nowhere.err, /^hawser: .*\/proc\/none/m)
@@ -137,7 +138,7 @@ test('doctor after a kill -9 tells what stayed and how to go on', { skip: !isRoo
       process.kill(Number(readFileSync(join(server.directory, file), 'utf8').split(' ')[0]), 'SIGKILL')
   })
   const { out } = await hawser(['doctor', '--data-dir', server.directory], server.env)
-  assert.match(out, /warn +server: it does not answer: [^\n]*\n +→ hawser up/)
+  assert.match(out, /warn +server: the server does not answer: [^\n]*\n +→ hawser up/)
   assert.match(out, new RegExp(`1 mounts of pods stay [^\\n]*\\n +→ hawser up --data-dir ${server.directory} `))
   const unreachable = await server.hawser('why', 'pod/left')
   assert.equal(unreachable.code, 5)
@@ -190,7 +191,9 @@ test('a backup is taken from a running and from a stopped server, and brings eve
   assert.match((await server.hawser('restore', offline)).err, /is not empty: nothing is ever overwritten/)
   for (const file of [online, offline]) {
     ok(await hawser(['restore', file, '--data-dir', restored]))
-    const child = spawn(binary, ['up', '--bare', '--data-dir', restored, '--listen', '127.0.0.1:0'], { stdio: 'pipe' })
+    const child = spawn(launcher, ['up', '--bare', '--data-dir', restored, '--listen', '127.0.0.1:0'], {
+      stdio: 'pipe',
+    })
     await once(child.stdout, 'data')
     const back = await hawser(['get', 'pvc/kept', '-o', 'json', '--kubeconfig', join(restored, 'kubeconfig')])
     child.kill('SIGTERM')
@@ -226,7 +229,7 @@ test('sim is the same for the same seed', async () => {
   assert.match(ok(await hawser(['sim', '--seed', '5', '--steps', '5', '--trace'])), /^\d+\.\d{3} /)
   assert.match(ok(await hawser(['sim', '--seed', '5', '--steps', '10', '--cast', 'real'])), /^ok seed 5:/)
   assert.equal((await hawser(['sim', '--steps', '0'])).code, 2)
-  assert.match((await hawser(['sim', '--seed', 'word', '--runs', '2'])).err, /this seed is a word/)
+  assert.match((await hawser(['sim', '--seed', 'word', '--runs', '2'])).err, /--runs needs a number as seed/)
 })
 
 test('bench lists what can be measured', () => {
@@ -243,7 +246,7 @@ test('up tells what is in its way', async () => {
     [
       2,
       stable(
-        `hawser: the data directory ${server.directory} is in use by process N\n  try: stop it (kill N) or choose another one with --data-dir DIR`,
+        `Hawser N.N.N is starting. Data directory: ${server.directory}\nhawser: the data directory ${server.directory} is in use by process N\n  try: stop it (kill N) or choose another one with --data-dir DIR`,
       ).replaceAll(/\d+/g, 'N'),
     ],
   )
@@ -257,14 +260,14 @@ test('up tells what is in its way', async () => {
 })
 
 test('up without rights says what helps', { skip: !isRoot && 'needs root to become nobody' }, () => {
-  const nobody = ['--reuid', '65534', '--clear-groups', '--inh-caps=-all', '--bounding-set=-all', binary]
+  const nobody = ['--reuid', '65534', '--clear-groups', '--inh-caps=-all', '--bounding-set=-all', launcher]
   const { status, stderr } = spawnSync('setpriv', [...nobody, 'up', '--data-dir', '/tmp/hawser-never'], {
     env: { ...process.env, NODE_COMPILE_CACHE: '' },
     encoding: 'utf8',
     timeout: 30_000,
   })
   assert.equal(status, 2, stderr)
-  assert.match(stderr, /a node mounts filesystems, and this user may not\n {2}try: sudo hawser up; .*--bare/)
+  assert.match(stderr, /a node must mount filesystems, and this user may not\n {2}try: sudo hawser up; .*--bare/)
   assert.ok(!existsSync('/tmp/hawser-never'))
 })
 

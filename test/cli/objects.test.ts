@@ -4,8 +4,9 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import type { Answer, Server } from './harness.ts'
-import { binary, fileIn, hawser, stable, startServer } from './harness.ts'
+import type { Answer, Server } from '../kit/command-line.ts'
+import { fileIn, hawser, stable, startServer } from '../kit/command-line.ts'
+import { launcher } from '../kit/server-process.ts'
 
 let server: Server
 before(async () => void (server = await startServer('--bare', '--store', 'memory')))
@@ -143,7 +144,7 @@ test('delete shows what is lost, wants a yes, and waits', async () => {
   assert.equal(refused.code, 2)
   assert.match(
     refused.err,
-    /reclaim policy Delete, so its data will be deleted[\s\S]*not done: this needs a yes\n {2}try: add --yes/,
+    /reclaim policy Delete, so its data will be deleted[\s\S]*nothing was done: confirmation is needed\n {2}try: add --yes/,
   )
   assert.match(ok(await server.hawser('get', 'pvc/olddata', '-o', 'name')), /olddata/)
   assert.equal(ok(await server.hawser('delete', 'pvc/olddata', '--yes')), 'persistentvolumeclaim/olddata deleted\n')
@@ -213,11 +214,11 @@ const mistakes: readonly (readonly [args: readonly string[], says: RegExp])[] = 
   [['get', 'pods,pvc', 'name'], /names go with a single resource type/],
   [['get', 'pvc/a/b'], /"pvc\/a\/b" is not of the form TYPE\/NAME/],
   [['apply', '-f', '/nonexistent.yaml'], /nonexistent.yaml: no such file or directory/],
-  [['delete', 'pods'], /name the objects, or say --all/],
+  [['delete', 'pods'], /name the objects, or use --all/],
   [['logs', 'pvc/data'], /only pods have logs/],
-  [['logs', 'p', '--tail', 'x'], /"x" is no number of lines/],
+  [['logs', 'p', '--tail', 'x'], /"x" is not a number of lines/],
   [['volume', 'create', 'x'], /Expected input for flag --size/],
-  [['volume', 'create', 'x', '--size', 'big'], /"big" is no size; write it like 500Mi/],
+  [['volume', 'create', 'x', '--size', 'big'], /"big" is not a size; examples: 500Mi/],
   [['volume', 'create', 'x', '--size', '1Gi', '--mode', 'rw'], /"rw" is not one of RWO, ROX, RWX, RWOP/],
   [['run', '--claim', 'data', '--', 'true'], /"data" is not of the form CLAIM:\/PATH/],
   [['run', '--env', 'X', '--', 'true'], /"X" is not of the form NAME=VALUE/],
@@ -276,7 +277,7 @@ test('volume commands on a server without nodes: pending is told, waiting ends w
 test('volume rm shows its plan and wants a yes', async () => {
   const refused = await server.hawser('volume', 'rm', 'slow')
   assert.equal(refused.code, 2)
-  assert.match(refused.err, /delete claim slow: it has no volume yet\nhawser: not done: this needs a yes/)
+  assert.match(refused.err, /delete claim slow: it has no volume yet\nhawser: nothing was done: confirmation is needed/)
   assert.equal(ok(await server.hawser('volume', 'rm', 'slow', '--yes')), 'persistentvolumeclaim/slow deleted\n')
 })
 
@@ -285,7 +286,7 @@ test('no server is exit code 5', async () => {
   assert.equal(never.code, 5)
   assert.match(
     never.err,
-    /no server has run here: there is no \/nonexistent\/hawser\/kubeconfig\n {2}try: (hawser up|a server of root keeps)/,
+    /no server was started here: \/nonexistent\/hawser\/kubeconfig does not exist\n {2}try: (hawser up|a server of root keeps)/,
   )
   const gone =
     'apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{ name: a, cluster: { server: "https://127.0.0.1:1" } }]\ncontexts: [{ name: a, context: { cluster: a, user: a } }]\nusers: []\n'
@@ -296,7 +297,7 @@ test('no server is exit code 5', async () => {
 })
 
 test('a reader that goes away is no error', () => {
-  const { status } = spawnSync('bash', ['-o', 'pipefail', '-c', `'${binary}' get pvc,pv -o yaml | head -1`], {
+  const { status } = spawnSync('bash', ['-o', 'pipefail', '-c', `'${launcher}' get pvc,pv -o yaml | head -1`], {
     env: { ...process.env, ...server.env },
   })
   assert.equal(status, 0)

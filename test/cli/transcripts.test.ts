@@ -7,7 +7,7 @@ import { test } from 'node:test'
 import { generateHelpTextForAllCommands } from '@stricli/core'
 import type { Application, CommandContext } from '@stricli/core'
 import { createApplication } from '../../src/cli/app.ts'
-import { hawser } from './harness.ts'
+import { hawser } from '../kit/command-line.ts'
 
 /** `file: name of the test`; a name ends where the test's own name may go on. */
 interface Transcripts {

@@ -3,8 +3,9 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { after, before, test } from 'node:test'
-import type { Answer, Server } from './harness.ts'
-import { binary, fileIn, isRoot, stable, startServer } from './harness.ts'
+import type { Answer, Server } from '../kit/command-line.ts'
+import { fileIn, isRoot, stable, startServer } from '../kit/command-line.ts'
+import { launcher } from '../kit/server-process.ts'
 
 const needs = { skip: !isRoot && 'needs root' }
 let server: Server
@@ -21,7 +22,10 @@ const ok = ({ code, out, err }: Answer): string => {
 test('volume create tells that the first pod makes the volume, or makes it now', needs, async () => {
   const later = await server.hawser('volume', 'create', 'data', '--size', '32Mi')
   assert.equal(ok(later), 'persistentvolumeclaim/data created\n')
-  assert.match(later.err, /its class hawser-local makes the volume when the first pod uses it\n {2}try: hawser run/)
+  assert.match(
+    later.err,
+    /class hawser-local provisions the volume when the first pod uses the claim\n {2}try: hawser run/,
+  )
   const now = stable(ok(await server.hawser('volume', 'create', 'now', '--size', '32Mi', '--node', 'two')))
   assert.equal(now, 'persistentvolumeclaim/now created\npersistentvolumeclaim/now bound to pvc-UID')
   const again = await server.hawser('volume', 'create', 'now', '--size', '32Mi')
@@ -46,7 +50,7 @@ test('run mounts the claim, prints both streams and hands on the exit code', nee
 
 test('a signal ends the command with its grace, and nothing stays', needs, async () => {
   const script = "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.1; done"
-  const child = spawn(binary, ['run', '--name', 'stopped', '--', 'sh', '-c', script], {
+  const child = spawn(launcher, ['run', '--name', 'stopped', '--', 'sh', '-c', script], {
     env: { ...process.env, ...server.env },
   })
   let out = ''
@@ -126,7 +130,7 @@ test('detach refuses what is in use, and by force keeps who and why', needs, asy
   assert.equal(elsewhere.code, 3)
   assert.match(elsewhere.err, /is not attached to two\n {2}try: it is attached to: one/)
   const unsure = await server.hawser('detach', 'pvc/data', 'one', '--force', '--reason', 'test')
-  assert.match(unsure.err, /although pod default\/holder on one uses it[\s\S]*this needs a yes/)
+  assert.match(unsure.err, /although pod default\/holder on one uses it[\s\S]*confirmation is needed/)
   ok(await server.hawser('detach', 'pvc/data', 'one', '--force', '--reason', 'cable pulled', '--yes', '--no-wait'))
   const events = ok(await server.hawser('events', '-A'))
   assert.match(
@@ -141,7 +145,7 @@ test('volume rm deletes claims with their volumes', needs, async () => {
   const gone = stable(ok(await server.hawser('volume', 'rm', 'data', 'now', 'again', '--yes')))
   assert.equal(gone.match(/persistentvolume\/pvc-UID deleted/g)?.length, 3)
   assert.match((await server.hawser('get', 'pv,pvc,volumeattachments')).err, /^(nothing found\n){3}$/)
-  assert.match((await server.hawser('volume', 'ls')).err, /no volumes; make one/)
+  assert.match((await server.hawser('volume', 'ls')).err, /no volumes; create one/)
 })
 
 async function running(pod: string): Promise<void> {

@@ -7,14 +7,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'node:test'
-import { createAuthority, createServerCertificate } from '../../src/apiserver/certificates.ts'
-import { startApiServer } from '../../src/apiserver/listen.ts'
-import type { StartedApiServer } from '../../src/apiserver/listen.ts'
+import { createAuthority, createServerCertificate } from '../../src/apiserver/access/certificates.ts'
+import { startApiServer } from '../../src/apiserver/http/listen.ts'
+import type { StartedApiServer } from '../../src/apiserver/http/listen.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { createMemoryStore } from '../../src/store/memory-store.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
-import { kubectlBinaries } from '../support/kubectl.ts'
+import { kubectlBinaries } from '../kit/kubectl.ts'
 
 const binaries = kubectlBinaries()
 
@@ -217,6 +217,8 @@ const parts: Readonly<Record<string, Part>> = {
     assert.equal(await kubectl.run('auth', 'can-i', 'create', 'pods'), 'yes\n')
     assert.match(await kubectl.run('auth', 'can-i', '--list'), /\*\.\*/)
     if (minor >= 28) assert.match(await kubectl.run('auth', 'whoami'), /admin/)
+    if (minor >= 28) assert.match(await kubectl.run('auth', 'whoami', '--as=bob', '--as-group=dev'), /bob[^]*dev/)
+    assert.equal(await kubectl.run('auth', 'can-i', 'get', 'pods', '--as=bob', '--as-group=hawser:read-only'), 'yes\n')
     assert.equal(await kubectl.run('get', '--raw', '/readyz'), 'ok')
     if (minor < 99) assert.match(await kubectl.run('version'), /v1\.35/)
     if (minor >= 26) assert.match(await kubectl.run('events', '--for', 'pvc/c1'), /Tested/)

@@ -11,9 +11,9 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { after, before } from 'node:test'
-import { kubectlBinaries } from '../support/kubectl.ts'
-import { launcher, nobodyTypes, runProgram, startServer } from '../support/server-process.ts'
-import type { ServerProcess } from '../support/server-process.ts'
+import { kubectlBinaries } from '../kit/kubectl.ts'
+import { launcher, nobodyTypes, runProgram, startServer } from '../kit/server-process.ts'
+import type { ServerProcess } from '../kit/server-process.ts'
 
 const binaries = kubectlBinaries()
 const skip = process.getuid?.() !== 0 ? 'needs root' : binaries.length === 0 ? 'no kubectl at hand' : false

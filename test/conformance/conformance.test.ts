@@ -5,9 +5,10 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { runProgram, startServer } from '../support/server-process.ts'
+import { runProgram, startServer } from '../kit/server-process.ts'
 
-const runner = join(import.meta.dirname, 'suite/run.mjs')
+const recordings = join(import.meta.dirname, '../recorded/conformance')
+const runner = join(recordings, 'suite/run.mjs')
 
 interface Report {
   readonly scenarios: readonly { readonly file: string; readonly ok: boolean; readonly problems: readonly string[] }[]
@@ -21,7 +22,7 @@ for (const [folder, count] of [
     await using server = await startServer(['--bare'])
     const scratch = mkdtempSync(join(tmpdir(), 'hawser-conformance-'))
     const report = join(scratch, 'report.json')
-    const recorded = join(import.meta.dirname, folder)
+    const recorded = join(recordings, folder)
     const answer = await runProgram(process.execPath, [
       runner,
       ...['--url', server.url, '--token', server.token],

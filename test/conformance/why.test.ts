@@ -6,13 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createHttpClient } from '../../src/client/http.ts'
-import { runProgram, startServer } from '../support/server-process.ts'
+import { runProgram, startServer } from '../kit/server-process.ts'
 import type { Pause } from './pauses.ts'
 import { atEachPause, writeWithPauses } from './pauses.ts'
-import type { Causes, WantedCauses } from '../support/causes-of-play.ts'
-import { assertCauses, causesOf, untilCauses } from '../support/causes-of-play.ts'
+import type { Causes, WantedCauses } from '../kit/causes-of-play.ts'
+import { assertCauses, causesOf, untilCauses } from '../kit/causes-of-play.ts'
 
-const suite = join(import.meta.dirname, 'suite')
+const suite = join(import.meta.dirname, '../recorded/conformance/suite')
 const patienceMs = 20_000
 const wanted = JSON.parse(readFileSync(join(import.meta.dirname, 'causes.json'), 'utf8')) as Readonly<
   Record<string, Readonly<Record<string, WantedCauses>>>

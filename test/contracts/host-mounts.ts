@@ -7,7 +7,7 @@ import type { HostContext } from './host-context.ts'
 import { codeOf } from './host-context.ts'
 
 export function mountTests({ place, write, signal, host }: HostContext): void {
-  test('MOUNT-7, MOUNT-9, MOUNT-10, MOUNT-21: a tmpfs is mounted, asked about, remounted, and unmounted twice', async () => {
+  test('a tmpfs is mounted, asked about, remounted, and unmounted twice (MOUNT-7, MOUNT-9, MOUNT-10, MOUNT-21)', async () => {
     const { files, mounts, filesystems } = host()
     const at = await place()
     const target = join(at, 'm')
@@ -34,48 +34,6 @@ export function mountTests({ place, write, signal, host }: HostContext): void {
     await mounts.unmount(target, {}, signal)
     await mounts.unmount(join(at, 'none'), {}, signal)
     assert.equal(await codeOf(mounts.isMountPoint(join(at, 'none'), signal)), 'ENOENT')
-  })
-
-  test('a target that is not there yet is made with its parents, and mounted on; one that is there is left alone', async () => {
-    const { files, mounts } = host()
-    const at = await place()
-    const target = join(at, 'parent', 'm')
-    const makeTarget = { mode: 0o777, parentMode: 0o750 }
-    const request = { source: 'tmpfs', target, type: 'tmpfs', options: ['size=65536'], makeTarget }
-    await mounts.mount(request, signal)
-    assert.equal(await mounts.isMountPoint(target, signal), true)
-    assert.equal((await files.lstat(join(at, 'parent'), signal)).mode & 0o777, 0o750)
-    assert.equal(await codeOf(mounts.mount(request, signal)), 'EEXIST')
-    await mounts.unmount(target, {}, signal)
-    assert.equal(await mounts.isMountPoint(target, signal), false)
-    assert.equal((await files.lstat(target, signal)).mode & 0o777, 0o777)
-    assert.equal(await codeOf(mounts.mount(request, signal)), 'EEXIST')
-    assert.equal(await mounts.isMountPoint(target, signal), false)
-  })
-
-  test('a mark is written once the mount is there; where it cannot be, the mount stays', async () => {
-    const { files, mounts } = host()
-    const at = await place()
-    const options = ['size=65536']
-    const mark = { path: join(at, 'marks', 'm', 'ready'), mode: 0o640, parentMode: 0o750 }
-    for (const name of ['m', 'n']) await files.mkdir(join(at, name), 0o755, signal)
-    await mounts.mount({ source: 'tmpfs', target: join(at, 'm'), type: 'tmpfs', options, mark }, signal)
-    assert.equal((await files.lstat(mark.path, signal)).mode & 0o777, 0o640)
-    assert.equal((await files.lstat(join(at, 'marks'), signal)).mode & 0o777, 0o750)
-    const inTheWay = { ...mark, path: join(mark.path, 'ready') }
-    const request = { source: 'tmpfs', target: join(at, 'n'), type: 'tmpfs', options, mark: inTheWay }
-    assert.equal(await codeOf(mounts.mount(request, signal)), 'ENOTDIR')
-    for (const name of ['m', 'n']) {
-      assert.equal(await mounts.isMountPoint(join(at, name), signal), true)
-      await mounts.unmount(join(at, name), {}, signal)
-    }
-    const bound = { path: join(at, 'marks', 'bound'), mode: 0o600, parentMode: 0o750 }
-    await mounts.mount(
-      { source: join(at, 'm'), target: join(at, 'n'), type: '', options: ['bind'], mark: bound },
-      signal,
-    )
-    assert.equal(await files.exists(bound.path, signal), true)
-    await mounts.unmount(join(at, 'n'), {}, signal)
   })
 
   test('a full tmpfs says ENOSPC', async () => {
@@ -133,7 +91,7 @@ export function mountTests({ place, write, signal, host }: HostContext): void {
 }
 
 export function bindTests({ place, write, signal, host }: HostContext): void {
-  test('T-20, MOUNT-3, MOUNT-4: a bind keeps the source flags, adds its own, and leaves the source writable', async () => {
+  test('a bind keeps the source flags, adds its own, and leaves the source writable (TP-20, MOUNT-3, MOUNT-4)', async () => {
     const { files, mounts } = host()
     const at = await place()
     await files.mkdirAll(join(at, 's'), 0o755, signal)
@@ -152,7 +110,7 @@ export function bindTests({ place, write, signal, host }: HostContext): void {
     await mounts.unmount(join(at, 's'), {}, signal)
   })
 
-  test('T-21, MOUNT-17: references are the other places that show the same directory', async () => {
+  test('references are the other places that show the same directory (TP-21, MOUNT-17)', async () => {
     const { files, mounts } = host()
     const at = await place()
     for (const name of ['a/sub', 'b', 'c', 'd']) await files.mkdirAll(join(at, name), 0o755, signal)
@@ -166,7 +124,7 @@ export function bindTests({ place, write, signal, host }: HostContext): void {
     assert.deepEqual(await mounts.references(join(at, 'a/sub'), signal), [])
   })
 
-  test('MOUNT-9: files can be bound onto files, and recursive binds carry submounts, read-only as well', async () => {
+  test('files can be bound onto files, and recursive binds carry submounts, read-only as well (MOUNT-9)', async () => {
     const { files, mounts } = host()
     const at = await place()
     for (const name of ['s/in', 't']) await files.mkdirAll(join(at, name), 0o755, signal)
@@ -185,7 +143,7 @@ export function bindTests({ place, write, signal, host }: HostContext): void {
     await mounts.unmount(join(at, 's/in'), {}, signal)
   })
 
-  test('MOUNT-24: makeShared makes a directory a shared mount, once', async () => {
+  test('makeShared makes a directory a shared mount, once (MOUNT-24)', async () => {
     const { mounts } = host()
     const at = await place()
     await mounts.bind({ source: at, target: at }, signal)
@@ -201,7 +159,7 @@ export function bindTests({ place, write, signal, host }: HostContext): void {
 }
 
 export function diskTests({ place, write, signal, host, world }: HostContext): void {
-  test('T-17, BLOCK-5, MOUNT-19, MOUNT-23: a loop device is formatted once, mounted, busy while mounted, and freed', async () => {
+  test('a loop device is formatted once, mounted, busy while mounted, and freed (TP-17, BLOCK-5, MOUNT-19, MOUNT-23)', async () => {
     const { files, mounts, devices, filesystems } = host()
     const at = await place()
     await world().makeDiskFile(join(at, 'disk'), 16 << 20)
@@ -234,7 +192,7 @@ export function diskTests({ place, write, signal, host, world }: HostContext): v
     assert.deepEqual(await devices.loopsOf(join(at, 'disk'), signal), [])
   })
 
-  test('RESIZE-1, RESIZE-2: a grown disk grows its unmounted ext4 filesystem; a blank one is left alone', async () => {
+  test('a grown disk grows its unmounted ext4 filesystem; a blank one is left alone (RESIZE-1, RESIZE-2)', async () => {
     const { files, mounts, devices, filesystems } = host()
     const at = await place()
     await world().makeDiskFile(join(at, 'disk'), 16 << 20)
@@ -257,7 +215,7 @@ export function diskTests({ place, write, signal, host, world }: HostContext): v
     }
   })
 
-  test('BLOCK-2: a device bound onto a file is that device, and a loop on it holds it open', async () => {
+  test('a device bound onto a file is that device, and a loop on it holds it open (BLOCK-2)', async () => {
     const { files, mounts, devices } = host()
     const at = await place()
     await world().makeDiskFile(join(at, 'disk'), 4 << 20)

@@ -10,8 +10,8 @@ import { createModelHost } from '../../src/host/model/model-host.ts'
 import type { NodePlugin } from '../../src/volume/plugin.ts'
 import type { VolumeSpec } from '../../src/volume/spec.ts'
 import type { NodePluginDeps } from '../../src/plugins/shared/deps.ts'
-import type { Mounting, PluginBench } from '../plugins/bench.ts'
-import { createPluginBench, inTime, mounting, mountPoints, picture, signal } from '../plugins/bench.ts'
+import type { Mounting, PluginFixture } from '../kit/plugin-fixture.ts'
+import { createPluginFixture, inTime, mounting, mountPoints, picture, signal } from '../kit/plugin-fixture.ts'
 
 export interface PluginCase {
   readonly name: string
@@ -19,14 +19,14 @@ export interface PluginCase {
   readonly fsGroup?: number
   readonly deps?: (host: ModelHost) => Partial<NodePluginDeps>
   /** Puts the world in order: disks, servers, API objects. */
-  prepare?(host: ModelHost, bench: PluginBench): Promise<void>
+  prepare?(host: ModelHost, bench: PluginFixture): Promise<void>
 }
 
 const root = '/var/lib/kubelet'
 
 interface World {
   readonly host: ModelHost
-  readonly bench: PluginBench
+  readonly bench: PluginFixture
   /** What lay on disk before any mount. */
   readonly before: readonly string[]
   fresh(): Mounting
@@ -38,7 +38,7 @@ export function nodePluginContract(given: PluginCase): void {
       const host = createModelHost({ clock: createVirtualClock() })
       for (const path of [root, `${root}/pods/uid-1/volumes`, `${root}/pods/uid-1/plugins`, `${root}/plugins`])
         await host.files.mkdirAll(path, 0o750, signal)
-      const bench = await createPluginBench(host, root, given.deps?.(host) ?? {})
+      const bench = await createPluginFixture(host, root, given.deps?.(host) ?? {})
       await given.prepare?.(host, bench)
       const ownership = given.fsGroup === undefined ? {} : { fsGroup: given.fsGroup }
       return { host, bench, before: await leftovers(host), fresh: () => mounting(bench, given.spec, { ownership }) }

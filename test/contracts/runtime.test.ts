@@ -1,10 +1,10 @@
-// Does the simulator's runtime keep the contract of conversations? Real processes take the same test in test/linux.
+// Does the simulator's runtime keep the contract of interactive commands? Real processes take the same test in test/linux.
 import { podUid } from '../../src/api/names.ts'
 import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
 import { createModelMachine, createModelRuntime } from '../../src/node/runtime/model.ts'
-import { conversationContract } from './runtime.ts'
+import { interactiveContract } from './runtime.ts'
 
-conversationContract('model', async () => {
+interactiveContract('model', async () => {
   const script = () => ({ exec: (argv: readonly string[]) => (argv[0] === 'false' ? 1 : 0) })
   const runtime = createModelRuntime({ clock: createVirtualClock(), machine: createModelMachine(), script })
   const pod = podUid('11111111-2222-3333-4444-555555555555')

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PodUid } from '../../src/api/names.ts'
 import type { CommandStreams } from '../../src/streams/remote-command.ts'
-import type { ConverseRequest, Runtime } from '../../src/node/runtime/port.ts'
+import type { InteractiveRequest, Runtime } from '../../src/node/runtime/port.ts'
 
 export interface RunningContainer extends AsyncDisposable {
   readonly runtime: Runtime
@@ -11,22 +11,22 @@ export interface RunningContainer extends AsyncDisposable {
   readonly name: string
 }
 
-export function conversation(container: RunningContainer, argv: readonly string[], tty = false): ConverseRequest {
+export function interactive(container: RunningContainer, argv: readonly string[], tty = false): InteractiveRequest {
   const { pod, name } = container
   const env = { PATH: '/usr/bin:/bin', FLAVOUR: 'sour' }
   return { pod, name, argv, tty, env, workingDirectory: '/', groups: [] }
 }
 
-/** Streams that remember; `stdin` are the pieces the command reads. */
-export function heard(stdin?: AsyncIterable<Uint8Array>) {
-  const said = { stdout: '', stderr: '' }
+/** Streams that record what is written to them; `stdin` are the pieces the command reads. */
+export function recordingStreams(stdin?: AsyncIterable<Uint8Array>) {
+  const output = { stdout: '', stderr: '' }
   const streams: CommandStreams = {
     stdin,
-    stdout: async (bytes) => void (said.stdout += Buffer.from(bytes).toString()),
-    stderr: async (bytes) => void (said.stderr += Buffer.from(bytes).toString()),
+    stdout: async (bytes) => void (output.stdout += Buffer.from(bytes).toString()),
+    stderr: async (bytes) => void (output.stderr += Buffer.from(bytes).toString()),
     sizes: (async function* () {})(),
   }
-  return { said, streams }
+  return { output, streams }
 }
 
 export async function* pieces(...texts: readonly string[]): AsyncGenerator<Uint8Array> {
@@ -34,18 +34,21 @@ export async function* pieces(...texts: readonly string[]): AsyncGenerator<Uint8
 }
 
 /** `make` gives a container that runs, in which `cat` and `false` are what they are. */
-export function conversationContract(
+export function interactiveContract(
   name: string,
   make: () => Promise<RunningContainer>,
   options: { readonly skip?: string | false } = {},
 ): void {
   const never = new AbortController().signal
-  test(`${name}: what a command reads, says and ends with`, options, async () => {
+  test(`${name}: a command gets its input, and its output and exit code come back`, options, async () => {
     await using container = await make()
-    const { said, streams } = heard(pieces('one\n', 'two\n'))
-    assert.equal(await container.runtime.converse(conversation(container, ['cat']), streams, never), 0)
-    assert.deepEqual(said, { stdout: 'one\ntwo\n', stderr: '' })
-    assert.equal(await container.runtime.converse(conversation(container, ['false']), heard().streams, never), 1)
+    const { output, streams } = recordingStreams(pieces('one\n', 'two\n'))
+    assert.equal(await container.runtime.runInteractive(interactive(container, ['cat']), streams, never), 0)
+    assert.deepEqual(output, { stdout: 'one\ntwo\n', stderr: '' })
+    assert.equal(
+      await container.runtime.runInteractive(interactive(container, ['false']), recordingStreams().streams, never),
+      1,
+    )
   })
   test(`${name}: a command that nobody waits for any more is ended`, options, async () => {
     await using container = await make()
@@ -54,20 +57,26 @@ export function conversationContract(
       yield Buffer.from('here\n')
       await new Promise(() => {})
     })()
-    const { streams } = heard(silence)
+    const { streams } = recordingStreams(silence)
     const first = Promise.withResolvers<void>()
     const listening = { ...streams, stdout: async () => first.resolve() }
-    const running = container.runtime.converse(conversation(container, ['cat']), listening, stop.signal)
+    const running = container.runtime.runInteractive(interactive(container, ['cat']), listening, stop.signal)
     await first.promise
     stop.abort(new Error('gone'))
     await assert.rejects(running, /gone/)
   })
-  test(`${name}: there is no talking to a container that does not run`, options, async () => {
+  test(`${name}: a command in a container that does not run is refused`, options, async () => {
     await using container = await make()
     const { runtime, pod } = container
-    const wrong = { ...conversation(container, ['cat']), name: 'nobody' }
-    await assert.rejects(runtime.converse(wrong, heard().streams, never), /container nobody does not run/)
+    const wrong = { ...interactive(container, ['cat']), name: 'nobody' }
+    await assert.rejects(
+      runtime.runInteractive(wrong, recordingStreams().streams, never),
+      /container nobody does not run/,
+    )
     await runtime.stop({ pod, name: container.name, graceMs: 0 }, never)
-    await assert.rejects(runtime.converse(conversation(container, ['cat']), heard().streams, never), /does not run/)
+    await assert.rejects(
+      runtime.runInteractive(interactive(container, ['cat']), recordingStreams().streams, never),
+      /does not run/,
+    )
   })
 }

@@ -6,12 +6,12 @@ import { isNotFound } from '../../src/api/status-error.ts'
 import { statusCodes } from '../../src/csi/codes.ts'
 import type { StatusName } from '../../src/csi/codes.ts'
 import type { Fault } from '../../src/csi/model/faults.ts'
-import { assertWhy } from '../support/assert-why.ts'
-import { createCsiWorld, furnish, modelClaim } from './world.ts'
-import type { CsiWorld } from './world.ts'
+import { assertWhy } from '../kit/assert-why.ts'
+import { createCsiWorld, furnish, modelClaim } from '../kit/csi-cluster.ts'
+import type { CsiWorld } from '../kit/csi-cluster.ts'
 
 const claimRef = { namespace: 'default', name: 'c' }
-const statuses = (Object.keys(statusCodes) as StatusName[]).filter((name) => name !== 'OK')
+const statuses = Object.keys(statusCodes) as StatusName[]
 
 /** Moves time on until the condition holds; virtual minutes cost nothing. */
 async function eventually(world: CsiWorld, what: string, holds: () => Promise<boolean>, minutes = 30): Promise<void> {
@@ -113,7 +113,7 @@ test('every call answered late, twice or never once: the life goes on', async ()
   }
 })
 
-test('T-38: a claim deleted while CreateVolume may be running: the call is repeated, the volume found and deleted', async () => {
+test('a claim deleted while CreateVolume may be running: the call is repeated, the volume found and deleted (TP-38)', async () => {
   const world = await createCsiWorld({
     faults: (name, earlier) =>
       name === 'CreateVolume' && earlier < 3 ? { kind: 'answerLost', status: 'DEADLINE_EXCEEDED' } : undefined,
@@ -131,7 +131,7 @@ test('T-38: a claim deleted while CreateVolume may be running: the call is repea
   assert.deepEqual((await client.list('PersistentVolume')).items, [])
 })
 
-test('A.8: a process that dies between CreateVolume and the volume’s object leaves nothing behind, even if the claim is deleted meanwhile', async () => {
+test('a process that dies between CreateVolume and the volume’s object leaves nothing behind, even if the claim is deleted meanwhile (decision 8)', async () => {
   const world = await createCsiWorld()
   const { client } = world
   await furnish(world)
@@ -152,7 +152,7 @@ test('A.8: a process that dies between CreateVolume and the volume’s object le
   await second.stop()
 })
 
-test('T-40: a publish that timed out is undone although attached was never true', async () => {
+test('a publish that timed out is undone although attached was never true (TP-40)', async () => {
   const world = await createCsiWorld({
     faults: (name) => (name === 'ControllerPublishVolume' ? { kind: 'silent' } : undefined),
   })
@@ -187,7 +187,7 @@ test('T-40: a publish that timed out is undone although attached was never true'
   await life.stop()
 })
 
-test('T-39: RESOURCE_EXHAUSTED with a selected node and topology takes the selection back; without them it is final', async () => {
+test('RESOURCE_EXHAUSTED with a selected node and topology takes the selection back; without them it is final (TP-39)', async () => {
   const world = await createCsiWorld({
     topologyKey: 'zone',
     faults: (name) => (name === 'CreateVolume' ? { kind: 'refused', status: 'RESOURCE_EXHAUSTED' } : undefined),
@@ -204,7 +204,7 @@ test('T-39: RESOURCE_EXHAUSTED with a selected node and topology takes the selec
   await life.stop()
 })
 
-test('T-41: OUT_OF_RANGE is infeasible, and a later smaller request is honoured', async () => {
+test('OUT_OF_RANGE is infeasible, and a later smaller request is honoured (TP-41)', async () => {
   const world = await createCsiWorld()
   const { client } = world
   await furnish(world)

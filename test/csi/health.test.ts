@@ -4,11 +4,11 @@ import { test } from 'node:test'
 import {
   ControllerServiceCapability_RPC_Type as ControllerRpc,
   VolumeHealthErrorType,
-} from '../../src/csi/proto/csi_pb.ts'
+} from '../../src/csi/generated/csi_pb.ts'
 import type { DriverHandlers } from '../../src/csi/service.ts'
-import { assertHealthy, assertWhy } from '../support/assert-why.ts'
-import { createCsiWorld, eventually, furnish, modelClaim } from './world.ts'
-import type { WorldOptions } from './world.ts'
+import { assertHealthy, assertWhy } from '../kit/assert-why.ts'
+import { createCsiWorld, eventually, furnish, modelClaim } from '../kit/csi-cluster.ts'
+import type { WorldOptions } from '../kit/csi-cluster.ts'
 
 const ref = { namespace: 'default', name: 'c' }
 
@@ -27,7 +27,7 @@ async function worldWithVolume(options: WorldOptions) {
   return { world, life, handle, told }
 }
 
-test('SIDE-51: every five minutes the list tells; ill is a warning on the claim, well again is told once', async () => {
+test('every five minutes the list tells; ill is a warning on the claim, well again is told once (SIDE-51)', async () => {
   const { world, life, handle, told } = await worldWithVolume({})
   await world.clock.advance(310_000)
   assert.deepEqual(await told(), [], 'a volume that was never ill is not worth a word')
@@ -35,7 +35,7 @@ test('SIDE-51: every five minutes the list tells; ill is a warning on the claim,
   await world.clock.advance(310_000)
   assert.deepEqual(await told(), ['Warning VolumeConditionAbnormal: the disk makes strange noises'])
   const { blocked } = await assertWhy(world, 'pvc/c', 'volumeIll')
-  assert.match(blocked?.sentence ?? '', /is not well: the disk makes strange noises$/)
+  assert.match(blocked?.sentence ?? '', /is unhealthy: the disk makes strange noises$/)
   world.storage.ill.delete(handle)
   await world.clock.advance(900_000)
   await assertHealthy(world, 'pvc/c')
@@ -47,7 +47,7 @@ test('SIDE-51: every five minutes the list tells; ill is a warning on the claim,
   await life.stop()
 })
 
-test('SIDE-51: a driver without a list is asked for each volume, every minute', async () => {
+test('a driver without a list is asked for each volume, every minute (SIDE-51)', async () => {
   const { world, life, handle, told } = await worldWithVolume({
     without: ['LIST_VOLUMES', 'LIST_VOLUMES_PUBLISHED_NODES'],
   })
@@ -58,7 +58,7 @@ test('SIDE-51: a driver without a list is asked for each volume, every minute', 
   await life.stop()
 })
 
-test('SIDE-51: a driver that fails to answer is asked again, and one volume’s failure does not hide another’s illness', async () => {
+test('a driver that fails to answer is asked again, and one volume’s failure does not hide another’s illness (SIDE-51)', async () => {
   const { world, life, told } = await worldWithVolume({ without: ['LIST_VOLUMES', 'LIST_VOLUMES_PUBLISHED_NODES'] })
   await world.client.create('PersistentVolumeClaim', modelClaim('d'))
   await eventually(world, 'two volumes', async () => world.storage.records.volumeMap.size === 2)
@@ -114,7 +114,7 @@ for (const [type, rpc] of [
   [ControllerRpc.LIST_VOLUME_HEALTH, 'ControllerListVolumeHealth'],
   [ControllerRpc.GET_VOLUME_HEALTH, 'ControllerGetVolumeHealth'],
 ] as const) {
-  test(`SIDE-51: the newer protocol, ${rpc}: what is wrong is told on the claim, and that it is no longer`, async () => {
+  test(`the newer protocol, ${rpc}: what is wrong is told on the claim, and that it is no longer (SIDE-51)`, async () => {
     const ill = new Map<string, string>()
     const { world, life, handle, told } = await worldWithVolume({ model: {}, change: tellsHealth(ill, [type]) })
     ill.set(handle, 'unplugged')

@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isNotFound } from '../../src/api/status-error.ts'
-import type { PersistentVolumeClaim } from '../../src/api/types.ts'
+import type { PersistentVolumeClaim } from '../../src/api/generated/types.ts'
 import type { DriverHandlers } from '../../src/csi/service.ts'
-import type { Cause } from '../../src/cli/why/causes.ts'
-import { assertWhy } from '../support/assert-why.ts'
-import { createCsiWorld, eventually, furnish, modelClaim } from './world.ts'
-import type { CsiWorld, WorldOptions } from './world.ts'
+import type { Cause } from '../../src/why/causes.ts'
+import { assertWhy } from '../kit/assert-why.ts'
+import { createCsiWorld, eventually, furnish, modelClaim } from '../kit/csi-cluster.ts'
+import type { CsiWorld, WorldOptions } from '../kit/csi-cluster.ts'
 
 const driver = 'model.hawser.dev'
 const inDefault = (name: string) => ({ namespace: 'default', name })
@@ -55,7 +55,7 @@ async function waitsFor(world: CsiWorld, words: string, cause: Cause): Promise<v
   await assertWhy(world, words, cause)
 }
 
-test('SIDE-3: a driver that never answers is given up after ten seconds, an attachment after fifteen, and asked again', async () => {
+test('a driver that never answers is given up after ten seconds, an attachment after fifteen, and asked again (SIDE-3)', async () => {
   const { world, life } = await started()
   world.setFaults((rpc) => (rpc === 'CreateVolume' ? { kind: 'silent' } : undefined))
   await make(world)
@@ -83,7 +83,7 @@ test('SIDE-3: a driver that never answers is given up after ten seconds, an atta
   await life.stop()
 })
 
-test('SIDE-6: a class that waits needs a selected node; then the event stands before the call', async () => {
+test('a class that waits needs a selected node; then the event stands before the call (SIDE-6)', async () => {
   const { world, life } = await started({ waits: true })
   const claim = await make(world)
   await world.clock.advance(30_000)
@@ -99,7 +99,7 @@ test('SIDE-6: a class that waits needs a selected node; then the event stands be
   await life.stop()
 })
 
-test('SIDE-7: a volume that exists already is not made again; what the driver cannot do is not asked', async () => {
+test('a volume that exists already is not made again; what the driver cannot do is not asked (SIDE-7)', async () => {
   const { world, life } = await started({ without: ['CLONE_VOLUME', 'CREATE_DELETE_SNAPSHOT'] })
   const refusals: readonly [string, Partial<PersistentVolumeClaim['spec'] & object>, string, Cause][] = [
     ['selected', { selector: { matchLabels: { a: 'b' } } }, 'claim Selector is not supported', 'selectorUnsupported'],
@@ -153,7 +153,7 @@ test('SIDE-7: a volume that exists already is not made again; what the driver ca
   await life.stop()
 })
 
-test('SIDE-11: names of claim and volume go to the driver only when asked for', async () => {
+test('names of claim and volume go to the driver only when asked for (SIDE-11)', async () => {
   for (const extraMetadata of [false, true]) {
     const { world, life } = await started({ jobs: { extraMetadata } })
     const volume = await bound(world, (await make(world)).metadata.name)
@@ -176,7 +176,7 @@ const clone = { dataSource: { kind: 'PersistentVolumeClaim', name: 'c' } }
 const cloning = 'provisioner.storage.kubernetes.io/cloning-protection'
 const isProtected = async (world: CsiWorld) => (await claimOf(world)).metadata.finalizers?.includes(cloning) === true
 
-test('SIDE-13, XPR-12: a source is protected while it is cloned, and free again afterwards', async () => {
+test('a source is protected while it is cloned, and free again afterwards (SIDE-13, XPR-12)', async () => {
   const { world, life } = await started()
   await make(world)
   await bound(world)
@@ -194,7 +194,7 @@ test('SIDE-13, XPR-12: a source is protected while it is cloned, and free again 
   await life.stop()
 })
 
-test('XPR-12: a copy that is given up before it was ordered does not keep its source for ever', async () => {
+test('a copy that is given up before it was ordered does not keep its source for ever (XPR-12)', async () => {
   const { world, life } = await started()
   await make(world)
   await bound(world)
@@ -218,7 +218,7 @@ test('XPR-12: a copy that is given up before it was ordered does not keep its so
   await life.stop()
 })
 
-test('XPR-12: a protection left by an earlier process goes when its source does', async () => {
+test('a protection left by an earlier process goes when its source does (XPR-12)', async () => {
   const { world, life } = await started()
   await make(world)
   await bound(world)
@@ -237,7 +237,7 @@ const snapshotClass = {
   deletionPolicy: 'Delete' as const,
 }
 
-test('SIDE-14: a snapshot that is not ready, too large, or of another mode is not restored from', async () => {
+test('a snapshot that is not ready, too large, or of another mode is not restored from (SIDE-14)', async () => {
   const { world, life } = await started()
   const { client } = world
   await client.create('VolumeSnapshotClass', snapshotClass)
@@ -298,7 +298,7 @@ const answering = (change: (volume: Record<string, unknown>) => Record<string, u
   }
 }
 
-test('SIDE-18: a volume smaller than asked for, or not filled from its source, is deleted again; size 0 means as asked', async () => {
+test('a volume smaller than asked for, or not filled from its source, is deleted again; size 0 means as asked (SIDE-18)', async () => {
   const small = answering((volume) => ({ ...volume, capacityBytes: 1n << 20n }))
   const { world, life } = await started({ change: small.change })
   await make(world)
@@ -321,7 +321,7 @@ test('SIDE-18: a volume smaller than asked for, or not filled from its source, i
   assert.equal(other.world.storage.allocated.size, 2, 'what was refused is not kept')
 })
 
-test('SIDE-21: a deletion that fails is told and tried again; a missing secret does not keep a volume', async () => {
+test('a deletion that fails is told and tried again; a missing secret does not keep a volume (SIDE-21)', async () => {
   const { world, life } = await started()
   const volume = await bound(world, (await make(world)).metadata.name)
   const annotations = {
@@ -340,7 +340,7 @@ test('SIDE-21: a deletion that fails is told and tried again; a missing secret d
   await life.stop()
 })
 
-test('SIDE-25, SIDE-30, WART-20: without ControllerPublish everything is attached at once and nothing is held; with it the volume is held until the last attachment went', async () => {
+test('without ControllerPublish everything is attached at once and nothing is held; with it the volume is held until the last attachment went (SIDE-25, SIDE-30, WART-20)', async () => {
   for (const attach of [false, true]) {
     const { world, life } = await started({ attach })
     const { client } = world
@@ -379,7 +379,7 @@ const growTo = ({ client }: CsiWorld, storage: string) =>
     body: { spec: { resources: { requests: { storage } } } },
   })
 
-test('SIDE-36, SIDE-37: the target stands before the call, the volume grows first, the rest is the node’s', async () => {
+test('the target stands before the call, the volume grows first, the rest is the node’s (SIDE-36, SIDE-37)', async () => {
   const { world, life } = await started()
   const volume = await bound(world, (await make(world)).metadata.name)
   world.setFaults((rpc) => (rpc === 'ControllerExpandVolume' ? { kind: 'refused', status: 'UNAVAILABLE' } : undefined))
@@ -415,7 +415,7 @@ test('SIDE-36, SIDE-37: the target stands before the call, the volume grows firs
   await life.stop()
 })
 
-test('SIDE-35, XRS-8: a driver that grows volumes on nodes only is not asked at the controller', async () => {
+test('a driver that grows volumes on nodes only is not asked at the controller (SIDE-35, XRS-8)', async () => {
   const { world, life } = await started({ without: ['EXPAND_VOLUME'] })
   await bound(world, (await make(world)).metadata.name)
   await growTo(world, '2Gi')
@@ -428,7 +428,7 @@ test('SIDE-35, XRS-8: a driver that grows volumes on nodes only is not asked at 
   await life.stop()
 })
 
-test('SIDE-47: a snapshot made elsewhere is looked up where the driver can, believed where it cannot', async () => {
+test('a snapshot made elsewhere is looked up where the driver can, believed where it cannot (SIDE-47)', async () => {
   for (const lists of [true, false]) {
     const { world, life } = await started(lists ? {} : { without: ['LIST_SNAPSHOTS'] })
     const { client } = world
@@ -467,7 +467,7 @@ test('SIDE-47: a snapshot made elsewhere is looked up where the driver can, beli
   }
 })
 
-test('WIRE-1: a size that no double can hold reaches the driver and comes back exactly', async () => {
+test('a size that no double can hold reaches the driver and comes back exactly (WIRE-1)', async () => {
   const bytes = (1n << 53n) + 1n
   let seen: unknown
   const { world, life } = await started({
@@ -488,7 +488,7 @@ test('WIRE-1: a size that no double can hold reaches the driver and comes back e
   await life.stop()
 })
 
-test('WART-21, SIDE-50: the driver is asked for room with its own parameters only', async () => {
+test('the driver is asked for room with its own parameters only (WART-21, SIDE-50)', async () => {
   let seen: unknown
   const { world, life } = await started({
     change: (handlers) => ({
@@ -514,5 +514,26 @@ test('WART-21, SIDE-50: the driver is asked for room with its own parameters onl
   await eventually(world, 'told', async () => (await objects()).length > 0)
   assert.deepEqual(seen, { tier: 'fast' })
   assert.deepEqual((await objects())[0]?.capacity, '5Gi')
+  await life.stop()
+})
+
+test('a claim made again under the same name does not make us forget what was ordered for the old one (SIDE-16)', async () => {
+  const { world, life } = await started()
+  let silent = true
+  world.setFaults((rpc) => (rpc === 'CreateVolume' && silent ? { kind: 'silent' } : undefined))
+  const first = await make(world)
+  await eventually(world, 'the driver was asked', () => Promise.resolve(count(world, 'CreateVolume') > 0))
+  await world.clock.advance(11_000)
+  await world.client.remove('PersistentVolumeClaim', inDefault('c'))
+  const free = { type: 'merge', body: { metadata: { finalizers: null } } } as const
+  await world.client.patch('PersistentVolumeClaim', inDefault('c'), free)
+  await gone(world, 'c')
+  const second = await make(world)
+  silent = false
+  await bound(world)
+  await eventually(world, 'the first volume is deleted', () => Promise.resolve(count(world, 'DeleteVolume') > 0))
+  await world.clock.advance(60_000)
+  assert.notEqual(second.metadata.uid, first.metadata.uid)
+  assert.equal((await world.storage.records.volumes(new AbortController().signal)).length, 1)
   await life.stop()
 })

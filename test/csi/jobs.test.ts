@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { isNotFound } from '../../src/api/status-error.ts'
 import { microTimestamp } from '../../src/clock/clock.ts'
-import { assertWhy } from '../support/assert-why.ts'
-import { createCsiWorld, eventually, furnish, modelClaim } from './world.ts'
-import type { CsiWorld } from './world.ts'
+import { assertWhy } from '../kit/assert-why.ts'
+import { createCsiWorld, eventually, furnish, modelClaim } from '../kit/csi-cluster.ts'
+import type { CsiWorld } from '../kit/csi-cluster.ts'
 
 const claimRef = { namespace: 'default', name: 'c' }
 const phase = async ({ client }: CsiWorld) => (await client.get('PersistentVolumeClaim', claimRef)).status?.phase
@@ -17,7 +17,7 @@ const absent = (get: Promise<unknown>) =>
     (error: unknown) => isNotFound(error) || Promise.reject(error as Error),
   )
 
-test('SIDE-19, XPR-6, WART-22: the PersistentVolume to the letter, and the events around it (XPR-5)', async () => {
+test('the PersistentVolume to the letter, and the events around it (SIDE-19, XPR-6, WART-22, XPR-5)', async () => {
   const world = await createCsiWorld({ topologyKey: 'zone' })
   const { client } = world
   await furnish(world, { waits: true })
@@ -98,7 +98,7 @@ test('a driver left to its sidecars by configuration is never called for that jo
   await life.stop()
 })
 
-test('SIDE-10: secrets named by templates reach the driver; a missing one is told and retried', async () => {
+test('secrets named by templates reach the driver; a missing one is told and retried (SIDE-10)', async () => {
   const world = await createCsiWorld()
   const { client } = world
   await furnish(world)
@@ -138,7 +138,7 @@ test('SIDE-10: secrets named by templates reach the driver; a missing one is tol
   await life.stop()
 })
 
-test('SIDE-45 … SIDE-48: a snapshot is made, ready, restored from, and deleted with its content', async () => {
+test('a snapshot is made, ready, restored from, and deleted with its content (SIDE-45 … SIDE-48)', async () => {
   const world = await createCsiWorld()
   const { client } = world
   await furnish(world)
@@ -193,7 +193,7 @@ test('SIDE-45 … SIDE-48: a snapshot is made, ready, restored from, and deleted
   assert.deepEqual([...world.storage.allocated], [])
 })
 
-test('XPR-11, SIDE-20: policy Retain takes the finalizer away and keeps the storage', async () => {
+test('policy Retain takes the finalizer away and keeps the storage (XPR-11, SIDE-20)', async () => {
   const world = await createCsiWorld()
   const { client } = world
   await furnish(world)
@@ -225,7 +225,7 @@ test('XPR-11, SIDE-20: policy Retain takes the finalizer away and keeps the stor
   await life.stop()
 })
 
-test('SIDE-29: what the storage has detached by itself is attached again', async () => {
+test('what the storage has detached by itself is attached again (SIDE-29)', async () => {
   const world = await createCsiWorld()
   const { client, storage } = world
   await furnish(world)

@@ -2,9 +2,9 @@
 // driver can answer it, a restart in between, and classes that come late (SIDE-39, MOD-1 … MOD-4).
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { assertHealthy, assertWhy } from '../support/assert-why.ts'
-import { createCsiWorld, eventually, furnish, modelClaim } from './world.ts'
-import type { CsiWorld } from './world.ts'
+import { assertHealthy, assertWhy } from '../kit/assert-why.ts'
+import { createCsiWorld, eventually, furnish, modelClaim } from '../kit/csi-cluster.ts'
+import type { CsiWorld } from '../kit/csi-cluster.ts'
 
 const ref = { namespace: 'default', name: 'c' }
 const claimOf = ({ client }: CsiWorld) => client.get('PersistentVolumeClaim', ref)
@@ -47,7 +47,7 @@ const modifies = ({ calls }: CsiWorld) => calls.filter((rpc) => rpc === 'Control
 const current = async (world: CsiWorld) => (await statusOf(world))?.currentVolumeAttributesClassName
 const under = async (world: CsiWorld) => (await statusOf(world))?.modifyVolumeStatus
 
-test('SIDE-8: a claim born with a class has its attributes from the first call', async () => {
+test('a claim born with a class has its attributes from the first call (SIDE-8)', async () => {
   const { world, life, volumeName, tier } = await boundClaim('silver')
   assert.equal(tier(), 'silver')
   assert.equal(
@@ -59,7 +59,7 @@ test('SIDE-8: a claim born with a class has its attributes from the first call',
   await life.stop()
 })
 
-test('MOD-2: the volume, its object and the claim follow, and the story is told', async () => {
+test('the volume, its object and the claim follow, and the story is told (MOD-2)', async () => {
   const { world, life, volumeName, tier } = await boundClaim('silver')
   await want(world, 'gold')
   await eventually(world, 'gold', async () => (await current(world)) === 'gold')
@@ -81,7 +81,7 @@ test('MOD-2: the volume, its object and the claim follow, and the story is told'
   await life.stop()
 })
 
-test('MOD-1: a class that is missing, or another driver’s, is waited for', async () => {
+test('a class that is missing, or another driver’s, is waited for (MOD-1)', async () => {
   const { world, life, tier } = await boundClaim('silver')
   await makeClass(world, 'foreign', { tier: 'x' }, 'other.example')
   for (const [name, text, cause] of [
@@ -103,7 +103,7 @@ test('MOD-1: a class that is missing, or another driver’s, is waited for', asy
   await life.stop()
 })
 
-test('MOD-3: attributes the driver refuses are infeasible, tried slowly, and may be given up for others at once', async () => {
+test('attributes the driver refuses are infeasible, tried slowly, and may be given up for others at once (MOD-3)', async () => {
   const { world, life, tier } = await boundClaim('silver')
   await want(world, 'odd')
   await eventually(world, 'refused', async () => (await under(world))?.status === 'Infeasible')
@@ -131,7 +131,7 @@ for (const [status, cause] of [
   ['ABORTED', 'driverBusy'],
   ['UNAVAILABLE', 'driverUnavailable'],
 ] as const) {
-  test(`MOD-3: after ${status} the old target is finished first, whatever the claim wants, even by a new process`, async () => {
+  test(`after ${status} the old target is finished first, whatever the claim wants, even by a new process (MOD-3)`, async () => {
     const { world, life } = await boundClaim('silver')
     world.setFaults((rpc) => (rpc === 'ControllerModifyVolume' ? { kind: 'refused', status } : undefined))
     await want(world, 'gold')
@@ -149,7 +149,7 @@ for (const [status, cause] of [
   })
 }
 
-test('MOD-3: after a final answer the claim may choose anew', async () => {
+test('after a final answer the claim may choose anew (MOD-3)', async () => {
   const { world, life, tier } = await boundClaim('silver')
   world.setFaults((rpc) => (rpc === 'ControllerModifyVolume' ? { kind: 'refused', status: 'INTERNAL' } : undefined))
   await want(world, 'gold')
@@ -166,7 +166,7 @@ test('MOD-3: after a final answer the claim may choose anew', async () => {
   await life.stop()
 })
 
-test('MOD-4: a claim that wants no class any more is left as it is, and that is said', async () => {
+test('a claim that wants no class any more is left as it is, and that is said (MOD-4)', async () => {
   const { world, life } = await boundClaim()
   await life.stop()
   const claim = await claimOf(world)

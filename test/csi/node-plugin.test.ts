@@ -2,19 +2,19 @@
 // call with each status, and the rules about directories, metadata, secrets, tokens and groups.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { PersistentVolume } from '../../src/api/types.ts'
+import type { PersistentVolume } from '../../src/api/generated/types.ts'
 import { podUid } from '../../src/api/names.ts'
 import { effectOf, statusCodes } from '../../src/csi/codes.ts'
 import type { StatusName } from '../../src/csi/codes.ts'
 import { wantsOwnership } from '../../src/plugins/csi/mount.ts'
 import { VolumeError } from '../../src/volume/effect.ts'
-import { createBench, effectIs, pod, root, sha, signal } from './node-bench.ts'
-import { podVolumeSpec, persistentVolumeSpec } from './specs.ts'
+import { createCsiNodeFixture, effectIs, pod, root, sha, signal } from '../kit/csi-node-plugin.ts'
+import { specOfPersistentVolume, specOfPodVolume } from '../../src/volume/spec.ts'
 
-const statuses = (Object.keys(statusCodes) as StatusName[]).filter((name) => name !== 'OK')
+const statuses = Object.keys(statusCodes) as StatusName[]
 
 test('a volume is staged, published, unpublished and unstaged; nothing stays (CSI-4, CSI-5, CSI-7, CSI-42)', async () => {
-  const bench = await createBench()
+  const bench = await createCsiNodeFixture()
   await bench.stage()
   await bench.plugin.mount(bench.request(), signal)
   const files = bench.world.host.files
@@ -51,8 +51,8 @@ test('a volume is staged, published, unpublished and unstaged; nothing stays (CS
 })
 
 for (const status of statuses) {
-  test(`T-32, T-31: ${status} from stage and publish is ${effectOf(status)}; only a final one is cleaned up (CSI-15, CSI-32, CSI-38)`, async () => {
-    const bench = await createBench()
+  test(`${status} from stage and publish is ${effectOf(status)}; only a final one is cleaned up (TP-32, TP-31, CSI-15, CSI-32, CSI-38)`, async () => {
+    const bench = await createCsiNodeFixture()
     const final = effectOf(status) === 'none'
     bench.setFaults((rpc) => (rpc === 'NodeStageVolume' ? { kind: 'refused', status } : undefined))
     await assert.rejects(bench.stage(), effectIs(effectOf(status)))
@@ -78,8 +78,8 @@ for (const status of statuses) {
   })
 }
 
-test('T-33: no driver, no attachment and no secret are passing troubles that change nothing', async () => {
-  const without = await createBench({ driver: false })
+test('no driver, no attachment and no secret are passing troubles that change nothing (TP-33)', async () => {
+  const without = await createCsiNodeFixture({ driver: false })
   await assert.rejects(
     without.stage(),
     (error: Error) =>
@@ -88,15 +88,15 @@ test('T-33: no driver, no attachment and no secret are passing troubles that cha
         error.message,
       ),
   )
-  const unattached = await createBench({ driverSpec: { attachRequired: true } })
+  const unattached = await createCsiNodeFixture({ driverSpec: { attachRequired: true } })
   await assert.rejects(unattached.stage(), effectIs('untried'))
   await assert.rejects(
     async () => unattached.device.waitForAttach?.({ spec: unattached.spec, devicePath: '', pod }, signal),
     effectIs('untried'),
   )
-  const bench = await createBench()
+  const bench = await createCsiNodeFixture()
   const csi = { ...bench.pv.spec!.csi!, nodeStageSecretRef: { name: 'nope', namespace: 'default' } }
-  const spec = persistentVolumeSpec({ ...bench.pv, spec: { ...bench.pv.spec, csi } })
+  const spec = specOfPersistentVolume({ ...bench.pv, spec: { ...bench.pv.spec, csi } }, false)
   await assert.rejects(
     bench.device.mount({ spec, devicePath: '', path: bench.staging, pod }, signal),
     (error: Error) =>
@@ -105,15 +105,15 @@ test('T-33: no driver, no attachment and no secret are passing troubles that cha
   assert.equal(await bench.exists(bench.staging), false)
 })
 
-test('T-34: an inline volume needs a driver that allows it; its id, context and target are its own (CSI-8, CSI-36, CSI-43)', async () => {
-  const refusing = await createBench({ driverSpec: { volumeLifecycleModes: ['Persistent'] } })
-  const spec = podVolumeSpec({
+test('an inline volume needs a driver that allows it; its id, context and target are its own (TP-34, CSI-8, CSI-36, CSI-43)', async () => {
+  const refusing = await createCsiNodeFixture({ driverSpec: { volumeLifecycleModes: ['Persistent'] } })
+  const spec = specOfPodVolume({
     name: 'i',
     csi: { driver: 'model.hawser.dev', fsType: 'ext4', volumeAttributes: { size: '8Mi' } },
   })
   const target = `${root}/pods/uid-1/volumes/kubernetes.io~csi/i`
   await assert.rejects(refusing.plugin.mount(refusing.request({ spec, target }), signal), effectIs('untried'))
-  const bench = await createBench({ driverSpec: { podInfoOnMount: true } })
+  const bench = await createCsiNodeFixture({ driverSpec: { podInfoOnMount: true } })
   await bench.plugin.mount(bench.request({ spec, target }), signal)
   const publish = bench.seen.find(({ rpc }) => rpc === 'nodePublishVolume')?.request
   assert.equal(publish?.['volumeId'], `csi-${sha('uid-1i')}`)
@@ -130,9 +130,9 @@ test('T-34: an inline volume needs a driver that allows it; its id, context and 
   assert.equal(await bench.exists(target), false)
 })
 
-test('T-36, CSI-37: tokens go to the context, or to the secrets when the driver says so; the volume’s attributes stay untouched (WART-8)', async () => {
+test('tokens go to the context, or to the secrets when the driver says so; the volume’s attributes stay untouched (TP-36, CSI-37, WART-8)', async () => {
   for (const inSecrets of [false, true]) {
-    const bench = await createBench({
+    const bench = await createCsiNodeFixture({
       driverSpec: { tokenRequests: [{ audience: '' }, { audience: 'x' }], serviceAccountTokenInSecrets: inSecrets },
     })
     await bench.world.client.create('ServiceAccount', {
@@ -164,8 +164,8 @@ test('T-36, CSI-37: tokens go to the context, or to the secrets when the driver 
   }
 })
 
-test('T-37: a driver without staging is never asked to stage, and no directory is left (WART-5)', async () => {
-  const bench = await createBench({
+test('a driver without staging is never asked to stage, and no directory is left (TP-37, WART-5)', async () => {
+  const bench = await createCsiNodeFixture({
     change: (handlers) => ({
       ...handlers,
       node: {
@@ -185,7 +185,7 @@ test('T-37: a driver without staging is never asked to stage, and no directory i
   assert.equal(await bench.exists(`${root}/plugins/kubernetes.io/csi/model.hawser.dev`), false)
 })
 
-test('T-35: who applies fsGroup (CSI-40)', () => {
+test('who applies fsGroup (TP-35, CSI-40)', () => {
   for (const policy of ['None', 'File', 'ReadWriteOnceWithFSType'] as const) {
     for (const fsType of ['ext4', '']) {
       for (const mode of ['ReadWriteOnce', 'ReadWriteOncePod', 'ReadWriteMany'] as const) {
@@ -195,7 +195,7 @@ test('T-35: who applies fsGroup (CSI-40)', () => {
               metadata: { name: 'pv' },
               spec: { csi: { driver: 'd', volumeHandle: 'h', fsType }, accessModes: [mode], volumeMode: 'Filesystem' },
             }
-            const request = { spec: persistentVolumeSpec(pv, readOnly), ownership: { fsGroup: 5 } }
+            const request = { spec: specOfPersistentVolume(pv, readOnly), ownership: { fsGroup: 5 } }
             const wanted =
               !readOnly &&
               !byDriver &&
@@ -213,14 +213,14 @@ test('T-35: who applies fsGroup (CSI-40)', () => {
   }
 })
 
-test('T-42: two volumes with one handle share one staging directory', async () => {
-  const bench = await createBench()
-  const other = persistentVolumeSpec({ ...bench.pv, metadata: { name: 'pv2' } })
+test('two volumes with one handle share one staging directory (TP-42)', async () => {
+  const bench = await createCsiNodeFixture()
+  const other = specOfPersistentVolume({ ...bench.pv, metadata: { name: 'pv2' } }, false)
   assert.equal(bench.device.path(other), bench.device.path(bench.spec))
 })
 
-test('CSI-16, WART-9: an expansion that fails says why by its tags; a driver without it is not supported', async () => {
-  const bench = await createBench()
+test('an expansion that fails says why by its tags; a driver without it is not supported (CSI-16, WART-9)', async () => {
+  const bench = await createCsiNodeFixture()
   await bench.stage()
   await bench.plugin.mount(bench.request(), signal)
   const expand = () =>
@@ -249,7 +249,7 @@ test('CSI-16, WART-9: an expansion that fails says why by its tags; a driver wit
   }
   bench.setFaults((rpc) => (rpc === 'NodeExpandVolume' ? { kind: 'refused', status: 'DEADLINE_EXCEEDED' } : undefined))
   await assert.rejects(expand(), effectIs('unknown'))
-  const without = await createBench({
+  const without = await createCsiNodeFixture({
     change: (handlers) => ({
       ...handlers,
       node: { ...handlers.node, nodeGetCapabilities: async () => ({ capabilities: [] }) },

@@ -5,23 +5,23 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http2'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { podUid, uniqueVolumeName } from '../../src/api/names.ts'
-import type { CSIPersistentVolumeSource, PersistentVolume } from '../../src/api/types.ts'
+import type { CSIPersistentVolumeSource, PersistentVolume } from '../../src/api/generated/types.ts'
 import { openChannel } from '../../src/csi/channel.ts'
 import { createNodeCalls } from '../../src/csi/node.ts'
-import { NodeServiceCapability_RPC_Type as NodeRpc, VolumeUsage_Unit } from '../../src/csi/proto/csi_pb.ts'
-import type { VolumeHealthErrorType } from '../../src/csi/proto/csi_pb.ts'
+import { NodeServiceCapability_RPC_Type as NodeRpc, VolumeUsage_Unit } from '../../src/csi/generated/csi_pb.ts'
+import type { VolumeHealthErrorType } from '../../src/csi/generated/csi_pb.ts'
 import { createWire, directTransport } from '../../src/csi/service.ts'
 import type { DriverHandlers } from '../../src/csi/service.ts'
 import csiPlugin from '../../src/plugins/csi/plugin.ts'
 import { removeMountDirectory } from '../../src/plugins/csi/saved-data.ts'
 import { VolumeError } from '../../src/volume/effect.ts'
-import { createBench, effectIs, pod, root, sha, signal } from './node-bench.ts'
-import { persistentVolumeSpec, podVolumeSpec } from './specs.ts'
+import { createCsiNodeFixture, effectIs, pod, root, sha, signal } from '../kit/csi-node-plugin.ts'
+import { specOfPersistentVolume, specOfPodVolume } from '../../src/volume/spec.ts'
 
-type Bench = Awaited<ReturnType<typeof createBench>>
+type Bench = Awaited<ReturnType<typeof createCsiNodeFixture>>
 
 const lastRequest = (bench: Bench, rpc: string) => bench.seen.findLast((each) => each.rpc === rpc)?.request
 const asked = (bench: Bench) => bench.seen.map(({ rpc }) => rpc).filter((rpc) => !rpc.includes('Capabilities'))
@@ -40,7 +40,7 @@ const offering =
 
 function withSource(pv: PersistentVolume, csi: Partial<CSIPersistentVolumeSource>, more: object = {}) {
   const value = { ...pv.spec!.csi!, ...csi }
-  return persistentVolumeSpec({ ...pv, spec: { ...pv.spec, ...more, csi: value } })
+  return specOfPersistentVolume({ ...pv, spec: { ...pv.spec, ...more, csi: value } }, false)
 }
 
 const makeSecret = ({ world }: Bench, name: string) =>
@@ -51,21 +51,21 @@ const makeSecret = ({ world }: Bench, name: string) =>
     data: { key: Buffer.from(`of ${name}`).toString('base64') },
   })
 
-test('CSI-1, CSI-2: a volume is named by driver and handle; an inline one has no name of its own', async () => {
-  const { spec, handle } = await createBench()
+test('a volume is named by driver and handle; an inline one has no name of its own (CSI-1, CSI-2)', async () => {
+  const { spec, handle } = await createCsiNodeFixture()
   assert.equal(csiPlugin.name, 'kubernetes.io/csi')
   assert.equal(csiPlugin.volumeName(spec as never), `model.hawser.dev^${handle}`)
-  assert.throws(() => csiPlugin.volumeName(podVolumeSpec({ name: 'i', csi: { driver: 'd' } }) as never), VolumeError)
+  assert.throws(() => csiPlugin.volumeName(specOfPodVolume({ name: 'i', csi: { driver: 'd' } }) as never), VolumeError)
   assert.equal(
     uniqueVolumeName(`kubernetes.io/csi/model.hawser.dev^${handle}`),
     `kubernetes.io/csi/model.hawser.dev^${handle}`,
   )
 })
 
-test('CSI-3, CSI-39: only a driver that asks for it is published again, and then a failure touches nothing', async () => {
-  const quiet = await createBench()
+test('only a driver that asks for it is published again, and then a failure touches nothing (CSI-3, CSI-39)', async () => {
+  const quiet = await createCsiNodeFixture()
   assert.equal(quiet.plugin.remountRequired?.(quiet.spec), false)
-  const bench = await createBench({ driverSpec: { requiresRepublish: true } })
+  const bench = await createCsiNodeFixture({ driverSpec: { requiresRepublish: true } })
   assert.equal(bench.plugin.remountRequired?.(bench.spec), true)
   await bench.stage()
   await bench.plugin.mount(bench.request(), signal)
@@ -77,8 +77,8 @@ test('CSI-3, CSI-39: only a driver that asks for it is published again, and then
   assert.equal(await bench.exists(`${bench.target}/vol_data.json`), true)
 })
 
-test('CSI-30, CSI-31: the stage request to the letter', async () => {
-  const bench = await createBench()
+test('the stage request to the letter (CSI-30, CSI-31)', async () => {
+  const bench = await createCsiNodeFixture()
   await makeSecret(bench, 'stage')
   const spec = withSource(bench.pv, { nodeStageSecretRef: { name: 'stage', namespace: 'default' } })
   await bench.device.mount({ spec, devicePath: '', path: bench.staging, pod, fsGroup: 5 }, signal)
@@ -96,8 +96,8 @@ test('CSI-30, CSI-31: the stage request to the letter', async () => {
   })
 })
 
-test('CSI-7, CSI-30, CSI-33: a SELinux label is one more mount flag, and stands in the metadata for the next life', async () => {
-  const bench = await createBench({ driverSpec: { seLinuxMount: true } })
+test('a SELinux label is one more mount flag, and stands in the metadata for the next life (CSI-7, CSI-30, CSI-33)', async () => {
+  const bench = await createCsiNodeFixture({ driverSpec: { seLinuxMount: true } })
   const seLinuxLabel = 'system_u:object_r:container_file_t:s0:c1,c2'
   assert.equal(bench.plugin.seLinuxMount!(bench.spec), true)
   await bench.device.mount({ spec: bench.spec, devicePath: '', path: bench.staging, pod, seLinuxLabel }, signal)
@@ -109,12 +109,12 @@ test('CSI-7, CSI-30, CSI-33: a SELinux label is one more mount flag, and stands 
     })
   const found = { volumeName: 'pv1', pod: podUid('uid-1'), path: bench.target, mode: 'Filesystem' as const }
   assert.equal(await bench.plugin.restoredLabel!(found, signal), seLinuxLabel)
-  const silent = await createBench()
+  const silent = await createCsiNodeFixture()
   assert.equal(silent.plugin.seLinuxMount!(silent.spec), false)
 })
 
-test('CSI-18, CSI-31: a driver that mounts with a group is told it, and the node leaves the files alone (CSI-40)', async () => {
-  const bench = await createBench({
+test('a driver that mounts with a group is told it, and the node leaves the files alone (CSI-18, CSI-31, CSI-40)', async () => {
+  const bench = await createCsiNodeFixture({
     driverSpec: { fsGroupPolicy: 'File' },
     change: offering([NodeRpc.STAGE_UNSTAGE_VOLUME, NodeRpc.VOLUME_MOUNT_GROUP, 999 as NodeRpc]),
   })
@@ -130,10 +130,10 @@ test('CSI-18, CSI-31: a driver that mounts with a group is told it, and the node
   assert.notEqual((await bench.world.host.files.stat(`${bench.target}/mount`, signal)).gid, 5)
 })
 
-test('CSI-33, CSI-35, CSI-36: the publish request to the letter; pod information wins over equal attributes', async () => {
-  const bench = await createBench({ driverSpec: { podInfoOnMount: true } })
+test('the publish request to the letter; pod information wins over equal attributes (CSI-33, CSI-35, CSI-36)', async () => {
+  const bench = await createCsiNodeFixture({ driverSpec: { podInfoOnMount: true } })
   await makeSecret(bench, 'publish')
-  const spec = persistentVolumeSpec(
+  const spec = specOfPersistentVolume(
     withSource(bench.pv, {
       nodePublishSecretRef: { name: 'publish', namespace: 'default' },
       volumeAttributes: { a: 'b', 'csi.storage.k8s.io/pod.name': 'an impostor' },
@@ -160,8 +160,8 @@ test('CSI-33, CSI-35, CSI-36: the publish request to the letter; pod information
   })
 })
 
-test('CSI-33: a missing publish secret is found before anything is written or asked', async () => {
-  const bench = await createBench()
+test('a missing publish secret is found before anything is written or asked (CSI-33)', async () => {
+  const bench = await createCsiNodeFixture()
   const spec = withSource(bench.pv, { nodePublishSecretRef: { name: 'nope', namespace: 'default' } })
   await bench.stage()
   await assert.rejects(bench.plugin.mount(bench.request({ spec }), signal), effectIs('untried'))
@@ -169,9 +169,9 @@ test('CSI-33: a missing publish secret is found before anything is written or as
   assert.ok(!asked(bench).includes('nodePublishVolume'))
 })
 
-test('CSI-34: without a CSIDriver object only persistent volumes are allowed', async () => {
-  const inline = podVolumeSpec({ name: 'i', csi: { driver: 'model.hawser.dev' } })
-  const bench = await createBench({ object: false })
+test('without a CSIDriver object only persistent volumes are allowed (CSI-34)', async () => {
+  const inline = specOfPodVolume({ name: 'i', csi: { driver: 'model.hawser.dev' } })
+  const bench = await createCsiNodeFixture({ object: false })
   await assert.rejects(
     bench.plugin.mount(
       bench.request({ spec: inline, target: `${root}/pods/uid-1/volumes/kubernetes.io~csi/i` }),
@@ -179,13 +179,13 @@ test('CSI-34: without a CSIDriver object only persistent volumes are allowed', a
     ),
     (error: Error) => effectIs('untried')(error) && /no CSIDriver object/.test(error.message),
   )
-  const persistent = await createBench({ object: false, attached: true })
+  const persistent = await createCsiNodeFixture({ object: false, attached: true })
   await persistent.stage()
   await persistent.plugin.mount(persistent.request(), signal)
 })
 
-test('CSI-24, CSI-25: a volume is waited for until its attachment says so, and its context reaches the driver', async () => {
-  const bench = await createBench({ driverSpec: { attachRequired: true } })
+test('a volume is waited for until its attachment says so, and its context reaches the driver (CSI-24, CSI-25)', async () => {
+  const bench = await createCsiNodeFixture({ driverSpec: { attachRequired: true } })
   const { client } = bench.world
   const name = `csi-${sha(`${bench.handle}model.hawser.devn1`)}`
   const wait = () => bench.device.waitForAttach!({ spec: bench.spec, devicePath: '', pod }, signal)
@@ -211,8 +211,8 @@ test('CSI-24, CSI-25: a volume is waited for until its attachment says so, and i
   await assert.rejects(wait(), /is being deleted/)
 })
 
-test('CSI-9, CSI-12: without metadata nothing is asked of a driver; a missing driver is waited for', async () => {
-  const bench = await createBench()
+test('without metadata nothing is asked of a driver; a missing driver is waited for (CSI-9, CSI-12)', async () => {
+  const bench = await createCsiNodeFixture()
   const unmount = { volumeName: 'pv1', pod: podUid('uid-1'), target: bench.target }
   await assert.rejects(bench.plugin.unmount(unmount, signal), effectIs('untried'))
   await bench.device.unmount({ path: bench.staging }, signal) // nothing was staged: done
@@ -224,7 +224,7 @@ test('CSI-9, CSI-12: without metadata nothing is asked of a driver; a missing dr
   await assert.rejects(bench.plugin.unmount(unmount, signal), /failed to parse volume data file/)
   await assert.rejects(bench.device.unmount({ path: bench.staging }, signal), /failed to parse volume data file/)
   assert.deepEqual(asked(bench), [])
-  const away = await createBench({ driver: false })
+  const away = await createCsiNodeFixture({ driver: false })
   await away.world.host.files.mkdirAll(away.target, 0o750, signal)
   const data = { driverName: 'model.hawser.dev', volumeHandle: 'h' }
   await away.world.host.files.writeFile(`${away.target}/vol_data.json`, JSON.stringify(data), { mode: 0o644 }, signal)
@@ -232,9 +232,9 @@ test('CSI-9, CSI-12: without metadata nothing is asked of a driver; a missing dr
   assert.equal(await away.exists(`${away.target}/vol_data.json`), true)
 })
 
-test('WART-6: with damaged or lost metadata the agent’s own record serves, and nothing staged is called gone', async () => {
+test('with damaged or lost metadata the agent’s own record serves, and nothing staged is called gone (WART-6)', async () => {
   for (const damage of ['', 'garbage', undefined]) {
-    const bench = await createBench()
+    const bench = await createCsiNodeFixture()
     const { files } = bench.world.host
     await bench.stage()
     await bench.plugin.mount(bench.request(), signal)
@@ -252,8 +252,8 @@ test('WART-6: with damaged or lost metadata the agent’s own record serves, and
   }
 })
 
-test('DES-13: a full disk before the driver was asked leaves nothing in doubt', async () => {
-  const bench = await createBench()
+test('a full disk before the driver was asked leaves nothing in doubt (DES-13)', async () => {
+  const bench = await createCsiNodeFixture()
   const { faults } = bench.world.host
   const full = { call: 'files.writeFile', kind: 'fails', code: 'ENOSPC', times: 1 } as const
   faults.plant(full)
@@ -266,8 +266,24 @@ test('DES-13: a full disk before the driver was asked leaves nothing in doubt', 
   assert.deepEqual(asked(bench), ['nodeStageVolume'])
 })
 
-test('CSI-32, CSI-38: a final failure whose leavings cannot be removed is not final: somebody must come back', async () => {
-  const bench = await createBench()
+test('what was prepared for a driver that was never asked is removed again, unless an earlier call may need it (CSI-11)', async () => {
+  const full = { call: 'files.writeFile', kind: 'fails', code: 'ENOSPC', times: 1 } as const
+  const bench = await createCsiNodeFixture()
+  bench.world.host.faults.plant(full)
+  await assert.rejects(bench.stage(), effectIs('untried'))
+  assert.equal(await bench.exists(dirname(bench.staging)), false, 'nothing was staged, no directory is left')
+  await bench.stage()
+  bench.world.host.faults.plant(full)
+  await assert.rejects(bench.stage(), effectIs('untried'))
+  assert.equal(await bench.exists(`${dirname(bench.staging)}/vol_data.json`), true, 'it is staged')
+  await bench.device.unmount({ path: bench.staging }, signal)
+  await bench.world.host.files.mkdirAll(bench.staging, 0o750, signal)
+  await bench.device.unmount({ path: bench.staging }, signal)
+  assert.equal(await bench.exists(dirname(bench.staging)), false, 'an unstage leaves no directory without metadata')
+})
+
+test('a final failure whose leavings cannot be removed is not final: somebody must come back (CSI-32, CSI-38)', async () => {
+  const bench = await createCsiNodeFixture()
   const stuck = () => bench.world.host.faults.plant({ call: 'files.remove', kind: 'fails', code: 'EROFS', times: 1 })
   bench.setFaults((rpc) => (rpc === 'NodeStageVolume' ? { kind: 'refused', status: 'INTERNAL' } : undefined))
   stuck()
@@ -282,8 +298,8 @@ test('CSI-32, CSI-38: a final failure whose leavings cannot be removed is not fi
   assert.equal(await bench.exists(bench.target), false)
 })
 
-test('CSI-10: what a volume was is read from its metadata: inline, filesystem or raw', async () => {
-  const bench = await createBench()
+test('what a volume was is read from its metadata: inline, filesystem or raw (CSI-10)', async () => {
+  const bench = await createCsiNodeFixture()
   const { files } = bench.world.host
   const save = async (directory: string, data: object) => {
     await files.mkdirAll(directory, 0o750, signal)
@@ -306,8 +322,8 @@ test('CSI-10: what a volume was is read from its metadata: inline, filesystem or
   assert.deepEqual([raw.name, raw.mode, raw.persistentVolume?.spec?.volumeMode], ['raw', 'Block', 'Block'])
 })
 
-test('CSI-11: a directory that is mounted is left alone, one with foreign files is not deleted', async () => {
-  const bench = await createBench()
+test('a directory that is mounted is left alone, one with foreign files is not deleted (CSI-11)', async () => {
+  const bench = await createCsiNodeFixture()
   await bench.stage()
   await bench.plugin.mount(bench.request(), signal)
   const mount = `${bench.target}/mount`
@@ -319,7 +335,7 @@ test('CSI-11: a directory that is mounted is left alone, one with foreign files 
   assert.equal(await bench.exists(`${mount}/precious`), true)
 })
 
-test('CSI-13: the authority is localhost, whatever the socket is called', async () => {
+test('the authority is localhost, whatever the socket is called (CSI-13)', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'hawser-authority-'))
   const socket = join(directory, 'csi.sock')
   const server = createServer()
@@ -328,7 +344,10 @@ test('CSI-13: the authority is localhost, whatever the socket is called', async 
     await once(server, 'listening')
     const heard = once(server, 'stream') as Promise<[{ close(): void }, Record<string, string>]>
     using channel = openChannel(socket)
-    const call = createNodeCalls({ wire: createWire(channel.transport), clock: (await createBench()).world.clock })
+    const call = createNodeCalls({
+      wire: createWire(channel.transport),
+      clock: (await createCsiNodeFixture()).world.clock,
+    })
     const stop = new AbortController()
     const answer = call.info(stop.signal).catch(() => {})
     const [stream, headers] = await heard
@@ -342,8 +361,8 @@ test('CSI-13: the authority is localhost, whatever the socket is called', async 
   }
 })
 
-test('CSI-14: two minutes for the whole operation, questions about capabilities included', async () => {
-  const bench = await createBench()
+test('two minutes for the whole operation, questions about capabilities included (CSI-14)', async () => {
+  const bench = await createCsiNodeFixture()
   const { clock } = bench.world
   bench.setFaults((rpc) => (rpc === 'NodeGetCapabilities' ? { kind: 'late', ms: 90_000 } : { kind: 'silent' }))
   let over: unknown
@@ -355,8 +374,8 @@ test('CSI-14: two minutes for the whole operation, questions about capabilities 
   assert.ok(effectIs('unknown')(over), 'the driver may be working still')
 })
 
-test('CSI-17: what is missing in a request is found before the driver is asked', async () => {
-  const bench = await createBench()
+test('what is missing in a request is found before the driver is asked (CSI-17)', async () => {
+  const bench = await createCsiNodeFixture()
   const wire = createWire(directTransport(bench.world.handlers))
   const node = createNodeCalls({ wire, clock: bench.world.clock })
   const capability = { access: { kind: 'block' as const }, mode: 'SINGLE_NODE_WRITER' as const }
@@ -379,10 +398,10 @@ test('CSI-17: what is missing in a request is found before the driver is asked',
 })
 
 async function blockBench(
-  options: Parameters<typeof createBench>[0] = {},
+  options: Parameters<typeof createCsiNodeFixture>[0] = {},
   csi: Partial<CSIPersistentVolumeSource> = {},
 ) {
-  const bench = await createBench(options)
+  const bench = await createCsiNodeFixture(options)
   const spec = withSource(bench.pv, csi, { volumeMode: 'Block' })
   const mapper = bench.plugin.block!(spec)!
   const devices = `${root}/plugins/kubernetes.io/csi/volumeDevices`
@@ -390,7 +409,7 @@ async function blockBench(
   return { bench, spec, mapper, devices, request }
 }
 
-test('CSI-6, CSI-51, CSI-52: a raw device is staged and published at its own places, with the pod’s information', async () => {
+test('a raw device is staged and published at its own places, with the pod’s information (CSI-6, CSI-51, CSI-52)', async () => {
   const { bench, mapper, devices, request, spec } = await blockBench({ driverSpec: { podInfoOnMount: true } })
   assert.equal(mapper.globalMapPath(spec), `${devices}/pv1/dev`)
   assert.equal(await mapper.setUpDevice!(request, signal), `${devices}/staging/pv1`)
@@ -420,14 +439,14 @@ test('CSI-6, CSI-51, CSI-52: a raw device is staged and published at its own pla
     assert.equal(await bench.exists(`${devices}/${path}`), false, path)
 })
 
-test('CSI-53: a device is unpublished even if nothing is there; one never staged is not unstaged', async () => {
+test('a device is unpublished even if nothing is there; one never staged is not unstaged (CSI-53)', async () => {
   const { bench, mapper, request, spec } = await blockBench()
   await mapper.unmapPodDevice!({ spec, pod: podUid('uid-1'), volumeName: 'pv1' }, signal)
   await mapper.tearDownDevice!({ spec, globalMapPath: request.globalMapPath, devicePath: '' }, signal)
   assert.deepEqual(asked(bench), ['nodeUnpublishVolume'])
 })
 
-test('CSI-51, WART-10: a driver that does not stage raw devices needs neither the secret nor the path for it', async () => {
+test('a driver that does not stage raw devices needs neither the secret nor the path for it (CSI-51, WART-10)', async () => {
   const { bench, mapper, request } = await blockBench(
     { change: (handlers) => ({ ...offering([])(handlers), ...withoutWork(handlers) }) },
     { nodeStageSecretRef: { name: 'nope', namespace: 'default' } },
@@ -442,7 +461,7 @@ const withoutWork = (handlers: DriverHandlers) => ({
   node: { ...offering([])(handlers).node, nodePublishVolume: async () => ({}), nodeUnpublishVolume: async () => ({}) },
 })
 
-test('CSI-51, CSI-54: a final refusal leaves nothing of a raw device, doubt leaves everything', async () => {
+test('a final refusal leaves nothing of a raw device, doubt leaves everything (CSI-51, CSI-54)', async () => {
   for (const [status, left] of [
     ['INTERNAL', false],
     ['DEADLINE_EXCEEDED', true],
@@ -455,15 +474,28 @@ test('CSI-51, CSI-54: a final refusal leaves nothing of a raw device, doubt leav
   }
 })
 
+test('a raw device that was prepared for a driver that was never asked leaves no directory (CSI-54)', async () => {
+  const { bench, mapper, devices, request } = await blockBench()
+  const { faults } = bench.world.host
+  const full = { call: 'files.mkdirAll', below: `${devices}/staging`, kind: 'fails', code: 'ENOSPC', times: 1 } as const
+  faults.plant(full)
+  await assert.rejects(mapper.setUpDevice!(request, signal), effectIs('untried'))
+  assert.equal(await bench.exists(`${devices}/pv1`), false)
+  await mapper.setUpDevice!(request, signal)
+  faults.plant(full)
+  await assert.rejects(mapper.setUpDevice!(request, signal), effectIs('untried'))
+  assert.equal(await bench.exists(`${devices}/pv1/data/vol_data.json`), true, 'it is staged')
+})
+
 const statsOf = (answer: object, types: readonly NodeRpc[] = [NodeRpc.GET_VOLUME_STATS]) =>
-  createBench({
+  createCsiNodeFixture({
     change: (handlers) => {
       const changed = offering(types)(handlers)
       return { ...changed, node: { ...changed.node, nodeGetVolumeStats: async () => answer } }
     },
   })
 
-test('CSI-70, CSI-72: usage in bytes and inodes; none is an error; the older condition is understood', async () => {
+test('usage in bytes and inodes; none is an error; the older condition is understood (CSI-70, CSI-72)', async () => {
   const usage = [
     { available: 1n, total: 4n, used: 3n, unit: VolumeUsage_Unit.BYTES },
     { available: 10n, total: 40n, used: 30n, unit: VolumeUsage_Unit.INODES },
@@ -490,14 +522,14 @@ test('CSI-70, CSI-72: usage in bytes and inodes; none is an error; the older con
   )
 })
 
-test('CSI-71: health is asked with both paths, of claims and of drivers that can tell; unknown statuses are skipped', async () => {
+test('health is asked with both paths, of claims and of drivers that can tell; unknown statuses are skipped (CSI-71)', async () => {
   const entry = (status: VolumeHealthErrorType, reason: string) => ({ status, reason, message: 'm' })
   const volumeHealth = {
     volumeId: 'x',
     healthStatuses: [entry(1, 'Slow'), entry(3, 'Scrub'), entry(9 as never, 'New')],
   }
   const benchOf = (types: readonly NodeRpc[]) =>
-    createBench({
+    createCsiNodeFixture({
       change: (handlers) => {
         const changed = offering(types)(handlers)
         return { ...changed, node: { ...changed.node, nodeGetVolumeHealth: async () => ({ volumeHealth }) } }
@@ -511,22 +543,22 @@ test('CSI-71: health is asked with both paths, of claims and of drivers that can
   ])
   const { volumeId, volumePublishPath, stagingTargetPath } = lastRequest(bench, 'nodeGetVolumeHealth') ?? {}
   assert.deepEqual([volumeId, volumePublishPath, stagingTargetPath], [bench.handle, '/pod', '/global'])
-  const inline = podVolumeSpec({ name: 'i', csi: { driver: 'model.hawser.dev' } })
+  const inline = specOfPodVolume({ name: 'i', csi: { driver: 'model.hawser.dev' } })
   assert.equal(await bench.plugin.health!({ spec: inline, ...paths }, signal), undefined)
   const silent = await benchOf([])
   assert.equal(await silent.plugin.health!({ spec: silent.spec, ...paths }, signal), undefined)
 })
 
-test('WART-28: a driver that does not tell its usage is not waited for longer than a quarter of a minute', async () => {
-  const bench = await createBench()
+test('a driver that does not tell its usage is not waited for longer than a quarter of a minute (WART-28)', async () => {
+  const bench = await createCsiNodeFixture()
   bench.setFaults((rpc) => (rpc === 'NodeGetVolumeStats' ? { kind: 'silent' } : undefined))
   const reading = assert.rejects(bench.plugin.usage!({ spec: bench.spec, path: '/x' }, signal))
   await bench.world.clock.advance(15_100)
   await reading
 })
 
-test('WART-7: capabilities are asked once, not for every call', async () => {
-  const bench = await createBench()
+test('capabilities are asked once, not for every call (WART-7)', async () => {
+  const bench = await createCsiNodeFixture()
   await bench.stage()
   await bench.plugin.mount(bench.request(), signal)
   await bench.plugin.unmount({ volumeName: 'pv1', pod: podUid('uid-1'), target: bench.target }, signal)
@@ -534,8 +566,8 @@ test('WART-7: capabilities are asked once, not for every call', async () => {
   assert.equal(bench.seen.filter(({ rpc }) => rpc === 'nodeGetCapabilities').length, 1)
 })
 
-test('CSI-61: the expansion request to the letter', async () => {
-  const bench = await createBench()
+test('the expansion request to the letter (CSI-61)', async () => {
+  const bench = await createCsiNodeFixture()
   await makeSecret(bench, 'grow')
   const spec = withSource(bench.pv, { nodeExpandSecretRef: { name: 'grow', namespace: 'default' } })
   await bench.stage()

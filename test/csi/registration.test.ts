@@ -17,7 +17,7 @@ import {
   Registration,
   RegistrationStatusResponseSchema,
   RegistrationStatusSchema,
-} from '../../src/csi/proto/registration_pb.ts'
+} from '../../src/csi/generated/registration_pb.ts'
 import { createHandshake } from '../../src/csi/registration/handshake.ts'
 import { createNodeInfoPublisher } from '../../src/csi/registration/node-info.ts'
 import { watchSockets } from '../../src/csi/registration/sockets.ts'
@@ -27,8 +27,8 @@ import { csiServices, handleUnary } from '../../src/csi/service.ts'
 import { createLinuxHost } from '../../src/host/linux/linux-host.ts'
 import { createModelHost } from '../../src/host/model/model-host.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
-import { until } from './cluster.ts'
-import { createCsiWorld } from './world.ts'
+import { until } from '../kit/machine.ts'
+import { createCsiWorld } from '../kit/csi-cluster.ts'
 
 const clock = createSystemClock()
 const signal = new AbortController().signal
@@ -126,7 +126,7 @@ const troubled = (kind: 'fails' | 'nameless') => async () => {
   return { nodeId: '' }
 }
 
-test('T-28: sockets present at start and nested ones register, a hidden one does not; a new one is found at once (REG-1)', async () => {
+test('sockets present at start and nested ones register, a hidden one does not; a new one is found at once (TP-28, REG-1)', async () => {
   await using bench = await createBench()
   await bench.plug('a.sock', { name: 'a.example.com' })
   await bench.plug('deep/er/b.sock', { name: 'b.example.com', maxVolumes: 1n << 40n })
@@ -148,7 +148,7 @@ test('T-28: sockets present at start and nested ones register, a hidden one does
   )
 })
 
-test('REG-5, CSINODE-5: a socket that goes takes its driver along', async () => {
+test('a socket that goes takes its driver along (REG-5, CSINODE-5)', async () => {
   await using bench = await createBench()
   const plugin = await bench.plug('a.sock', { name: 'a.example.com' })
   await bench.watch()
@@ -160,7 +160,7 @@ test('REG-5, CSINODE-5: a socket that goes takes its driver along', async () => 
   assert.equal(node.metadata.annotations?.['csi.volume.kubernetes.io/nodeid'], undefined)
 })
 
-test('T-29: the same name needs a higher version; 0.3.0 and 2.0.0 alone and foreign types are refused (REG-6)', async () => {
+test('the same name needs a higher version; 0.3.0 and 2.0.0 alone and foreign types are refused (TP-29, REG-6)', async () => {
   await using bench = await createBench()
   await bench.plug('1.sock', { name: 'a.example.com' })
   await bench.watch()
@@ -183,7 +183,7 @@ test('T-29: the same name needs a higher version; 0.3.0 and 2.0.0 alone and fore
   assert.match(bench.drivers.get('a.example.com')?.endpoint ?? '', /7\.sock/)
 })
 
-test('T-30: a topology that contradicts the node’s label is refused and published nowhere (CSINODE-1)', async () => {
+test('a topology that contradicts the node’s label is refused and published nowhere (TP-30, CSINODE-1)', async () => {
   await using bench = await createBench()
   await bench.plug('a.sock', { name: 'a.example.com', topologyKey: 'zone' })
   await bench.plug('b.sock', { name: 'b.example.com', topologyKey: 'rack' })
@@ -198,7 +198,7 @@ test('T-30: a topology that contradicts the node’s label is refused and publis
   assert.deepEqual([node.metadata.labels?.['zone'], node.metadata.labels?.['rack']], ['a', 'id-of-b.example.com'])
 })
 
-test('REG-2, REG-3: a socket made anew is another plugin: the old one goes first', async () => {
+test('a socket made anew is another plugin: the old one goes first (REG-2, REG-3)', async () => {
   await using bench = await createBench()
   const first = await bench.plug('a.sock', { name: 'a.example.com' })
   await bench.watch()
@@ -215,7 +215,7 @@ test('REG-2, REG-3: a socket made anew is another plugin: the old one goes first
   await until('one entry', async () => (await bench.entries()).length === 1)
 })
 
-test('REG-4: a plugin that cannot hear of its success is not registered', async () => {
+test('a plugin that cannot hear of its success is not registered (REG-4)', async () => {
   await using bench = await createBench()
   await bench.plug('a.sock', { name: 'a.example.com', deaf: true })
   await bench.watch()
@@ -223,7 +223,7 @@ test('REG-4: a plugin that cannot hear of its success is not registered', async 
   await until('undone', async () => !bench.drivers.get('a.example.com') && (await bench.entries()).length === 0)
 })
 
-test('REG-4: without an endpoint of its own the registration socket serves the driver too', async () => {
+test('without an endpoint of its own the registration socket serves the driver too (REG-4)', async () => {
   await using bench = await createBench()
   await bench.plug('a.sock', { name: 'a.example.com', endpoint: '' })
   await bench.watch()
@@ -232,7 +232,7 @@ test('REG-4: without an endpoint of its own the registration socket serves the d
   assert.match(told, /false: .*(Unimplemented|not implement)/i)
 })
 
-test('REG-7: a driver that does not tell its node id is not registered, and is told why', async () => {
+test('a driver that does not tell its node id is not registered, and is told why (REG-7)', async () => {
   await using bench = await createBench()
   await bench.plug('a.sock', { name: 'a.example.com', nodeInfo: { kind: 'fails' } })
   await bench.plug('b.sock', { name: 'b.example.com', nodeInfo: { kind: 'nameless' } })
@@ -243,7 +243,7 @@ test('REG-7: a driver that does not tell its node id is not registered, and is t
   assert.deepEqual(bench.drivers.all(), [])
 })
 
-test('REG-8, CSINODE-5: a driver that goes leaves the labels of its topology, and nothing else', async () => {
+test('a driver that goes leaves the labels of its topology, and nothing else (REG-8, CSINODE-5)', async () => {
   await using bench = await createBench()
   const plugin = await bench.plug('a.sock', { name: 'a.example.com', topologyKey: 'rack' })
   await bench.plug('b.sock', { name: 'b.example.com' })
@@ -259,7 +259,7 @@ test('REG-8, CSINODE-5: a driver that goes leaves the labels of its topology, an
   assert.equal(node.metadata.labels?.['rack'], 'id-of-a.example.com')
 })
 
-test('REG-9: a driver without a registrar is registered by its own word, and by no other name', async () => {
+test('a driver without a registrar is registered by its own word, and by no other name (REG-9)', async () => {
   await using bench = await createBench()
   await bench.plug('hidden/.a.sock', { name: 'a.example.com' })
   const endpoint = join(bench.directory, 'hidden-.a.sock.csi')
@@ -272,7 +272,7 @@ test('REG-9: a driver without a registrar is registered by its own word, and by 
   assert.deepEqual(bench.notified, [], 'nobody is notified')
 })
 
-test('CSINODE-2, CSINODE-4, CSINODE-6, WART-17: the object exists before any driver, belongs to the node, and is made anew for another node of that name', async () => {
+test('the object exists before any driver, belongs to the node, and is made anew for another node of that name (CSINODE-2, CSINODE-4, CSINODE-6, WART-17, C-20)', async () => {
   await using bench = await createBench()
   const node = await bench.client.get('Node', { name: 'n1' })
   const owner = (uid: string) => [{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid }]
@@ -296,7 +296,7 @@ test('CSINODE-2, CSINODE-4, CSINODE-6, WART-17: the object exists before any dri
   )
 })
 
-test('CSINODE-3, CSINODE-9: a limit that changes is written, one that does not is no write; the entry of a stranger is not made', async () => {
+test('a limit that changes is written, one that does not is no write; the entry of a stranger is not made (CSINODE-3, CSINODE-9)', async () => {
   await using bench = await createBench()
   const info = (maxVolumes: bigint) => ({ nodeId: 'n', maxVolumes, topology: { zone: 'a' } })
   await bench.nodeInfo.install('a.example.com', info(0n), signal)

@@ -1,16 +1,16 @@
 // Does the cluster hear how the storage is, as a node sees it? CSINode and the metric, from a driver that can tell (CSI-71,
-// MET-13).
+// MEA-13).
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createDrivers, openDriver } from '../../src/csi/drivers.ts'
 import { modelConnection } from '../../src/csi/model/driver.ts'
-import { NodeServiceCapability_RPC_Type as NodeRpc } from '../../src/csi/proto/csi_pb.ts'
+import { NodeServiceCapability_RPC_Type as NodeRpc } from '../../src/csi/generated/csi_pb.ts'
 import { createNodeInfoPublisher } from '../../src/csi/registration/node-info.ts'
 import { createStorageHealth } from '../../src/csi/registration/storage-health.ts'
 import { directTransport } from '../../src/csi/service.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
-import { createCsiWorld, furnish } from './world.ts'
+import { createCsiWorld, furnish } from '../kit/csi-cluster.ts'
 
 const degraded = (reason: string, message = '') => ({ status: 1, reason, message })
 const forBlock = { volumeCapability: { accessType: { case: 'block' as const, value: {} }, accessMode: { mode: 1 } } }
@@ -57,7 +57,7 @@ async function createBench(types: readonly NodeRpc[] = [NodeRpc.GET_STORAGE_HEAL
   }
 }
 
-test('CSI-71: conditions come and go in CSINode; what stays keeps its time; unknown ones are skipped', async () => {
+test('conditions come and go in CSINode; what stays keeps its time; unknown ones are skipped (CSI-71)', async () => {
   const bench = await createBench()
   assert.equal(await bench.after([]), undefined)
   const first = await bench.after([degraded('Slow', 'x'), { status: 2, reason: 'Cut', ...forBlock }, { status: 9 }])
@@ -96,7 +96,7 @@ test('CSI-71: conditions come and go in CSINode; what stays keeps its time; unkn
   await bench.stop()
 })
 
-test('CSI-71: more than sixteen conditions are refused; a driver that cannot tell is not asked', async () => {
+test('more than sixteen conditions are refused; a driver that cannot tell is not asked (CSI-71)', async () => {
   const bench = await createBench()
   assert.equal(await bench.after(Array.from({ length: 17 }, (_, index) => degraded(`r${index}`))), undefined)
   await bench.stop()

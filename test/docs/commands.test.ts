@@ -8,7 +8,7 @@ import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { test } from 'node:test'
-import { repository, runProgram, startServer } from '../support/server-process.ts'
+import { repository, runProgram, startServer } from '../kit/server-process.ts'
 
 interface Step {
   readonly line: number

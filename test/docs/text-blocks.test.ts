@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { test } from 'node:test'
 import { removeEverything } from '../../src/cli/demo/proof.ts'
-import { repository, runProgram, startServer } from '../support/server-process.ts'
+import { repository, runProgram, startServer } from '../kit/server-process.ts'
 
 interface Block {
   readonly page: string
@@ -93,6 +93,7 @@ const trials: Readonly<Record<string, Trial>> = {
     replace: { NODE: 'n1' },
     needsKubectl: true,
   },
+  'docs/how-to/give-access.md: kubectl --as=bob auth whoami': { server: ['--bare'], needsKubectl: true },
   'docs/how-to/use-kubectl.md: export KUBECONFIG': {
     server: [],
     replace: { '/var/lib/hawser/kubeconfig': '$KUBECONFIG' },
@@ -100,7 +101,7 @@ const trials: Readonly<Record<string, Trial>> = {
   },
 }
 
-/** Pages written from the code: help texts, and what helps with a symptom (tools/gen-reference.test.ts, src/cli/why). */
+/** Pages written from the code: help texts, and what helps with a symptom (tools/gen-reference.test.ts, src/why). */
 const generatedPages = /^docs\/(reference|symptoms)\//
 /** A decision begins with an example of what it leads to; that is a picture, not an instruction. */
 const decisions = /^docs\/decisions\//

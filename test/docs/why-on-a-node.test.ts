@@ -1,8 +1,8 @@
 // Does `hawser why` name the right cause on a real node? Pods and claims that cannot work, one command each, exit code 4.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Cause } from '../../src/cli/why/causes.ts'
-import { launcher, runProgram, startServer } from '../support/server-process.ts'
+import type { Cause } from '../../src/why/causes.ts'
+import { launcher, runProgram, startServer } from '../kit/server-process.ts'
 
 const container = (more: object) => ({ name: 'c', image: 'none', command: ['sleep', '100'], ...more })
 const mounts = { volumeMounts: [{ name: 'v', mountPath: '/v' }] }

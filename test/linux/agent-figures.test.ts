@@ -6,8 +6,9 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as libc from '../../src/host/linux/libc.ts'
-import type { AgentBench } from './agent-bench.ts'
-import { memoryPod, needsRoot, openAgentBench, until } from './agent-bench.ts'
+import type { AgentFixture } from '../kit/agent-fixture.ts'
+import { memoryPod, openAgentFixture, until } from '../kit/agent-fixture.ts'
+import { needsRoot } from '../kit/machine.ts'
 
 const skip = process.env['HAWSER_HEAVY'] === '1' ? needsRoot : 'heavy'
 const MS_BIND = 4096
@@ -18,7 +19,7 @@ test(
   'with 5,000 other mounts on the machine, the p50 from API create to mounted stays within 1.5 times',
   { skip, timeout: 240_000 },
   async (context) => {
-    await using bench = await openAgentBench()
+    await using bench = await openAgentFixture()
     await bench.startAgent()
     await mountTimes(bench, 3) // threads, caches and code are warm
     const ratios: number[] = []
@@ -40,14 +41,14 @@ test(
   'an idle agent with 500 mounted volumes uses less than 1 % of a core, also after a restart',
   { skip, timeout: 300_000 },
   async (context) => {
-    await using bench = await openAgentBench()
+    await using bench = await openAgentFixture()
     await bench.startAgent()
     const names = Array.from({ length: 100 }, (_, index) => `idle-${index}`)
     await Promise.all(names.map((name) => bench.client.create('Pod', memoryPod(name, 5))))
     await until(
       'all run',
       async () => (await Promise.all(names.map(bench.phaseOf))).every((phase) => phase === 'Running'),
-      120,
+      120_000,
     )
     assert.equal(bench.podMounts().length, 500)
     for (const moment of ['after the pods came', 'after a restart']) {
@@ -67,7 +68,7 @@ test(
 )
 
 /** One pod after the other: from the request to the last of its three mounts. The mount table itself is never read. */
-async function mountTimes({ client, root, phaseOf, remove }: AgentBench, count: number): Promise<number[]> {
+async function mountTimes({ client, root, phaseOf, remove }: AgentFixture, count: number): Promise<number[]> {
   const times: number[] = []
   for (let index = 0; index < count; index++) {
     const pod = memoryPod(`timed-${index}`, 3)

@@ -6,11 +6,12 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Pod } from '../../src/api/types.ts'
-import { untilWhy } from '../support/assert-why.ts'
-import { needsRoot as skip, podOn, sharedAgentBench, until } from './agent-bench.ts'
+import type { Pod } from '../../src/api/generated/types.ts'
+import { untilWhy } from '../kit/assert-why.ts'
+import { podOn, sharedAgentFixture, until } from '../kit/agent-fixture.ts'
+import { needsRoot as skip } from '../kit/machine.ts'
 
-const bench = sharedAgentBench()
+const bench = sharedAgentFixture()
 
 function pod(name: string, more: Partial<NonNullable<Pod['spec']>> = {}): Pod {
   const volumes = [
@@ -95,7 +96,7 @@ test('an exit code given while the agent was away is not lost', { skip }, async 
     ?.containerStatuses?.[0]
   assert.equal(status?.state?.terminated?.exitCode, 7)
   const { blocked } = await untilWhy(bench().client, 'pod/short', 'podFailed')
-  assert.match(blocked?.sentence ?? '', /container c ended with code 7/)
+  assert.match(blocked?.sentence ?? '', /container c exited with code 7/)
   await bench().remove('short')
   await bench().allGone()
 })
@@ -127,7 +128,7 @@ function spawnSync(program: string, ...args: string[]): void {
 }
 
 test(
-  'EMPTY-10: a pod that fills its emptyDir above its sizeLimit is evicted; in memory the kernel stops it',
+  'a pod that fills its emptyDir above its sizeLimit is evicted; in memory the kernel stops it (EMPTY-10)',
   { skip },
   async () => {
     const fills = (name: string, emptyDir: NonNullable<NonNullable<Pod['spec']>['volumes']>[number]['emptyDir']) => {

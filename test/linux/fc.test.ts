@@ -6,7 +6,7 @@ import * as fs from 'node:fs'
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { createFcPlugin } from '../../src/plugins/fc/plugin.ts'
-import { persistent } from '../plugins/volumes.ts'
+import { persistent } from '../kit/volume-specs.ts'
 import { liveThrough, withLoopDisk } from './network-disk.ts'
 
 const wwn = '50060e801049cfd1'
@@ -21,7 +21,7 @@ function showDisk(tools: string, disk: string): string {
   return join(control, 'delete')
 }
 
-test('FC-2, FC-3, FC-4: fc (stand-ins for sysfs and udev; a loop device as the disk): found, formatted, mounted, restored, let go', () =>
+test('fc (stand-ins for sysfs and udev; a loop device as the disk): found, formatted, mounted, restored, let go (FC-2, FC-3, FC-4)', () =>
   withLoopDisk(async (tools, disk) => {
     const control = showDisk(tools, disk)
     const restored = await liveThrough({
@@ -35,7 +35,7 @@ test('FC-2, FC-3, FC-4: fc (stand-ins for sysfs and udev; a loop device as the d
     assert.equal(fs.readFileSync(control, 'utf8'), '1')
   }))
 
-test('FC-3: fc (stand-ins for sysfs and udev): a disk that no adapter finds is told after each of them has scanned', () =>
+test('fc (stand-ins for sysfs and udev): a disk that no adapter finds is told after each of them has scanned (FC-3)', () =>
   withLoopDisk(async (tools) => {
     const adapters = ['host3', 'host4'].map((name) => join(tools, 'sys/class/scsi_host', name))
     for (const adapter of adapters) fs.mkdirSync(adapter, { recursive: true })

@@ -11,7 +11,7 @@ import { cleanMountPoint } from '../../src/host/clean-mount-point.ts'
 import { HostError } from '../../src/host/host-error.ts'
 import * as libc from '../../src/host/linux/libc.ts'
 import { bindSubPath, cleanSubPaths } from '../../src/host/subpaths.ts'
-import { openPlace } from './scratch-place.ts'
+import { openPlace } from '../kit/scratch-host.ts'
 
 const { signal } = new AbortController()
 
@@ -38,7 +38,7 @@ function startSwapping(directory: string, name: string, outside: string): AsyncD
 const mayHappen = ['EXDEV', 'ENOENT', 'ENOTDIR', 'ELOOP', 'EAGAIN', 'EEXIST']
 
 test(
-  'SUBPATH-1: 10,000 openings and 300 binds of a racing sub-path never lead out of the volume',
+  '10,000 openings and 300 binds of a racing sub-path never lead out of the volume (SUBPATH-1)',
   { timeout: 120_000 },
   async () => {
     await using place = openPlace()
@@ -83,7 +83,7 @@ test(
   },
 )
 
-test('SUBPATH-4: 10,000 racing directory creations never make one outside', { timeout: 120_000 }, async () => {
+test('10,000 racing directory creations never make one outside (SUBPATH-4)', { timeout: 120_000 }, async () => {
   await using place = openPlace()
   const { host, root } = place
   const [volume, outside] = [join(root, 'volume'), join(root, 'outside')]
@@ -105,7 +105,7 @@ test('SUBPATH-4: 10,000 racing directory creations never make one outside', { ti
 })
 
 test(
-  'ATOMIC-1: 10,000 racing file writes and 300 racing atomic writes touch nothing outside',
+  '10,000 racing file writes and 300 racing atomic writes touch nothing outside (ATOMIC-1)',
   { timeout: 180_000 },
   async () => {
     await using place = openPlace()
@@ -157,7 +157,7 @@ test(
   },
 )
 
-test('FSG-2: a racing swap never lets the group walk change a file outside', { timeout: 120_000 }, async () => {
+test('a racing swap never lets the group walk change a file outside (FSG-2)', { timeout: 120_000 }, async () => {
   await using place = openPlace()
   const { host, root } = place
   const [volume, outside] = [join(root, 'volume'), join(root, 'outside')]
@@ -176,7 +176,7 @@ test('FSG-2: a racing swap never lets the group walk change a file outside', { t
 })
 
 test(
-  'MOUNT-25: a deep tree with odd names is deleted, and a mount at its bottom saves what it shows',
+  'a deep tree with odd names is deleted, and a mount at its bottom saves what it shows (MOUNT-25)',
   { timeout: 60_000 },
   async () => {
     await using place = openPlace()
@@ -335,7 +335,7 @@ for (const type of ['xfs', 'btrfs']) {
     ['/usr/sbin', '/sbin', '/usr/bin'].some((folder) => fs.existsSync(join(folder, tool))),
   )
   test(
-    `RESIZE-1: ${type} grows while it is mounted`,
+    `${type} grows while it is mounted (RESIZE-1)`,
     { skip: present ? false : `${tools.join(', ')} not installed` },
     async () => {
       await using place = openPlace()

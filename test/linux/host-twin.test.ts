@@ -10,8 +10,8 @@ import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
 import type { Host } from '../../src/host/host.ts'
 import { HostError } from '../../src/host/host-error.ts'
 import { createModelHost } from '../../src/host/model/model-host.ts'
-import { picture, signal } from '../plugins/bench.ts'
-import { openPlace } from './scratch-place.ts'
+import { picture, signal } from '../kit/plugin-fixture.ts'
+import { openPlace } from '../kit/scratch-host.ts'
 
 type Step = (host: Host, root: string) => Promise<unknown>
 interface Named {

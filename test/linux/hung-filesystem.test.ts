@@ -11,9 +11,10 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { TestContext } from 'node:test'
 import { createHttpClient } from '../../src/client/http.ts'
-import { untilWhy } from '../support/assert-why.ts'
-import { startServer } from '../support/server-process.ts'
-import { memoryPod, mountsBelow, needsRoot, openAgentBench, podOn, until } from './agent-bench.ts'
+import { untilWhy } from '../kit/assert-why.ts'
+import { startServer } from '../kit/server-process.ts'
+import { memoryPod, openAgentFixture, podOn, until } from '../kit/agent-fixture.ts'
+import { mountsBelow, needsRoot } from '../kit/machine.ts'
 
 const skip = needsRoot
 
@@ -26,7 +27,7 @@ async function serveFuse(): Promise<FuseServer> {
   const directory = mkdtempSync(join(tmpdir(), 'hawser-fuse-'))
   const path = join(directory, 'files')
   mkdirSync(path)
-  const child: ChildProcess = spawn(process.execPath, [join(import.meta.dirname, '../support/fuse-server.ts'), path], {
+  const child: ChildProcess = spawn(process.execPath, [join(import.meta.dirname, '../kit/fuse-server.ts'), path], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   await once(child.stdout!, 'data')
@@ -79,7 +80,7 @@ test(
   async (context: TestContext) => {
     await using fuse = await serveFuse()
     await using tools = temporary('/tmp/hawser-tools-')
-    await using bench = await openAgentBench({ env: standInMount(tools.path, fuse.path) })
+    await using bench = await openAgentFixture({ env: standInMount(tools.path, fuse.path) })
     const { client } = bench
     await bench.startAgent()
     await client.create('Pod', nfsPod('worked-once', 'works'))
@@ -108,7 +109,7 @@ test(
     await until(
       'the others run',
       async () => (await Promise.all(others.map(bench.phaseOf))).every((phase) => phase === 'Running'),
-      30,
+      30_000,
     )
     // Two of twenty may be late because the machine is busy; waiting for the dead server would make all late.
     assert.ok(times.filter((ms) => ms >= 100).length <= 2, `others had to wait: ${times.map(Math.round).join(' ')} ms`)
@@ -117,14 +118,14 @@ test(
     await Promise.all(others.map(bench.remove))
     const left = () =>
       [...bench.podMounts(), ...bench.podDirectories()].filter((path) => uids.some((uid) => path.includes(uid)))
-    await until('the others are gone', () => left().length === 0, 30)
+    await until('the others are gone', () => left().length === 0, 30_000)
     context.diagnostic(`20 others gone after ${Math.round(performance.now() - begin)} ms`)
     await untilWhy(client, 'pod/in-helper', 'mountRunning')
     for (const name of ['in-check-0', 'in-start-2']) await untilWhy(client, `pod/${name}`, 'containerStarting')
     const lease = async () =>
       (await client.get('Lease', { namespace: 'kube-node-lease', name: 'n1' })).spec?.renewTime ?? ''
     const renewed = await lease()
-    await until('the node renews its lease', async () => (await lease()) !== renewed, 30)
+    await until('the node renews its lease', async () => (await lease()) !== renewed, 30_000)
 
     const stopBegin = performance.now()
     await bench.endAgent('SIGTERM')

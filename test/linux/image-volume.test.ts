@@ -5,13 +5,14 @@ import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createHttpClient } from '../../src/client/http.ts'
-import { untilWhy } from '../support/assert-why.ts'
-import { startServer } from '../support/server-process.ts'
-import { needsRoot as skip, podOn, until } from './agent-bench.ts'
+import { untilWhy } from '../kit/assert-why.ts'
+import { startServer } from '../kit/server-process.ts'
+import { podOn, until } from '../kit/agent-fixture.ts'
+import { needsRoot as skip } from '../kit/machine.ts'
 
 const script = 'cat /model/weights; if echo x 2>/dev/null >/model/weights; then echo written; fi'
 
-test('IMG-1: an image volume shows the directory named for its reference, read-only', { skip }, async () => {
+test('an image volume shows the directory named for its reference, read-only (IMG-1)', { skip }, async () => {
   const unpacked = mkdtempSync(join(tmpdir(), 'hawser-image-'))
   writeFileSync(join(unpacked, 'weights'), 'seven\n')
   await using server = await startServer(['--store', 'memory', '--image-root', `models/small:1=${unpacked}`])

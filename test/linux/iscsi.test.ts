@@ -6,7 +6,7 @@ import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createIscsiPlugin } from '../../src/plugins/iscsi/plugin.ts'
-import { persistent } from '../plugins/volumes.ts'
+import { persistent } from '../kit/volume-specs.ts'
 import { liveThrough, withLoopDisk } from './network-disk.ts'
 
 const iqn = 'iqn.2026-01.dev.hawser:disk'

@@ -6,9 +6,10 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { Pod } from '../../src/api/types.ts'
-import type { AgentBench } from './agent-bench.ts'
-import { createDisk, loopsBelow, needsRoot, openAgentBench, podOn, until } from './agent-bench.ts'
+import type { Pod } from '../../src/api/generated/types.ts'
+import type { AgentFixture } from '../kit/agent-fixture.ts'
+import { createDisk, openAgentFixture, podOn, until } from '../kit/agent-fixture.ts'
+import { loopsBelow, needsRoot } from '../kit/machine.ts'
 
 const skip = process.env['HAWSER_HEAVY'] === '1' ? needsRoot : 'heavy'
 
@@ -16,7 +17,7 @@ test(
   'kill -9 at every step of mount and unmount, then restart: nothing leaked, nothing taken from a running pod',
   { skip, timeout: 700_000 },
   async (context) => {
-    await using bench = await openAgentBench()
+    await using bench = await openAgentFixture()
     const { client } = bench
     await client.create('ConfigMap', { metadata: { name: 'words', namespace: 'default' }, data: { greeting: 'hello' } })
     for (const owner of ['witness', 'victim']) {
@@ -120,7 +121,7 @@ function podWithAll(owner: string): Pod {
 const pointsIn = (file: string) => [...new Set(readFileSync(file, 'utf8').split('\n').filter(Boolean))]
 
 /** Every mount that shows something of the pod or of its disks, by the kernel's own number, and the container. */
-function pictureOf({ base, root }: AgentBench, uid: string) {
+function pictureOf({ base, root }: AgentFixture, uid: string) {
   const mounts = readFileSync('/proc/self/mountinfo', 'utf8')
     .split('\n')
     .filter((line) => line.includes(`${root}/`) && (line.includes(uid) || line.includes('witness-')))
@@ -143,7 +144,7 @@ function unlessGone<T>(look: () => T): T | undefined {
   }
 }
 
-function checkVolumes({ base }: AgentBench, uid: string): void {
+function checkVolumes({ base }: AgentFixture, uid: string): void {
   const [pid] = readFileSync(join(base, 'containers/n1', uid, 'c/0/pid'), 'utf8').split(' ')
   const inside = `/proc/${pid}/root`
   assert.equal(readFileSync(`${inside}/volumes/words/greeting`, 'utf8'), 'hello')
@@ -156,7 +157,7 @@ function checkVolumes({ base }: AgentBench, uid: string): void {
 }
 
 /** What is on this machine that is neither the witness's nor always there. */
-function leftOf({ base, root, podMounts, podDirectories }: AgentBench, witness: string): string[] {
+function leftOf({ base, root, podMounts, podDirectories }: AgentFixture, witness: string): string[] {
   const plugins = join(root, 'plugins')
   return [
     ...podMounts().filter((path) => !path.includes(witness)),
@@ -170,27 +171,27 @@ function leftOf({ base, root, podMounts, podDirectories }: AgentBench, witness: 
   ]
 }
 
-const podGone = ({ client }: AgentBench) =>
+const podGone = ({ client }: AgentFixture) =>
   until('its object is gone', async () => (await client.list('Pod', { namespace: 'default' })).items.length === 1)
 
 /** True when the point was passed, and the agent killed, while it set up the witness's volumes again. */
-async function startAgain(bench: AgentBench, killAt: string | undefined): Promise<boolean> {
+async function startAgain(bench: AgentFixture, killAt: string | undefined): Promise<boolean> {
   const ready = await bench.startAgent(killAt === undefined ? {} : { HAWSER_TEST_KILL_AT: killAt })
   if (!ready) await bench.startAgent()
   return !ready
 }
 
-const isAlive = ({ agent }: AgentBench) => agent.exitCode === null && agent.signalCode === null
+const isAlive = ({ agent }: AgentFixture) => agent.exitCode === null && agent.signalCode === null
 
 /** True when the agent was killed before the goal was reached, or just then. */
-async function diesBefore(bench: AgentBench, goal: () => Promise<boolean>): Promise<boolean> {
+async function diesBefore(bench: AgentFixture, goal: () => Promise<boolean>): Promise<boolean> {
   await until('the agent dies or gets there', async () => !isAlive(bench) || (await goal()))
   for (let waited = 0; waited < 10 && isAlive(bench); waited++) await new Promise((resolve) => setTimeout(resolve, 10))
   return !isAlive(bench)
 }
 
 /** Gets there, with a new agent if the present one has died. */
-async function reach(bench: AgentBench, what: string | (() => string), goal: () => Promise<boolean>): Promise<void> {
+async function reach(bench: AgentFixture, what: string | (() => string), goal: () => Promise<boolean>): Promise<void> {
   if (!isAlive(bench)) await startAgain(bench, undefined)
-  await until(what, goal, 40)
+  await until(what, goal, 40_000)
 }

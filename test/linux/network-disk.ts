@@ -8,8 +8,8 @@ import { podUid } from '../../src/api/names.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import type { NodePlugin } from '../../src/volume/plugin.ts'
 import type { VolumeSpec } from '../../src/volume/spec.ts'
-import { createPluginBench, mountPoints, pod, signal } from '../plugins/bench.ts'
-import { openPlace } from './scratch-place.ts'
+import { createPluginFixture, mountPoints, pod, signal } from '../kit/plugin-fixture.ts'
+import { openPlace } from '../kit/scratch-host.ts'
 
 /** Stand-ins live in `tools`: programs, and the trees `sys` and `dev`. */
 export async function withLoopDisk(work: (tools: string, disk: string) => Promise<void>): Promise<void> {
@@ -42,7 +42,7 @@ export async function liveThrough(life: DiskLife): Promise<VolumeSpec | undefine
   const { tools, folder, spec, create } = life
   await using place = openPlace(life.searchPath === undefined ? {} : { searchPath: life.searchPath })
   const root = join(place.root, 'kubelet')
-  const bench = await createPluginBench(place.host, root)
+  const bench = await createPluginFixture(place.host, root)
   const deps = diskDeps(bench, tools)
   const plugin = create(deps)
   const device = plugin.device?.(spec)
@@ -75,7 +75,7 @@ export async function liveThrough(life: DiskLife): Promise<VolumeSpec | undefine
   return restored
 }
 
-function diskDeps(bench: Awaited<ReturnType<typeof createPluginBench>>, tools: string) {
+function diskDeps(bench: Awaited<ReturnType<typeof createPluginFixture>>, tools: string) {
   const deviceTree = { sys: join(tools, 'sys'), dev: join(tools, 'dev') }
   return { ...bench.deps, clock: createSystemClock(), deviceTree }
 }

@@ -5,8 +5,8 @@ import fs from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { createOwnBinds } from '../../src/main/own-binds.ts'
-import { openPlace } from './scratch-place.ts'
+import { createOwnBinds } from '../../src/host/linux/own-binds.ts'
+import { openPlace } from '../kit/scratch-host.ts'
 
 const { signal } = new AbortController()
 

@@ -7,19 +7,19 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { podUid } from '../../src/api/names.ts'
 import type { NodePlugin } from '../../src/volume/plugin.ts'
-import type { Mounting, PluginBench } from '../plugins/bench.ts'
-import { createPluginBench, inline, mounting, mountPoints, picture, pod, signal } from '../plugins/bench.ts'
-import { persistent } from '../plugins/volumes.ts'
-import type { Place } from './scratch-place.ts'
-import { openPlace } from './scratch-place.ts'
+import type { Mounting, PluginFixture } from '../kit/plugin-fixture.ts'
+import { createPluginFixture, inline, mounting, mountPoints, picture, pod, signal } from '../kit/plugin-fixture.ts'
+import { persistent } from '../kit/volume-specs.ts'
+import type { Place } from '../kit/scratch-host.ts'
+import { openPlace } from '../kit/scratch-host.ts'
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
 
-async function openBench(place: Place): Promise<PluginBench & AsyncDisposable> {
+async function openBench(place: Place): Promise<PluginFixture & AsyncDisposable> {
   const root = join(place.root, 'kubelet')
   for (const folder of ['pods/uid-1/volumes', 'pods/uid-1/plugins', 'pods/uid-2/volumes', 'plugins'])
     fs.mkdirSync(join(root, folder), { recursive: true })
-  const bench = await createPluginBench(place.host, root)
+  const bench = await createPluginFixture(place.host, root)
   return { ...bench, [Symbol.asyncDispose]: () => bench.close() }
 }
 
@@ -40,13 +40,13 @@ async function unmountDevice(plugin: NodePlugin, { spec }: Mounting['request']):
   await device?.unmount({ path: device.path(spec) }, signal)
 }
 
-async function assertClean(bench: PluginBench): Promise<void> {
+async function assertClean(bench: PluginFixture): Promise<void> {
   assert.deepEqual(await mountPoints(bench.host, bench.root), [])
   const files = (await picture(bench.host, join(bench.root, 'pods'))).filter((line) => !/^[^ ]+ d /.test(line))
   assert.deepEqual(files, [])
 }
 
-test('EMPTY-9, FSG-5: emptyDir on disk and in memory: modes, size, group, full, gone', async () => {
+test('emptyDir on disk and in memory: modes, size, group, full, gone (EMPTY-9, FSG-5)', async () => {
   await using place = openPlace()
   await using bench = await openBench(place)
   const disk = mounting(bench, inline({ emptyDir: {} }, 'disk'), { ownership: { fsGroup: 2000 } })
@@ -84,7 +84,7 @@ test('a bind mount planted in an emptyDir survives the deletion of the volume', 
   await assertClean(bench)
 })
 
-test('ATOMIC-4: configMap, secret and projected volumes: layout, owners, update without a torn moment', async () => {
+test('configMap, secret and projected volumes: layout, owners, update without a torn moment (ATOMIC-4)', async () => {
   await using place = openPlace()
   await using bench = await openBench(place)
   const metadata = { name: 'o', namespace: 'default' }
@@ -151,7 +151,7 @@ test('ATOMIC-4: configMap, secret and projected volumes: layout, owners, update 
   await assertClean(bench)
 })
 
-test('HOST-3, MOUNT-26: hostPath: real sockets and devices are told apart', async () => {
+test('hostPath: real sockets and devices are told apart (HOST-3, MOUNT-26)', async () => {
   await using place = openPlace()
   await using bench = await openBench(place)
   for (const [path, type] of [
@@ -191,7 +191,7 @@ test('local directory for two pods, one of them read-only; the second group is w
   assert.deepEqual(fs.readdirSync(source).sort(), ['f', 'g'])
 })
 
-test('WART-12: a disk with data that nobody can name is not formatted, wherever the data is', async () => {
+test('a disk with data that nobody can name is not formatted, wherever the data is (WART-12)', async () => {
   for (const position of [4096, (16 << 20) - 4096]) {
     await using place = openPlace()
     await using bench = await openBench(place)
@@ -252,7 +252,7 @@ function standInMount(directory: string, behaviour: string, helper = 'mount.nfs'
   return `${directory}:/usr/sbin:/usr/bin:/sbin:/bin`
 }
 
-test('NFS-1, NFS-2: nfs (a stand-in for mount(8): our kernel has no NFS): the exact call, idempotence, unmount', async () => {
+test('nfs (a stand-in for mount(8): our kernel has no NFS): the exact call, idempotence, unmount (NFS-1, NFS-2)', async () => {
   const tools = fs.mkdtempSync(join(tmpdir(), 'hawser-tools-'))
   const searchPath = standInMount(tools, 'for last in "$@"; do :; done\nexec /usr/bin/mount -t tmpfs tmpfs "$last"')
   await using place = openPlace({ searchPath })
@@ -273,7 +273,7 @@ test('NFS-1, NFS-2: nfs (a stand-in for mount(8): our kernel has no NFS): the ex
   fs.rmSync(tools, { recursive: true })
 })
 
-test('NFS-2: nfs (a stand-in for mount(8) that fails): the words of a kubelet, and no directory left', async () => {
+test('nfs (a stand-in for mount(8) that fails): the words of a kubelet, and no directory left (NFS-2)', async () => {
   const tools = fs.mkdtempSync(join(tmpdir(), 'hawser-tools-'))
   const searchPath = standInMount(tools, 'echo "mount.nfs: no route to host" >&2\nexit 32')
   await using place = openPlace({ searchPath })
@@ -316,7 +316,7 @@ test('nfs (a stand-in for mount(8) that hangs): the caller can give up, the prog
   fs.rmSync(tools, { recursive: true })
 })
 
-test('FLEX-1, FLEX-9, FLEX-11: a FlexVolume driver that is a real program: called, mounted, unmounted', async () => {
+test('a FlexVolume driver that is a real program: called, mounted, unmounted (FLEX-1, FLEX-9, FLEX-11)', async () => {
   const { probeFlexDrivers } = await import('../../src/plugins/index.ts')
   await using place = openPlace()
   await using bench = await openBench(place)

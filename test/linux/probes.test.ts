@@ -9,14 +9,15 @@ import type { AddressInfo } from 'node:net'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { Container, Pod } from '../../src/api/types.ts'
+import type { Container, Pod } from '../../src/api/generated/types.ts'
 import { createLinuxNetwork } from '../../src/host/linux/network.ts'
-import { untilWhy } from '../support/assert-why.ts'
-import { needsRoot as skip, podOn, sharedAgentBench, until } from './agent-bench.ts'
+import { untilWhy } from '../kit/assert-why.ts'
+import { podOn, sharedAgentFixture, until } from '../kit/agent-fixture.ts'
+import { needsRoot as skip } from '../kit/machine.ts'
 
 const { signal } = new AbortController()
 const network = createLinuxNetwork()
-const bench = sharedAgentBench()
+const bench = sharedAgentFixture()
 
 async function listen<T extends { listen(port: number, host: string): unknown; close(): unknown; address(): unknown }>(
   server: T & NodeJS.EventEmitter,
@@ -118,7 +119,7 @@ test('exec probes see the container: its volumes, user, variables and working di
   await untilWhy(bench().client, 'pod/ready', 'notReady')
   const { uid } = (await bench().client.get('Pod', { namespace: 'default', name: 'ready' })).metadata
   writeFileSync(join(bench().root, `pods/${uid}/volumes/kubernetes.io~empty-dir/m/ready`), '')
-  await until('it is ready', async () => (await statusOf('ready'))?.ready === true, 10)
+  await until('it is ready', async () => (await statusOf('ready'))?.ready === true, 10_000)
   // It survives a restart of the agent as ready, and goes on being asked.
   await bench().endAgent('SIGKILL')
   await bench().startAgent()
@@ -133,7 +134,7 @@ test(
   async () => {
     const hang = { exec: { command: ['sh', '-c', 'sleep 987 & sleep 987'] }, periodSeconds: 1, failureThreshold: 2 }
     await bench().client.create('Pod', always('ill', { livenessProbe: hang }))
-    await until('it was restarted', async () => ((await statusOf('ill'))?.restartCount ?? 0) >= 1, 30)
+    await until('it was restarted', async () => ((await statusOf('ill'))?.restartCount ?? 0) >= 1, 30_000)
     const events = await eventsOf('ill')
     assert.ok(
       events.includes('Warning Unhealthy: Liveness probe failed: command timed out after 1s'),

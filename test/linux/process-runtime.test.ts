@@ -23,7 +23,7 @@ import type { ContainerRecord, ContainerRequest } from '../../src/node/runtime/p
 import { superviseScript } from '../../src/node/runtime/launcher.ts'
 import { createProcessRuntime } from '../../src/node/runtime/processes.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
-import { removeContainers } from './scratch-place.ts'
+import { removeContainers } from '../kit/scratch-host.ts'
 
 const skip = process.getuid?.() === 0 ? false : 'needs root'
 const base = mkdtempSync(join(tmpdir(), 'hawser-runtime-'))
@@ -407,4 +407,76 @@ test('a removal that still cannot be finished keeps nobody from starting, and cr
   await using later = makeRuntime()
   assert.deepEqual(await later.restore(signal), [])
   assert.equal(existsSync(join(directory, `.going-${uid}`)), false)
+})
+
+test(
+  'a container whose pid is written late is entered in its own mount namespace, and stop ends its process (E1)',
+  { skip },
+  async () => {
+    const real = createLinuxProcesses({ clock })
+    // The file `pid` appears a second after everything that comes before it.
+    const delay = (word: string) => word.replaceAll('mv "$dir/pid.new"', 'sleep 1; mv "$dir/pid.new"')
+    const processes: typeof real = {
+      ...real,
+      launch(asked, given) {
+        const [program, ...words] = asked.argv
+        return real.launch({ ...asked, argv: [program, ...words.map(delay)] }, given)
+      },
+    }
+    await using runtime = createProcessRuntime({
+      host,
+      processes,
+      clock,
+      log: silentLog,
+      directory,
+      logDirectory: join(base, 'logs'),
+      hidden: [],
+    })
+    await runtime.start(request({ argv: ['sleep', '77123'] }), signal)
+    const { env, workingDirectory, groups } = request({})
+    const inside = await runtime.exec(
+      {
+        pod: uid,
+        name: 'c',
+        argv: ['readlink', '/proc/self/ns/mnt'],
+        timeoutMs: 10_000,
+        env,
+        workingDirectory,
+        groups,
+      },
+      signal,
+    )
+    const own = execFileSync('readlink', ['/proc/self/ns/mnt']).toString()
+    await runtime.stop({ pod: uid, name: 'c', graceMs: 0 }, signal)
+    const left = spawnSync('pgrep', ['-f', '^sleep 77123']).stdout.toString()
+    for (const pid of left.split('\n').filter(Boolean)) process.kill(Number(pid), 'SIGKILL')
+    await runtime.removePod(uid, signal)
+    assert.deepEqual({ inHostNamespace: inside.output === own, left }, { inHostNamespace: false, left: '' })
+  },
+)
+
+test('a container whose pid cannot be read is neither entered nor called stopped', { skip }, async () => {
+  const real = createLinuxProcesses({ clock })
+  const file = join(directory, uid, 'c', '0', 'pid')
+  let pid = 0
+  const processes: typeof real = {
+    ...real,
+    async launch(asked, given) {
+      const launched = await real.launch(asked, given)
+      pid = Number.parseInt(readFileSync(file, 'utf8'), 10)
+      rmSync(file)
+      return launched
+    },
+  }
+  const logDirectory = join(base, 'logs')
+  const deps = { host, processes, clock, log: silentLog, directory, logDirectory, hidden: [] }
+  await using runtime = createProcessRuntime(deps)
+  const ended = exitOf(runtime, 'c')
+  const wanted = request({})
+  await runtime.start(wanted, signal)
+  await assert.rejects(runtime.exec({ ...wanted, argv: ['true'], timeoutMs: 10_000 }, signal), /container c is unknown/)
+  await assert.rejects(runtime.stop({ pod: uid, name: 'c', graceMs: 0 }, signal), /container c is unknown/)
+  process.kill(-pid, 'SIGKILL')
+  assert.equal((await ended).exit?.code, 137)
+  await runtime.removePod(uid, signal)
 })

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { createDisk, loopsBelow, needsRoot as skip, openAgentBench, podOn, until } from './agent-bench.ts'
+import { createDisk, openAgentFixture, podOn, until } from '../kit/agent-fixture.ts'
+import { loopsBelow, needsRoot as skip } from '../kit/machine.ts'
 
 const script = `
 dd if=/dev/raw of=/dev/null bs=4096 count=1 2>/dev/null && echo read
@@ -11,8 +12,8 @@ printf x | dd of=/dev/raw bs=1 conv=notrunc 2>/dev/null && echo written
 blockdev --getsize64 /dev/raw
 `
 
-test('BLOCK-8: a container cannot write to a raw volume that its pod asked for read-only', { skip }, async () => {
-  await using bench = await openAgentBench()
+test('a container cannot write to a raw volume that its pod asked for read-only (BLOCK-8)', { skip }, async () => {
+  await using bench = await openAgentFixture()
   await bench.startAgent()
   const device = await createDisk(bench, 'disk', 'Block')
   for (const readOnly of [false, true]) {

@@ -6,16 +6,17 @@ import { once } from 'node:events'
 import { mkdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
-import type { PersistentVolume, Pod, Volume } from '../../src/api/types.ts'
-import { untilWhy } from '../support/assert-why.ts'
-import type { AgentBench } from './agent-bench.ts'
-import { createDisk, needsRoot as skip, openAgentBench, podOn, until } from './agent-bench.ts'
+import type { PersistentVolume, Pod, Volume } from '../../src/api/generated/types.ts'
+import { untilWhy } from '../kit/assert-why.ts'
+import type { AgentFixture } from '../kit/agent-fixture.ts'
+import { createDisk, openAgentFixture, podOn, until } from '../kit/agent-fixture.ts'
+import { needsRoot as skip } from '../kit/machine.ts'
 
-let bench: AgentBench
+let bench: AgentFixture
 let tools: string
 before(async () => {
   if (skip) return
-  bench = await openAgentBench({ env: { PATH: `/tmp/hawser-no-tools-yet:${process.env['PATH'] ?? ''}` } })
+  bench = await openAgentFixture({ env: { PATH: `/tmp/hawser-no-tools-yet:${process.env['PATH'] ?? ''}` } })
   tools = join(bench.base, 'tools')
   mkdirSync(tools)
   // The node's root is a filesystem of its own, so that it can be full or read-only without hurting anybody else.

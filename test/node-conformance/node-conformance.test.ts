@@ -1,4 +1,4 @@
-// The layouts recorded from a real kubelet (suite/ was given, recorded/ is ours), and those worked out from the rules beside
+// The layouts recorded from a real kubelet (in test/recorded: suite/ was given, own/ is ours), and those worked out from the rules beside
 // them (worked-out/), compared with a real agent on this machine: every case is a test. Between the steps `hawser why` is
 // asked about every object of the case: causes.json says what it must name, and whatever is not in it is well.
 // The CSI cases need csi-driver-host-path: from the Go module registry, or a binary named by HAWSER_HOSTPATH_PLUGIN.
@@ -9,10 +9,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createHttpClient } from '../../src/client/http.ts'
-import type { Causes, WantedCauses } from '../support/causes-of-play.ts'
-import { assertCauses, causesOf, untilCauses } from '../support/causes-of-play.ts'
-import { hostPathPlugin } from '../support/host-path-plugin.ts'
-import { launcher, runProgram, startServer } from '../support/server-process.ts'
+import type { Causes, WantedCauses } from '../kit/causes-of-play.ts'
+import { assertCauses, causesOf, untilCauses } from '../kit/causes-of-play.ts'
+import { hostPathPlugin } from '../kit/host-path-plugin.ts'
+import { launcher, runProgram, startServer } from '../kit/server-process.ts'
+import { mountsBelow } from '../kit/machine.ts'
 import { insertPauses, atEachPause } from './pauses.ts'
 import type { Pause } from './pauses.ts'
 import { apiVolumes } from './worked-out/api-volumes.ts'
@@ -22,8 +23,8 @@ import { lives } from './worked-out/lives.ts'
 import { restarts } from './worked-out/restarts.ts'
 import { seen } from './worked-out/seen.ts'
 
-const suite = join(import.meta.dirname, 'suite')
-const recorded = join(import.meta.dirname, 'recorded')
+const suite = join(import.meta.dirname, '../recorded/node-conformance/suite')
+const recorded = join(import.meta.dirname, '../recorded/node-conformance/own')
 const driver = 'hostpath.csi.k8s.io'
 const wanted = JSON.parse(readFileSync(join(import.meta.dirname, 'causes.json'), 'utf8')) as Readonly<
   Record<string, Readonly<Record<string, WantedCauses>>>
@@ -195,11 +196,6 @@ function sweep(scratch: string): void {
   for (const path of mountsBelow(scratch).toSorted().toReversed()) spawnSync('umount', [path])
   assert.deepEqual(mountsBelow(scratch), [], 'still mounted; nothing is deleted through a mount')
   rmSync(scratch, { recursive: true, force: true })
-}
-
-function mountsBelow(directory: string): string[] {
-  const lines = readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
-  return lines.map((line) => line.split(' ')[4] ?? '').filter((path) => path.startsWith(`${directory}/`))
 }
 
 function outcomes(output: string): { name: string; ok: boolean; text: string }[] {

@@ -2,36 +2,18 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import type { Node } from '../../src/api/types.ts'
+import type { Node } from '../../src/api/generated/types.ts'
 import type { Client } from '../../src/client/client.ts'
 import { createCluster } from '../../src/sim/cluster.ts'
-import { roughWeather } from '../../src/sim/faults.ts'
 import { runSimulation } from '../../src/sim/simulator.ts'
 import type { SimulationOptions } from '../../src/sim/simulator.ts'
 import { addBoundClaim, podFor } from '../../src/sim/workload.ts'
+import { base, check, heavy } from './check.ts'
 
-const heavy = process.env['HAWSER_HEAVY'] === '1'
 const seeds = heavy ? 200 : 20
-const base = Number(process.env['HAWSER_SEED'] ?? 1000)
 
-async function check(options: SimulationOptions): Promise<void> {
-  const { violations, trace } = await runSimulation(options)
-  assert.deepEqual(violations, [], `hawser sim --seed ${options.seed}\n${trace.slice(-60).join('\n')}`)
-}
-
-test(`INV-1 INV-2 INV-3 NSP-5: ${seeds} seeds with crashes of controller, nodes and drivers at any step`, async () => {
+test(`${seeds} seeds with crashes of controller, nodes and drivers at any step (INV-1, INV-2, INV-3, NSP-5)`, async () => {
   for (let seed = base; seed < base + seeds; seed++) await check({ seed, steps: 80, nodes: 3 })
-})
-
-test('the same with real agents, controllers and CSI jobs on model hosts', async () => {
-  for (let seed = base; seed < base + (heavy ? 200 : 10); seed++)
-    await check({ seed, steps: 80, nodes: 3, cast: 'real' })
-})
-
-test('the same on machines whose disks fill up, turn read-only and fail', async () => {
-  const rates = { ...roughWeather, host: 0.3 }
-  for (let seed = base; seed < base + (heavy ? 200 : 4); seed++)
-    await check({ seed, steps: 80, nodes: 3, cast: 'real', rates })
 })
 
 test('larger clusters', async () => {
@@ -58,7 +40,7 @@ test('a seed reproduces a run exactly, and another seed gives another run', asyn
   }
 })
 
-test('FD-2 FD-4: an impatient controller among a storage that loses half its answers', async () => {
+test('an impatient controller among a storage that loses half its answers (FD-2, FD-4)', async () => {
   const rates = { refused: 0.2, answerLost: 0.2, watchCut: 0.2, delayMs: 200, storage: 0.5 }
   await check({ seed: 7, steps: 60, nodes: 3, rates, attachment: { maxWaitForUnmountMs: 0 } })
 })
@@ -91,7 +73,7 @@ test('the invariants can fail: a controller that cannot see what nodes use is ca
   )
 })
 
-test('FD-3, the invariants can fail: force on a node that is Ready is caught, though its disk fails or has just failed', async () => {
+test('the invariants can fail: force on a node that is Ready is caught, though its disk fails or has just failed (FD-3)', async () => {
   const notReady: Node['status'] = { conditions: [{ type: 'Ready', status: 'False' }] }
   const sabotage = showing((node) => ({ ...node, status: { ...node.status, ...notReady } }))
   const attachment = { maxWaitForUnmountMs: 0 }

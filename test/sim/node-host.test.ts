@@ -12,11 +12,11 @@ import type { Client } from '../../src/client/client.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import type { Fault } from '../../src/host/model/faults.ts'
 import type { ContainerRequest } from '../../src/node/runtime/port.ts'
-import type { Answer, Call } from '../stories/device-plugin.ts'
-import { createDiskWorld } from '../stories/disk-world.ts'
-import { memory, pod, root } from '../stories/node-world.ts'
-import type { Life } from '../stories/node-world.ts'
-import { shakyClient } from '../support/shaky-client.ts'
+import type { Answer, Call } from '../kit/device-plugin.ts'
+import { createDiskWorld } from '../kit/node-with-disk.ts'
+import { memory, pod, root } from '../kit/node.ts'
+import type { Life } from '../kit/node.ts'
+import { shakyClient } from '../kit/unreachable-server.ts'
 
 const only = process.env['HAWSER_SEED']
 const seeds = process.env['HAWSER_HEAVY'] === '1' ? 300 : 10
@@ -179,7 +179,7 @@ async function play(seed: number) {
   await life.agent.stop()
 }
 
-test(`INV-5, INV-6, INV-10: ${only ?? seeds} random lives of a node on a failing machine`, async () => {
+test(`${only ?? seeds} random lives of a node on a failing machine (INV-5, INV-6, INV-10)`, async () => {
   if (only !== undefined) return play(Number(only))
   for (let seed = 0; seed < seeds; seed++) await play(seed)
   for (const seed of past) await play(seed)

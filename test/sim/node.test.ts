@@ -10,11 +10,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Client } from '../../src/client/client.ts'
 import { createRandom } from '../../src/clock/random.ts'
-import type { Answer, Call } from '../stories/device-plugin.ts'
-import { blockPod, createDiskWorld } from '../stories/disk-world.ts'
-import { nodeName, pod, root } from '../stories/node-world.ts'
-import type { Life } from '../stories/node-world.ts'
-import { shakyClient } from '../support/shaky-client.ts'
+import type { Answer, Call } from '../kit/device-plugin.ts'
+import { blockPod, createDiskWorld } from '../kit/node-with-disk.ts'
+import { nodeName, pod, root } from '../kit/node.ts'
+import type { Life } from '../kit/node.ts'
+import { shakyClient } from '../kit/unreachable-server.ts'
 
 const seeds = process.env['HAWSER_HEAVY'] === '1' ? 300 : 12
 const callsOf: Record<'Filesystem' | 'Block', Call[]> = {
@@ -114,7 +114,7 @@ async function play(seed: number, mode: 'Filesystem' | 'Block') {
 }
 
 for (const mode of ['Filesystem', 'Block'] as const) {
-  test(`INV-1, INV-5, INV-6, INV-8, INV-10: ${seeds} random lives of a node, ${mode}`, async () => {
+  test(`${seeds} random lives of a node, ${mode} (INV-1, INV-5, INV-6, INV-8, INV-10)`, async () => {
     for (let seed = 0; seed < seeds; seed++) await play(seed, mode)
   })
 }

@@ -2,11 +2,11 @@
 // has a cause and a next command, and once all is calm nothing is said to wait. HAWSER_HEAVY=1 runs 100 seeds.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Pod, VolumeAttachment } from '../../src/api/types.ts'
+import type { Pod, VolumeAttachment } from '../../src/api/generated/types.ts'
 import type { Cluster } from '../../src/sim/cluster.ts'
 import { createCluster } from '../../src/sim/cluster.ts'
 import { createWorkload } from '../../src/sim/workload.ts'
-import { assertHealthy, why } from '../support/assert-why.ts'
+import { assertHealthy, why } from '../kit/assert-why.ts'
 
 const seeds = process.env['HAWSER_HEAVY'] === '1' ? 100 : 5
 const patienceMs = 20_000

@@ -7,8 +7,8 @@ import { managedAnnotation, outOfServiceTaint } from '../../src/controllers/atta
 import type { Cluster, ClusterOptions } from '../../src/sim/cluster.ts'
 import { addNode, createCluster, setNotReady } from '../../src/sim/cluster.ts'
 import { addBoundClaim, podFor } from '../../src/sim/workload.ts'
-import type { Cause } from '../../src/cli/why/causes.ts'
-import { assertWhy } from '../support/assert-why.ts'
+import type { Cause } from '../../src/why/causes.ts'
+import { assertWhy } from '../kit/assert-why.ts'
 
 const namespace = 'default'
 const minute = 60_000
@@ -57,7 +57,7 @@ async function events(cluster: Cluster, pod: string) {
 const metric = async (cluster: Cluster, reason: string) =>
   new RegExp(`forced_detaches\\{reason="${reason}"\\} (\\d+)`).exec(await cluster.metrics.text())?.[1]
 
-test('AD-5 AD-6 ATT-4 ATT-5 ADS-2 NSP-2 T-14: a pod leads to an attachment, a report, a mount', async (context) => {
+test('a pod leads to an attachment, a report, a mount (AD-5, AD-6, ATT-4, ATT-5, ADS-2, NSP-2, TA-14)', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')
   await run(cluster, 'p', 'n1', 'c1')
@@ -70,7 +70,7 @@ test('AD-5 AD-6 ATT-4 ATT-5 ADS-2 NSP-2 T-14: a pod leads to an attachment, a re
   ])
 })
 
-test('FD-1 NSP-3 NSP-4 T-15: the node unmounts and says so, the volume leaves the report, then it is detached', async (context) => {
+test('the node unmounts and says so, the volume leaves the report, then it is detached (FD-1, NSP-3, NSP-4, TA-15)', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')
   await run(cluster, 'p', 'n1', 'c1')
@@ -83,7 +83,7 @@ test('FD-1 NSP-3 NSP-4 T-15: the node unmounts and says so, the volume leaves th
   assert.ok(unmounted >= 0 && unmounted < unpublished)
 })
 
-test('DES-1 DET-4: no polling: a whole life of an attachment takes less than a second of waiting on our side', async (context) => {
+test('no polling: a whole life of an attachment takes less than a second of waiting on our side (DES-1, DET-4)', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')
   const start = cluster.clock.now()
@@ -95,7 +95,7 @@ test('DES-1 DET-4: no polling: a whole life of an attachment takes less than a s
   assert.ok(cluster.clock.now() - start < 2_300, `${cluster.clock.now() - start} ms`)
 })
 
-test('AD-1 AD-2 AD-3 AD-4 T-32 T-33: a restart keeps what is used, detaches what is not, attaches what is new', async (context) => {
+test('a restart keeps what is used, detaches what is not, attaches what is new (AD-1, AD-2, AD-3, AD-4, TA-32, TA-33)', async (context) => {
   const cluster = await quietCluster(context)
   for (const number of ['1', '2', '3']) await addBoundClaim(cluster, number)
   await run(cluster, 'kept', 'n1', 'c1')
@@ -110,7 +110,7 @@ test('AD-1 AD-2 AD-3 AD-4 T-32 T-33: a restart keeps what is used, detaches what
   assert.equal(happened(cluster, /unpublish handle=h1/), -1)
 })
 
-test('AD-3 FD-7: an attachment that nobody wants and no node lists is detached after a start', async (context) => {
+test('an attachment that nobody wants and no node lists is detached after a start (AD-3, FD-7)', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')
   const spec = { attacher: 'model.hawser.dev', nodeName: 'n2', source: { persistentVolumeName: 'v1' } }
@@ -126,7 +126,7 @@ test('AD-3 FD-7: an attachment that nobody wants and no node lists is detached a
   assert.deepEqual(left, ['csi-by-hand'])
 })
 
-test('DET-2: a volume of which only a name in node status is left is detached by that name', async (context) => {
+test('a volume of which only a name in node status is left is detached by that name (DET-2)', async (context) => {
   const cluster = await quietCluster(context)
   const volumesAttached = [{ name: nameOf('gone'), devicePath: '' }]
   await cluster.admin.patch(
@@ -141,7 +141,7 @@ test('DET-2: a volume of which only a name in node status is left is detached by
   assert.equal(cluster.controller().actual.size, 0)
 })
 
-test('FD-2 FD-3 T-16 T-23: force only after six minutes and only while the node is unhealthy, with its time shown', async (context) => {
+test('force only after six minutes and only while the node is unhealthy, with its time shown (FD-2, FD-3, TA-16, TA-23, C-3)', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')
   await run(cluster, 'p', 'n1', 'c1')
@@ -160,7 +160,7 @@ test('FD-2 FD-3 T-16 T-23: force only after six minutes and only while the node 
   assert.ok(cluster.clock.now() - gone > 6 * minute)
 })
 
-test('FD-2: before the six minutes are over it waits, and says until when', async (context) => {
+test('before the six minutes are over it waits, and says until when (FD-2)', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')
   await run(cluster, 'p', 'n1', 'c1')
@@ -180,7 +180,7 @@ test('FD-2: before the six minutes are over it waits, and says until when', asyn
   assert.deepEqual(await attachments(cluster), [])
 })
 
-test('FD-4 T-22 NSP-6: the out-of-service taint detaches at once although in use', async (context) => {
+test('the out-of-service taint detaches at once although in use (FD-4, TA-22, NSP-6)', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')
   await run(cluster, 'p', 'n1', 'c1')
@@ -200,7 +200,7 @@ test('FD-4 T-22 NSP-6: the out-of-service taint detaches at once although in use
   assert.equal(await metric(cluster, 'out-of-service'), '1')
 })
 
-test('FD-5 T-24: with forced detach on timeout switched off only the taint helps', async (context) => {
+test('with forced detach on timeout switched off only the taint helps (FD-5, TA-24, C-6)', async (context) => {
   const cluster = await quietCluster(context, { attachment: { forceDetachOnTimeout: false } })
   await addBoundClaim(cluster, '1')
   await run(cluster, 'p', 'n1', 'c1')
@@ -219,7 +219,7 @@ test('FD-5 T-24: with forced detach on timeout switched off only the taint helps
   assert.deepEqual(await attachments(cluster), [])
 })
 
-test('AD-9 FD-6: a deleted Node that used the volume is waited for; one that did not is not', async (context) => {
+test('a deleted Node that used the volume is waited for; one that did not is not (AD-9, FD-6)', async (context) => {
   const cluster = await quietCluster(context)
   for (const number of ['1', '2']) await addBoundClaim(cluster, number)
   await run(cluster, 'p', 'n1', 'c1')
@@ -238,10 +238,10 @@ test('AD-9 FD-6: a deleted Node that used the volume is waited for; one that did
   await attachmentSays(cluster, 'inUseOnUnhealthyNode')
   await cluster.clock.advance(6 * minute)
   assert.deepEqual(await attachments(cluster), [])
-  assert.equal(cluster.controller().nodes.size, 0) // W-34: nothing of a deleted node stays behind
+  assert.equal(cluster.controller().nodes.size, 0) // WA-34: nothing of a deleted node stays behind
 })
 
-test('AD-8 ADS-2: a re-created Node gets its attached volumes reported again', async (context) => {
+test('a re-created Node gets its attached volumes reported again (AD-8, ADS-2)', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')
   await run(cluster, 'p', 'n1', 'c1')
@@ -254,7 +254,7 @@ test('AD-8 ADS-2: a re-created Node gets its attached volumes reported again', a
   assert.equal(happened(cluster, /unpublish/), -1)
 })
 
-test('AD-6 C-15 ADP-3: a node without the annotation gets nothing, until it gets the annotation', async (context) => {
+test('a node without the annotation gets nothing, until it gets the annotation (AD-6, C-15, ADP-3)', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')
   await cluster.admin.create('Node', { metadata: { name: 'own' }, spec: {} })
@@ -271,7 +271,7 @@ test('AD-6 C-15 ADP-3: a node without the annotation gets nothing, until it gets
   assert.deepEqual(await attachments(cluster), ['v1@own'])
 })
 
-test('AD-7 ADP-1 T-34 T-35 W-17: a pod before its claim is bound waits for it; a pod that vanishes and returns as another is two pods', async (context) => {
+test('a pod before its claim is bound waits for it; a pod that vanishes and returns as another is two pods (AD-7, ADP-1, TA-34, TA-35, WA-17)', async (context) => {
   const cluster = await quietCluster(context)
   await run(cluster, 'p', 'n1', 'c1')
   await cluster.clock.advance(2_000)
@@ -289,7 +289,7 @@ test('AD-7 ADP-1 T-34 T-35 W-17: a pod before its claim is bound waits for it; a
   assert.deepEqual([...(pods?.keys() ?? [])], [metadata.uid])
 })
 
-test('MA-1 MA-2 MA-3 MA-4 T-19 ADR-4: an exclusive volume goes from node to node, and its users are told', async (context) => {
+test('an exclusive volume goes from node to node, and its users are told (MA-1, MA-2, MA-3, MA-4, TA-19, ADR-4)', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')
   await run(cluster, 'first', 'n1', 'c1')
@@ -312,7 +312,7 @@ test('MA-1 MA-2 MA-3 MA-4 T-19 ADR-4: an exclusive volume goes from node to node
   assert.equal((await events(cluster, 'second')).length, 2)
 })
 
-test('MA-1 T-18: a shared volume is attached to both nodes', async (context) => {
+test('a shared volume is attached to both nodes (MA-1, TA-18)', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1', 'ReadWriteMany')
   await run(cluster, 'first', 'n1', 'c1')
@@ -321,7 +321,7 @@ test('MA-1 T-18: a shared volume is attached to both nodes', async (context) => 
   assert.deepEqual((await attachments(cluster)).toSorted(), ['v1@n1', 'v1@n2'])
 })
 
-test('VVA-3 VVA-4: an attachment that someone removes under us is noticed at once, and made again', async (context) => {
+test('an attachment that someone removes under us is noticed at once, and made again (VVA-3, VVA-4)', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')
   await run(cluster, 'p', 'n1', 'c1')
@@ -339,7 +339,7 @@ test('VVA-3 VVA-4: an attachment that someone removes under us is noticed at onc
   assert.deepEqual(await listed(cluster, 'n1'), [nameOf('h1')])
 })
 
-test('ADR-4: a pod that comes while the volume is being detached elsewhere is told nothing but its success', async (context) => {
+test('a pod that comes while the volume is being detached elsewhere is told nothing but its success (ADR-4)', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')
   await run(cluster, 'p', 'n1', 'c1')
@@ -356,7 +356,7 @@ test('ADR-4: a pod that comes while the volume is being detached elsewhere is to
   ])
 })
 
-test('ADP-2 T-34: a driver that stops wanting attaching lets its volumes go', async (context) => {
+test('a driver that stops wanting attaching lets its volumes go (ADP-2, TA-34)', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')
   await cluster.admin.create('Node', { metadata: { name: 'bare', annotations: { [managedAnnotation]: '' } }, spec: {} })
@@ -376,7 +376,7 @@ test('ADP-2 T-34: a driver that stops wanting attaching lets its volumes go', as
   assert.equal(cluster.controller().desired.has(nameOf('h1')), false)
 })
 
-test('ATT-5 CSI-21: the last pod goes while the driver is silent: what was asked for is waited for, then taken back', async (context) => {
+test('the last pod goes while the driver is silent: what was asked for is waited for, then taken back (ATT-5, CSI-21)', async (context) => {
   const cluster = await quietCluster(context)
   await addBoundClaim(cluster, '1')
   const driverless = 'silent.example.com'
@@ -418,7 +418,7 @@ test('ATT-5 CSI-21: the last pod goes while the driver is silent: what was asked
   assert.deepEqual(await attachments(cluster), [])
 })
 
-test('NSP-7 T-21: after a failed detach only a fresh attach brings the volume back into the report', async (context) => {
+test('after a failed detach only a fresh attach brings the volume back into the report (NSP-7, TA-21)', async (context) => {
   const cluster = await quietCluster(context, {
     rates: { refused: 0, answerLost: 0, watchCut: 0, delayMs: 1, storage: 1 },
   })
@@ -439,7 +439,7 @@ test('NSP-7 T-21: after a failed detach only a fresh attach brings the volume ba
   assert.deepEqual(await listed(cluster, 'n1'), [nameOf('h1')])
 })
 
-test('T-20 ATT-3: an attach that happened unheard is doubt, not reported; it is taken back, and another node gets it', async (context) => {
+test('an attach that happened unheard is doubt, not reported; it is taken back, and another node gets it (TA-20, ATT-3)', async (context) => {
   const cluster = await quietCluster(context, {
     rates: { refused: 0, answerLost: 0, watchCut: 0, delayMs: 1, storage: 1 },
   })
@@ -457,7 +457,7 @@ test('T-20 ATT-3: an attach that happened unheard is doubt, not reported; it is 
   assert.deepEqual([presence(), await listed(cluster, 'n1'), await attachments(cluster)], [undefined, [], ['v1@n2']])
 })
 
-test('ADR-5 BO-2 DES-1: a failed attach backs off, says until when, and is over the moment the driver succeeds', async (context) => {
+test('a failed attach backs off, says until when, and is over the moment the driver succeeds (ADR-5, BO-2, DES-1)', async (context) => {
   const cluster = await quietCluster(context, {
     rates: { refused: 0, answerLost: 0, watchCut: 0, delayMs: 1, storage: 1 },
   })

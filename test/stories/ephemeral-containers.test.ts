@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Client } from '../../src/client/client.ts'
-import { createDiskWorld } from './disk-world.ts'
-import { createNodeWorld, memory, pod, root } from './node-world.ts'
+import { createDiskWorld } from '../kit/node-with-disk.ts'
+import { createNodeWorld, memory, pod, root } from '../kit/node.ts'
 
 const ref = { namespace: 'default', name: 'p' }
 const containers = [{ name: 'c', image: 'i', command: ['run'], volumeMounts: [{ name: 'm', mountPath: '/m' }] }]
@@ -16,7 +16,7 @@ async function debug(client: Client): Promise<void> {
   await client.patch('Pod', ref, { type: 'strategic', body }, { subresource: 'ephemeralcontainers' })
 }
 
-test('KP-8, EXN-3, REC-7: a claim that only an ephemeral container uses is heard, and its volume grows in use', async () => {
+test('a claim that only an ephemeral container uses is heard, and its volume grows in use (KP-8, EXN-3, REC-7)', async () => {
   const world = await createDiskWorld({ attachable: false, request: '15Gi' })
   const { agent } = await world.start()
   await world.create(pod('p', [memory('m'), ...world.volumes], { containers }))
@@ -35,7 +35,7 @@ test('KP-8, EXN-3, REC-7: a claim that only an ephemeral container uses is heard
   await agent.stop()
 })
 
-test('REC-9: contents that only an ephemeral container sees follow their object', async () => {
+test('contents that only an ephemeral container sees follow their object (REC-9)', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
   const object = { metadata: { name: 'o', namespace: 'default' }, data: { key: 'old' } }

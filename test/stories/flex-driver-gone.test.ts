@@ -4,8 +4,8 @@ import { test } from 'node:test'
 import { pluginName } from '../../src/api/names.ts'
 import { flexPlugin } from '../../src/plugins/flex-volume/plugin.ts'
 import { onNode } from '../../src/volume/registry.ts'
-import { createDiskWorld } from './disk-world.ts'
-import { memory, pod, root } from './node-world.ts'
+import { createDiskWorld } from '../kit/node-with-disk.ts'
+import { memory, pod, root } from '../kit/node.ts'
 
 const flex = { name: 'f', flexVolume: { driver: 'acme/disk' } }
 const labels = { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } }
@@ -51,7 +51,7 @@ test('the other volumes of its pods go on: contents, health, figures, and contai
   await world.agent.stop()
 })
 
-test('MGR-5: a pod that needs it is told so in the promised words, and runs once it is back', async () => {
+test('a pod that needs it is told so in the promised words, and runs once it is back (MGR-5)', async () => {
   const world = await worldWithDriver()
   world.dropDriver()
   await world.create(pod('p', [flex, memory('m')]))

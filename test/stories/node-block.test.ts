@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PodUid } from '../../src/api/names.ts'
-import type { Answer, Call } from './device-plugin.ts'
-import { globalMap } from './device-plugin.ts'
-import { blockPod, createDiskWorld, disk } from './disk-world.ts'
-import type { DiskWorldOptions } from './disk-world.ts'
-import { pod, root } from './node-world.ts'
+import type { Answer, Call } from '../kit/device-plugin.ts'
+import { globalMap } from '../kit/device-plugin.ts'
+import { blockPod, createDiskWorld, disk } from '../kit/node-with-disk.ts'
+import type { DiskWorldOptions } from '../kit/node-with-disk.ts'
+import { pod, root } from '../kit/node.ts'
 
 const many = (answer: Answer) => Array.from({ length: 12 }, () => answer)
 
@@ -48,7 +48,7 @@ async function createMappedWorld() {
 const nothing = { mounts: [], loops: 0, map: [], records: [], devices: [] }
 const link = (uid: PodUid) => `${root}/pods/${uid}/volumeDevices/example.com~device/pv`
 
-test('EXEC-14, MAP-3, MAP-5, MAP-8, MAP-9, UMP-2, UPD-3: set up, bound, linked, held, told; and undone in this order', async () => {
+test('set up, bound, linked, held, told; and undone in this order (EXEC-14, MAP-3, MAP-5, MAP-8, MAP-9, UMP-2, UPD-3, EVT-5)', async () => {
   const { world, agent, uid } = await createMappedWorld()
   assert.deepEqual(world.plugin.calls, ['waitForAttach', 'setUpDevice', 'mapPodDevice'])
   assert.equal(await world.phase('p'), 'Running')
@@ -71,7 +71,7 @@ test('EXEC-14, MAP-3, MAP-5, MAP-8, MAP-9, UMP-2, UPD-3: set up, bound, linked, 
   await agent.stop()
 })
 
-test('MAP-4, MAP-5, UPD-2: the second pod finds the device set up; it is torn down only behind the last one', async () => {
+test('the second pod finds the device set up; it is torn down only behind the last one (MAP-4, MAP-5, UPD-2)', async () => {
   const { world, agent } = await createMappedWorld()
   await world.create(blockPod('q', world.volumes))
   await world.clock.advance(2_000)
@@ -85,7 +85,7 @@ test('MAP-4, MAP-5, UPD-2: the second pod finds the device set up; it is torn do
   await agent.stop()
 })
 
-test('MAP-1: the volume belongs to another node: told as FailedMount, nothing is touched', async () => {
+test('the volume belongs to another node: told as FailedMount, nothing is touched (MAP-1)', async () => {
   const required = {
     nodeSelectorTerms: [
       { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In' as const, values: ['other'] }] },
@@ -103,7 +103,7 @@ test('MAP-1: the volume belongs to another node: told as FailedMount, nothing is
   await agent.stop()
 })
 
-test('MAP-1, T-42: a plugin without block devices is named in the promised words', async () => {
+test('a plugin without block devices is named in the promised words (MAP-1, TA-42, EVT-4)', async () => {
   const world = await createBlockWorld({ block: 'none', attachable: false })
   const { agent } = await world.start()
   await world.create(blockPod('p', world.volumes))
@@ -118,7 +118,7 @@ test('MAP-1, T-42: a plugin without block devices is named in the promised words
   await agent.stop()
 })
 
-test('MAP-2: a ReadWriteOncePod device is refused to a second pod', async () => {
+test('a ReadWriteOncePod device is refused to a second pod (MAP-2)', async () => {
   const world = await createBlockWorld({
     attachable: false,
     block: 'plain',
@@ -136,7 +136,7 @@ test('MAP-2: a ReadWriteOncePod device is refused to a second pod', async () => 
   await agent.stop()
 })
 
-test('MAP-5, UPD-3: a device that needs no setting up is mapped and leaves nothing either', async () => {
+test('a device that needs no setting up is mapped and leaves nothing either (MAP-5, UPD-3)', async () => {
   const world = await createBlockWorld({ attachable: false, block: 'plain' })
   const { agent } = await world.start()
   const uid = await world.create(blockPod('p', world.volumes))
@@ -151,17 +151,17 @@ test('MAP-5, UPD-3: a device that needs no setting up is mapped and leaves nothi
 
 const outcomes: readonly [string, Call, Answer[], string, 'absent' | 'uncertain' | 'present', Call | undefined][] = [
   [
-    'MAP-4, DEV-3: SetUpDevice times out',
+    'SetUpDevice times out (MAP-4, DEV-3)',
     'setUpDevice',
     many('unknown'),
     'uncertain device',
     'absent',
     'tearDownDevice',
   ],
-  ['MAP-4: SetUpDevice fails for good', 'setUpDevice', many('none'), 'absent device', 'absent', undefined],
-  ['MAP-4: SetUpDevice was not tried', 'setUpDevice', many('untried'), 'absent device', 'absent', undefined],
-  ['MAP-6: MapPodDevice times out', 'mapPodDevice', many('unknown'), 'present device', 'uncertain', 'unmapPodDevice'],
-  ['MAP-6: MapPodDevice fails for good', 'mapPodDevice', many('none'), 'present device', 'absent', undefined],
+  ['SetUpDevice fails for good (MAP-4)', 'setUpDevice', many('none'), 'absent device', 'absent', undefined],
+  ['SetUpDevice was not tried (MAP-4)', 'setUpDevice', many('untried'), 'absent device', 'absent', undefined],
+  ['MapPodDevice times out (MAP-6)', 'mapPodDevice', many('unknown'), 'present device', 'uncertain', 'unmapPodDevice'],
+  ['MapPodDevice fails for good (MAP-6)', 'mapPodDevice', many('none'), 'present device', 'absent', undefined],
 ]
 for (const [name, call, list, device, presence, undoing] of outcomes) {
   test(`${name}: what is left is undone when the pod goes (MAP-11)`, async () => {
@@ -185,7 +185,7 @@ for (const [name, call, list, device, presence, undoing] of outcomes) {
   })
 }
 
-test('MAP-6: no device at all is said so, leaves doubt, and is undone', async () => {
+test('no device at all is said so, leaves doubt, and is undone (MAP-6)', async () => {
   const world = await createBlockWorld({ attachable: false })
   const { agent } = await world.start()
   const uid = await world.create(blockPod('p', world.volumes))
@@ -199,7 +199,7 @@ test('MAP-6: no device at all is said so, leaves doubt, and is undone', async ()
   await agent.stop()
 })
 
-test('MAP-7: a link to the device is resolved once, and the record holds the device itself', async () => {
+test('a link to the device is resolved once, and the record holds the device itself (MAP-7)', async () => {
   const world = await createBlockWorld()
   await world.host.quiet.files.mkdirAll('/dev/by-id', 0o755, world.signal)
   await world.host.quiet.files.symlink('/dev/disk', '/dev/by-id/x', world.signal)
@@ -215,7 +215,7 @@ test('MAP-7: a link to the device is resolved once, and the record holds the dev
   await agent.stop()
 })
 
-test('MAP-10: mapped, but not grown: doubt, the pod does not start, and it is undone', async () => {
+test('mapped, but not grown: doubt, the pod does not start, and it is undone (MAP-10)', async () => {
   const world = await createBlockWorld({ volume: { capacity: { storage: '15Gi' } } })
   const { agent } = await world.start()
   await world.clock.advance(100)
@@ -232,7 +232,7 @@ test('MAP-10: mapped, but not grown: doubt, the pod does not start, and it is un
   await agent.stop()
 })
 
-test('UMP-2: an unmap that fails half-way is doubt from its first step on, says nothing to users, and is tried again', async () => {
+test('an unmap that fails half-way is doubt from its first step on, says nothing to users, and is tried again (UMP-2)', async () => {
   const { world, agent, uid } = await createMappedWorld()
   world.plugin.answers.set('unmapPodDevice', ['none', 'none'])
   await world.remove('p')
@@ -248,7 +248,7 @@ test('UMP-2: an unmap that fails half-way is doubt from its first step on, says 
   await agent.stop()
 })
 
-test('UPD-2: a device node in the global map that nobody knows of keeps the device', async () => {
+test('a device node in the global map that nobody knows of keeps the device (UPD-2)', async () => {
   const { world, agent } = await createMappedWorld()
   const stranger = `${globalMap('pv')}/stranger`
   await world.host.quiet.files.writeFile(stranger, '', { mode: 0o600 }, world.signal)
@@ -263,7 +263,7 @@ test('UPD-2: a device node in the global map that nobody knows of keeps the devi
   await agent.stop()
 })
 
-test('UPD-3: a tear-down that fails leaves doubt, and a new pod sets the device up again', async () => {
+test('a tear-down that fails leaves doubt, and a new pod sets the device up again (UPD-3)', async () => {
   const { world, agent } = await createMappedWorld()
   world.plugin.answers.set('tearDownDevice', many('none'))
   await world.remove('p')
@@ -275,7 +275,7 @@ test('UPD-3: a tear-down that fails leaves doubt, and a new pod sets the device 
   await agent.stop()
 })
 
-test('EXEC-14: one plugin serves a file system by mounting and never by mapping', async () => {
+test('one plugin serves a file system by mounting and never by mapping (EXEC-14)', async () => {
   const world = await createDiskWorld({ attachable: false, block: 'custom' })
   const { agent } = await world.start()
   await world.create(pod('p', world.volumes))
@@ -286,7 +286,7 @@ test('EXEC-14: one plugin serves a file system by mounting and never by mapping'
   await agent.stop()
 })
 
-test('EXN-3: in use, a block volume is grown at the device of a pod that still has it', async () => {
+test('in use, a block volume is grown at the device of a pod that still has it (EXN-3)', async () => {
   const world = await createBlockWorld({ publishes: true })
   const device = world.host.addDisk('/dev/published-p')
   world.host.addDisk('/dev/published-q', device)

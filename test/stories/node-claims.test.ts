@@ -1,11 +1,16 @@
 // Which storage does a pod's claim lead to, and what do users read when it leads nowhere? KP-4 … KP-8, VM-3, VM-6.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus, Pod } from '../../src/api/types.ts'
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  PersistentVolumeClaimStatus,
+  Pod,
+} from '../../src/api/generated/types.ts'
 import type { Client } from '../../src/client/client.ts'
-import { claim, createDevicePlugin, volume } from './device-plugin.ts'
-import { blockPod, createDiskWorld, disk } from './disk-world.ts'
-import { createNodeWorld, memory, pod } from './node-world.ts'
+import { claim, createDevicePlugin, volume } from '../kit/device-plugin.ts'
+import { blockPod, createDiskWorld, disk } from '../kit/node-with-disk.ts'
+import { createNodeWorld, memory, pod } from '../kit/node.ts'
 
 const uses = [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }]
 const failed = (names: string, cause: string) =>
@@ -55,12 +60,12 @@ const broken: readonly [string, Chain, string][] = [
     'failed to get Plugin from volumeSpec for volume "pv" err=no volume plugin matched',
   ],
   [
-    'KP-7, T-52: a block volume used as a directory',
+    'a block volume used as a directory (KP-7, TA-52)',
     { claim: claim(), status: bound, volume: (uid) => ({ volumeMode: 'Block', claimRef: ref(uid) }) },
     'volume v has volumeMode Block, but is specified in volumeMounts',
   ],
   [
-    'KP-7, T-52: a file system used as a device',
+    'a file system used as a device (KP-7, TA-52)',
     { claim: claim(), status: bound, volume: (uid) => ({ claimRef: ref(uid) }), pod: blockPod('p', uses) },
     'volume v has volumeMode Filesystem, but is specified in volumeDevices',
   ],
@@ -75,7 +80,7 @@ const broken: readonly [string, Chain, string][] = [
   ],
 ]
 for (const [name, chain, cause] of broken) {
-  test(`KP-6, VM-6, ${name}: told on the pod in these words`, async () => {
+  test(`${name}: told on the pod in these words (KP-6, VM-6)`, async () => {
     const plugins = chain.plugins ?? [createDevicePlugin({ attachable: false }).registered]
     const world = await createNodeWorld({ plugins })
     const made = chain.claim && (await world.client.create('PersistentVolumeClaim', chain.claim))
@@ -99,7 +104,7 @@ for (const [name, chain, cause] of broken) {
   })
 }
 
-test('KP-4, KP-5, KD-9, VM-3: one bad claim stops no other volume; all that is wrong is said in one sorted sentence', async () => {
+test('one bad claim stops no other volume; all that is wrong is said in one sorted sentence (KP-4, KP-5, KD-9, VM-3)', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
   const wanted = ['b', 'a'].map((name) => ({ name, persistentVolumeClaim: { claimName: name } }))
@@ -114,7 +119,7 @@ test('KP-4, KP-5, KD-9, VM-3: one bad claim stops no other volume; all that is w
   await agent.stop()
 })
 
-test('KP-4, VM-2: a volume that no container uses is not wanted, not even looked for', async () => {
+test('a volume that no container uses is not wanted, not even looked for (KP-4, VM-2)', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
   const containers = [{ name: 'c', image: 'i', command: ['run'], volumeMounts: [{ name: 'm', mountPath: '/m' }] }]
@@ -129,7 +134,7 @@ test('KP-4, VM-2: a volume that no container uses is not wanted, not even looked
   await agent.stop()
 })
 
-test('KP-4: a volume of an init container alone is mounted, too', async () => {
+test('a volume of an init container alone is mounted, too (KP-4)', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
   const initContainers = [{ name: 'i', image: 'i', command: ['run'], volumeMounts: [{ name: 'm', mountPath: '/m' }] }]
@@ -140,7 +145,7 @@ test('KP-4: a volume of an init container alone is mounted, too', async () => {
   await agent.stop()
 })
 
-test('KP-8: a reader does not make the volume grow; a writer’s size counts', async () => {
+test('a reader does not make the volume grow; a writer’s size counts (KP-8)', async () => {
   const world = await createDiskWorld({ attachable: false, volume: { capacity: { storage: '15Gi' } } })
   const { agent } = await world.start()
   await world.create(pod('reader', [{ name: 'v', persistentVolumeClaim: { claimName: 'c', readOnly: true } }]))
@@ -153,7 +158,7 @@ test('KP-8: a reader does not make the volume grow; a writer’s size counts', a
   await agent.stop()
 })
 
-test('KP-9, VM-9, T-52: a driver that turns out to want no attaching is not waited for, and its volume not reported', async () => {
+test('a driver that turns out to want no attaching is not waited for, and its volume not reported (KP-9, VM-9, TA-52)', async () => {
   for (const told of [true, false]) {
     const world = await createDiskWorld()
     const { agent } = await world.start()
@@ -170,7 +175,7 @@ test('KP-9, VM-9, T-52: a driver that turns out to want no attaching is not wait
   }
 })
 
-test('VM-6: what passes by itself in a moment is no news: a claim made late is bound before anybody hears of it', async () => {
+test('what passes by itself in a moment is no news: a claim made late is bound before anybody hears of it (VM-6)', async () => {
   const world = await createNodeWorld({ plugins: [createDevicePlugin({ attachable: false }).registered] })
   const { agent } = await world.start()
   await world.create(pod('p', uses))
@@ -190,7 +195,7 @@ test('VM-6: what passes by itself in a moment is no news: a claim made late is b
   await agent.stop()
 })
 
-test('T-59, VM-4: a wait that fails sorts the volumes by how far each has got', async () => {
+test('a wait that fails sorts the volumes by how far each has got (TA-59, VM-4)', async () => {
   const world = await createNodeWorld({ plugins: [createDevicePlugin().registered] })
   const { agent } = await world.start()
   const waiting = ['vol2', 'vol02'].map((name) => ({ name, fc: { wwids: [name] } }))
@@ -207,7 +212,7 @@ test('T-59, VM-4: a wait that fails sorts the volumes by how far each has got', 
   await agent.stop()
 })
 
-test('W-31: a claim that the API server does not answer for holds up its own pod alone', async () => {
+test('a claim that the API server does not answer for holds up its own pod alone (WA-31)', async () => {
   const through = (client: Client): Client => ({
     ...client,
     get: ((kind: 'PersistentVolumeClaim', at: { name: string }, ...rest: []) =>
@@ -230,7 +235,7 @@ const growth: readonly [string, Pod, boolean, boolean][] = [
   ['a device', blockPod('p', uses), true, true],
 ]
 for (const [name, owner, block, grows] of growth) {
-  test(`T-53, KP-8: the volume grows: ${name}: ${grows ? 'expanded' : 'left alone'}`, async () => {
+  test(`the volume grows: ${name}: ${grows ? 'expanded' : 'left alone'} (TA-53, KP-8)`, async () => {
     const mode = block ? { volume: { volumeMode: 'Block' as const }, block: 'plain' as const } : {}
     const world = await createDiskWorld({ attachable: false, ...mode })
     world.host.addDisk('/dev/disk')

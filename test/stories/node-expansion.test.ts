@@ -2,10 +2,10 @@
 // status says afterwards, which events users read, and whether the pod starts.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { PersistentVolumeClaimStatus } from '../../src/api/types.ts'
-import type { Answer } from './device-plugin.ts'
-import { createDiskWorld, disk } from './disk-world.ts'
-import { nodeName, pod } from './node-world.ts'
+import type { PersistentVolumeClaimStatus } from '../../src/api/generated/types.ts'
+import type { Answer } from '../kit/device-plugin.ts'
+import { createDiskWorld, disk } from '../kit/node-with-disk.ts'
+import { nodeName, pod } from '../kit/node.ts'
 
 const Gi = 1n << 30n
 const pending: PersistentVolumeClaimStatus = {
@@ -37,7 +37,7 @@ const succeeded = `Normal FileSystemResizeSuccessful: MountVolume.NodeExpandVolu
 const readOnlyText =
   'Warning FileSystemResizeFailed: MountVolume.NodeExpandVolume failed for volume "pv" requested read-only file system'
 
-test('EXN-2, EXN-4, EXN-7, EXN-9: a pending expansion is finished by the mount, once, and told on pod and claim', async () => {
+test('a pending expansion is finished by the mount, once, and told on pod and claim (EXN-2, EXN-4, EXN-7, EXN-9, EVT-7)', async () => {
   const { asked, phase, after, events, agent } = await mountGrown(pending)
   assert.deepEqual([asked, phase], [[15n * Gi], 'Running'])
   assert.deepEqual(
@@ -45,17 +45,17 @@ test('EXN-2, EXN-4, EXN-7, EXN-9: a pending expansion is finished by the mount, 
     [{ storage: '15Gi' }, undefined, undefined],
   )
   assert.deepEqual(events.filter((text) => text.includes('Resize')).sort(), [succeeded, succeeded])
-  assert.equal(agent.actual.get(disk)?.sizeBytes, 15n * Gi, 'no second look asks the driver again (W-33)')
+  assert.equal(agent.actual.get(disk)?.sizeBytes, 15n * Gi, 'no second look asks the driver again (WA-33)')
   await agent.stop()
 })
 
-test('EXN-4: with the marks of a recovering resizer the allocated size counts, not the volume’s', async () => {
+test('with the marks of a recovering resizer the allocated size counts, not the volume’s (EXN-4)', async () => {
   const { asked, agent } = await mountGrown({ ...pending, allocatedResources: { storage: '14Gi' } })
   assert.equal(asked[0], 14n * Gi)
   await agent.stop()
 })
 
-test('EXN-5: a resizer that has not handed over to the node: the driver is not asked, and the mount is not held up', async () => {
+test('a resizer that has not handed over to the node: the driver is not asked, and the mount is not held up (EXN-5)', async () => {
   const notYet: PersistentVolumeClaimStatus = {
     ...pending,
     allocatedResourceStatuses: { storage: 'ControllerResizeInProgress' },
@@ -65,7 +65,7 @@ test('EXN-5: a resizer that has not handed over to the node: the driver is not a
   await agent.stop()
 })
 
-test('EXN-2: a pod that only reads is warned, with its claim, and starts', async () => {
+test('a pod that only reads is warned, with its claim, and starts (EXN-2)', async () => {
   const { asked, phase, events, agent } = await mountGrown(pending, { readOnly: true })
   assert.deepEqual([asked, phase], [[], 'Running'])
   assert.deepEqual(
@@ -75,7 +75,7 @@ test('EXN-2: a pod that only reads is warned, with its claim, and starts', async
   await agent.stop()
 })
 
-test('EXN-2: a claim that cannot be read blocks the mount, in these words', async () => {
+test('a claim that cannot be read blocks the mount, in these words (EXN-2)', async () => {
   const world = await createDiskWorld(grown)
   const { agent } = await world.start()
   const ref = { namespace: 'default', name: 'c' }
@@ -96,7 +96,7 @@ test('EXN-2: a claim that cannot be read blocks the mount, in these words', asyn
   await agent.stop()
 })
 
-test('EXN-8: a final error is a condition and blocks the mount; the status stays in progress', async () => {
+test('a final error is a condition and blocks the mount; the status stays in progress (EXN-8)', async () => {
   const { phase, after, events, agent } = await mountGrown(pending, { answers: many('none') })
   assert.equal(phase, 'Pending')
   assert.equal(after?.allocatedResourceStatuses?.['storage'], 'NodeResizeInProgress')
@@ -113,7 +113,7 @@ test('EXN-8: a final error is a condition and blocks the mount; the status stays
   await agent.stop()
 })
 
-test('EXN-8: an uncertain error says nothing in the claim', async () => {
+test('an uncertain error says nothing in the claim (EXN-8)', async () => {
   const { phase, after, agent } = await mountGrown(pending, { answers: many('unknown') })
   assert.deepEqual(
     [phase, after?.allocatedResourceStatuses?.['storage'], after?.conditions?.map(({ type }) => type)],
@@ -122,14 +122,14 @@ test('EXN-8: an uncertain error says nothing in the claim', async () => {
   await agent.stop()
 })
 
-test('EXN-8: an infeasible size is handed back; the next mount is not held up by it', async () => {
+test('an infeasible size is handed back; the next mount is not held up by it (EXN-8)', async () => {
   const { asked, phase, after, agent } = await mountGrown(pending, { answers: many('infeasible') })
   assert.deepEqual([asked.length, phase], [1, 'Running'])
   assert.equal(after?.allocatedResourceStatuses?.['storage'], 'NodeResizeInfeasible')
   await agent.stop()
 })
 
-test('EXN-8: refused while in use: the mount goes on, and this node does not ask again', async () => {
+test('refused while in use: the mount goes on, and this node does not ask again (EXN-8)', async () => {
   const { asked, phase, agent, world } = await mountGrown(pending, { answers: many('failedPrecondition') })
   assert.deepEqual([asked.length, phase], [1, 'Running'])
   await world.clock.advance(300_000)
@@ -137,7 +137,7 @@ test('EXN-8: refused while in use: the mount goes on, and this node does not ask
   await agent.stop()
 })
 
-test('EXN-6: the user changed the wish after a final failure: the next failure is recorded as infeasible', async () => {
+test('the user changed the wish after a final failure: the next failure is recorded as infeasible (EXN-6)', async () => {
   // The user asks for 10Gi (again); the node was told 15Gi.
   const world = await createDiskWorld({ ...grown, request: '10Gi' })
   await world.setClaim(pending)
@@ -158,7 +158,7 @@ const legacy: readonly [string, Answer, string, string | undefined, number][] = 
   ['refused in use does not block', 'failedPrecondition', 'Running', '10Gi', 1],
 ]
 for (const [name, told, phase, size, calls] of legacy) {
-  test(`EXN-10, EXN-4: without marks the old way: ${name}`, async () => {
+  test(`without marks the old way: ${name} (EXN-10, EXN-4)`, async () => {
     const seen = await mountGrown({}, { answers: many(told), ms: 60_000 })
     assert.deepEqual([seen.phase, seen.after?.capacity?.['storage'], seen.asked.length], [phase, size, calls])
     assert.equal(seen.events.filter((text) => text === succeeded).length, told === 'ok' ? 2 : 0)
@@ -166,13 +166,13 @@ for (const [name, told, phase, size, calls] of legacy) {
   })
 }
 
-test('EXN-10: the old way, another error blocks the mount', async () => {
+test('the old way, another error blocks the mount (EXN-10)', async () => {
   const seen = await mountGrown({}, { answers: many('none') })
   assert.deepEqual([seen.phase, seen.after?.capacity?.['storage']], ['Pending', '10Gi'])
   await seen.agent.stop()
 })
 
-test('EXN-1: a volume without a claim, or without a plugin that grows it, is not asked for', async () => {
+test('a volume without a claim, or without a plugin that grows it, is not asked for (EXN-1)', async () => {
   const world = await createDiskWorld({ attachable: false })
   const { agent } = await world.start()
   await world.create(pod('p', [{ name: 'v', fc: { wwids: ['other'] } }]))
@@ -181,7 +181,7 @@ test('EXN-1: a volume without a claim, or without a plugin that grows it, is not
   await agent.stop()
 })
 
-test('EXN-3: in use, a failure is told on the pod as VolumeResizeFailed and tried again with back-off (INV-11)', async () => {
+test('in use, a failure is told on the pod as VolumeResizeFailed and tried again with back-off (EXN-3, INV-11, EVT-8)', async () => {
   const world = await createDiskWorld({ attachable: false, request: '15Gi' })
   const { agent } = await world.start()
   await world.create(pod('p', world.volumes))
@@ -199,7 +199,7 @@ test('EXN-3: in use, a failure is told on the pod as VolumeResizeFailed and trie
   await agent.stop()
 })
 
-test('EXN-3: of two pods the one that may write grows the volume; the reader is not warned', async () => {
+test('of two pods the one that may write grows the volume; the reader is not warned (EXN-3)', async () => {
   const world = await createDiskWorld({ attachable: false })
   const { agent } = await world.start()
   await world.create(pod('reader', [{ name: 'v', persistentVolumeClaim: { claimName: 'c', readOnly: true } }]))

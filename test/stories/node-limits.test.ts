@@ -1,10 +1,10 @@
-// When does a node refuse a pod for its volumes? VM-5, T-60: the storage attaches no more volumes here, and no wait helps.
+// When does a node refuse a pod for its volumes? VM-5, TA-60: the storage attaches no more volumes here, and no wait helps.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createDiskWorld } from './disk-world.ts'
-import { pod } from './node-world.ts'
+import { createDiskWorld } from '../kit/node-with-disk.ts'
+import { pod } from '../kit/node.ts'
 
-test('VM-5, T-60: a node that can attach no more rejects the pod when its wait ends, and lets its volumes go', async () => {
+test('a node that can attach no more rejects the pod when its wait ends, and lets its volumes go (VM-5, TA-60)', async () => {
   const world = await createDiskWorld()
   const { agent } = await world.start()
   await world.clock.advance(100)
@@ -27,7 +27,7 @@ test('VM-5, T-60: a node that can attach no more rejects the pod when its wait e
   await agent.stop()
 })
 
-test('VM-5: a volume that is merely not attached yet rejects nobody', async () => {
+test('a volume that is merely not attached yet rejects nobody (VM-5)', async () => {
   const world = await createDiskWorld()
   const { agent } = await world.start()
   await world.clock.advance(100)

@@ -2,9 +2,9 @@
 // status see them; the device plugin answers as told.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Answer, Call } from './device-plugin.ts'
-import { createDiskWorld, disk } from './disk-world.ts'
-import { createNodeWorld, memory, pod, root } from './node-world.ts'
+import type { Answer, Call } from '../kit/device-plugin.ts'
+import { createDiskWorld, disk } from '../kit/node-with-disk.ts'
+import { createNodeWorld, memory, pod, root } from '../kit/node.ts'
 
 const many = (answer: Answer) => Array.from({ length: 12 }, () => answer)
 
@@ -15,7 +15,7 @@ const failures: readonly [string, Call, Answer, string][] = [
   ['MNT-12', 'mount', 'none', 'MountVolume.SetUp failed'],
 ]
 for (const [rule, call, told, prefix] of failures) {
-  test(`${rule}: ${call} fails: the pod hears it in the promised words, and nothing is left of it`, async () => {
+  test(`${call} fails: the pod hears it in the promised words, and nothing is left of it (${rule})`, async () => {
     const world = await createDiskWorld({ attachable: false })
     const { agent } = await world.start()
     world.plugin.answers.set(call, many(told))
@@ -34,7 +34,7 @@ for (const [rule, call, told, prefix] of failures) {
   })
 }
 
-test('MNT-4, PLUG-11: mount options for a plugin that has none are refused before anything is asked of it', async () => {
+test('mount options for a plugin that has none are refused before anything is asked of it (MNT-4, PLUG-11)', async () => {
   const world = await createDiskWorld({ attachable: false, mountOptions: false, volume: { mountOptions: ['noatime'] } })
   const { agent } = await world.start()
   await world.create(pod('p', world.volumes))
@@ -45,7 +45,7 @@ test('MNT-4, PLUG-11: mount options for a plugin that has none are refused befor
   await agent.stop()
 })
 
-test('MNT-7, MNT-9, UMT-1, UMD-1: the device is mounted once for two pods, before both, and goes behind the last', async () => {
+test('the device is mounted once for two pods, before both, and goes behind the last (MNT-7, MNT-9, UMT-1, UMD-1)', async () => {
   const world = await createDiskWorld({ attachable: false })
   const { agent } = await world.start()
   await world.create(pod('p', world.volumes))
@@ -64,7 +64,7 @@ test('MNT-7, MNT-9, UMT-1, UMD-1: the device is mounted once for two pods, befor
 })
 
 for (const call of ['mountDevice', 'mount'] as const) {
-  test(`MNT-8, MNT-12: a file system that does not match is told on the volume, too (${call})`, async () => {
+  test(`a file system that does not match is told on the volume, too (${call}; MNT-8, MNT-12, EVT-6)`, async () => {
     const world = await createDiskWorld({ attachable: false })
     const { agent } = await world.start()
     world.plugin.answers.set(call, many('filesystemMismatch'))
@@ -81,7 +81,7 @@ for (const call of ['mountDevice', 'mount'] as const) {
   })
 }
 
-test('MNT-11: SetUp hears who owns the files, and whether a pod may already be using what is there', async () => {
+test('SetUp hears who owns the files, and whether a pod may already be using what is there (MNT-11)', async () => {
   const world = await createDiskWorld({ attachable: false, remount: true })
   const first = await world.start()
   const securityContext = { fsGroup: 77, fsGroupChangePolicy: 'OnRootMismatch' as const, runAsUser: 5 }
@@ -101,7 +101,7 @@ test('MNT-11: SetUp hears who owns the files, and whether a pod may already be u
   await second.agent.stop()
 })
 
-test('MNT-11, MNT-13: set up but not grown, what a restart found is still told to be in use at the next SetUp', async () => {
+test('set up but not grown, what a restart found is still told to be in use at the next SetUp (MNT-11, MNT-13)', async () => {
   const world = await createDiskWorld({ attachable: false, request: '15Gi' })
   const first = await world.start()
   const uid = await world.create(pod('p', world.volumes))
@@ -124,7 +124,7 @@ test('MNT-11, MNT-13: set up but not grown, what a restart found is still told t
   await second.agent.stop()
 })
 
-test('MNT-14, MET-2: the whole way of a mount is measured from the moment it was wanted', async () => {
+test('the whole way of a mount is measured from the moment it was wanted (MNT-14, MEA-2)', async () => {
   const world = await createDiskWorld()
   const { agent, metrics } = await world.start()
   await world.clock.advance(100)
@@ -140,7 +140,7 @@ test('MNT-14, MET-2: the whole way of a mount is measured from the moment it was
   await agent.stop()
 })
 
-test('UMT-2: sub-path mounts go first; while they cannot, the volume stays mounted and is tried again', async () => {
+test('sub-path mounts go first; while they cannot, the volume stays mounted and is tried again (UMT-2)', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
   const containers = [
@@ -162,7 +162,7 @@ test('UMT-2: sub-path mounts go first; while they cannot, the volume stays mount
   await agent.stop()
 })
 
-test('UMT-4, VCA-7: undoing says nothing to users, however often it fails', async () => {
+test('undoing says nothing to users, however often it fails (UMT-4, VCA-7)', async () => {
   const world = await createDiskWorld()
   const { agent } = await world.start()
   await world.clock.advance(100)
@@ -183,7 +183,7 @@ test('UMT-4, VCA-7: undoing says nothing to users, however often it fails', asyn
   await agent.stop()
 })
 
-test('MSG-2: what is in the way of a device that should go names the node it is on', async () => {
+test('what is in the way of a device that should go names the node it is on (MSG-2)', async () => {
   const world = await createDiskWorld({ attachable: false })
   const { agent } = await world.start()
   await world.create(pod('p', world.volumes))
@@ -198,7 +198,7 @@ test('MSG-2: what is in the way of a device that should go names the node it is 
   await agent.stop()
 })
 
-test('UMD-5: a device that is still open is not free: in use until it is closed, and unmounted again', async () => {
+test('a device that is still open is not free: in use until it is closed, and unmounted again (UMD-5)', async () => {
   const world = await createDiskWorld()
   world.host.addDisk('/dev/disk')
   const { agent } = await world.start()

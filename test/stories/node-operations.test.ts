@@ -1,14 +1,14 @@
-// What does a node know after each outcome of each operation? The restated upstream tests (T-36 … T-61) as stories.
+// What does a node know after each outcome of each operation? Rules TA-36 … TA-61 as stories.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PodUid } from '../../src/api/names.ts'
-import type { PersistentVolumeClaim, PersistentVolumeClaimStatus } from '../../src/api/types.ts'
-import type { Answer, Call } from './device-plugin.ts'
-import { createDiskWorld, disk, removeNow } from './disk-world.ts'
-import { nodeName, pod, root } from './node-world.ts'
-import { assertWhy } from '../support/assert-why.ts'
+import type { PersistentVolumeClaim, PersistentVolumeClaimStatus } from '../../src/api/generated/types.ts'
+import type { Answer, Call } from '../kit/device-plugin.ts'
+import { createDiskWorld, disk, removeNow } from '../kit/node-with-disk.ts'
+import { nodeName, pod, root } from '../kit/node.ts'
+import { assertWhy } from '../kit/assert-why.ts'
 
-test('T-36, NSP-2, NSP-3, DES-5, W-3: reported in use, then attached, then mounted; and all the way back', async () => {
+test('reported in use, then attached, then mounted; and all the way back (TA-36, NSP-2, NSP-3, DES-5, WA-3)', async () => {
   const world = await createDiskWorld()
   const { agent } = await world.start()
   await world.clock.advance(100)
@@ -52,7 +52,7 @@ const deviceTable: readonly [string, Answer[], 'absent' | 'uncertain' | 'present
   ['success', ['ok'], 'present', 1],
 ]
 for (const [name, mountDevice, presence, unmounts] of deviceTable) {
-  test(`T-38 MountDevice: ${name}`, async () => {
+  test(`MountDevice: ${name} (TA-38)`, async () => {
     const world = await createDiskWorld({ attachable: false })
     const { agent } = await world.start()
     world.plugin.answers.set('mountDevice', [...mountDevice])
@@ -85,7 +85,7 @@ const setUpTable: readonly [string, Call, Answer[], 'absent' | 'uncertain' | 'pr
   ['success', 'mount', ['ok'], 'present', 1],
 ]
 for (const [name, call, list, presence, unmounts] of setUpTable) {
-  test(`T-39 SetUp: ${name}; the device goes in any case`, async () => {
+  test(`SetUp: ${name}; the device goes in any case (TA-39)`, async () => {
     const world = await createDiskWorld({ attachable: false })
     const { agent } = await world.start()
     world.plugin.answers.set(call, [...list])
@@ -103,7 +103,7 @@ for (const [name, call, list, presence, unmounts] of setUpTable) {
   })
 }
 
-test('T-39 INV-5 SetUp succeeds, expansion fails, the next SetUp is refused: no pod starts, and it is undone (MNT-13)', async () => {
+test('SetUp succeeds, expansion fails, the next SetUp is refused: no pod starts, and it is undone (TA-39, INV-5, MNT-13)', async () => {
   const world = await createDiskWorld({ attachable: false, volume: { capacity: { storage: '15Gi' } } })
   const { agent } = await world.start()
   world.plugin.answers.set(
@@ -133,7 +133,7 @@ test('T-39 INV-5 SetUp succeeds, expansion fails, the next SetUp is refused: no 
   await agent.stop()
 })
 
-test('MNT-5: a ReadWriteOncePod volume is refused to a second pod until the first has left', async () => {
+test('a ReadWriteOncePod volume is refused to a second pod until the first has left (MNT-5)', async () => {
   const world = await createDiskWorld({ attachable: false, volume: { accessModes: ['ReadWriteOncePod'] } })
   const { agent } = await world.start()
   await world.create(pod('one', world.volumes))
@@ -151,7 +151,7 @@ test('MNT-5: a ReadWriteOncePod volume is refused to a second pod until the firs
   await agent.stop()
 })
 
-test('MNT-2: a volume of another node is refused with the promised words', async () => {
+test('a volume of another node is refused with the promised words (MNT-2)', async () => {
   const required = {
     nodeSelectorTerms: [
       { matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In' as const, values: ['other'] }] },
@@ -169,7 +169,7 @@ test('MNT-2: a volume of another node is refused with the promised words', async
   await agent.stop()
 })
 
-test('T-41: a volume grown while mounted is expanded once; a driver that refuses in use is not asked again', async () => {
+test('a volume grown while mounted is expanded once; a driver that refuses in use is not asked again (TA-41)', async () => {
   for (const [told, size, calls] of [
     ['ok', 15n, 1],
     ['failedPrecondition', 10n, 1],
@@ -213,7 +213,7 @@ const expanderTable: readonly [string, ResizeStatus, Answer, number, (string | u
   ],
 ]
 for (const [name, status, told, calls, expected] of expanderTable) {
-  test(`T-43 node expansion, ${name}`, async () => {
+  test(`node expansion, ${name} (TA-43)`, async () => {
     const world = await createDiskWorld({ attachable: false })
     const { agent } = await world.start()
     await world.create(pod('p', world.volumes))
@@ -235,7 +235,7 @@ for (const [name, status, told, calls, expected] of expanderTable) {
   })
 }
 
-test('T-56: found on disk and SetUp fails for good: still in doubt, never dropped, undone when the pod goes', async () => {
+test('found on disk and SetUp fails for good: still in doubt, never dropped, undone when the pod goes (TA-56)', async () => {
   const world = await createDiskWorld({ attachable: false })
   const first = await world.start()
   const uid = await world.create(pod('p', world.volumes))
@@ -264,7 +264,7 @@ test('T-56: found on disk and SetUp fails for good: still in doubt, never droppe
   await second.agent.stop()
 })
 
-test('T-40: a pod that comes back while the device is unmounted waits for the device with its path', async () => {
+test('a pod that comes back while the device is unmounted waits for the device with its path (TA-40)', async () => {
   const world = await createDiskWorld()
   const { agent } = await world.start()
   await world.clock.advance(100)
@@ -282,7 +282,7 @@ test('T-40: a pod that comes back while the device is unmounted waits for the de
   await agent.stop()
 })
 
-test('T-61, VM-10: the volume’s group is given to the pod, unless it has it or it is no number of 64 bits', async () => {
+test('the volume’s group is given to the pod, unless it has it or it is no number of 64 bits (TA-61, VM-10, C-16)', async () => {
   for (const [annotation, groups, expected] of [
     ['777', [], [777]],
     ['777', [777], []],
@@ -307,7 +307,7 @@ test('T-61, VM-10: the volume’s group is given to the pod, unless it has it or
   }
 })
 
-test('T-47, T-58: one claim under two names is one mount; an unbound claim is waited for', async () => {
+test('one claim under two names is one mount; an unbound claim is waited for (TA-47, TA-58)', async () => {
   const world = await createDiskWorld({ attachable: false })
   await world.setClaim({ phase: 'Pending' })
   const { agent } = await world.start()
@@ -325,7 +325,7 @@ test('T-47, T-58: one claim under two names is one mount; an unbound claim is wa
   await agent.stop()
 })
 
-test('W-9: a device whose pod was undone before a crash is found again and unmounted', async () => {
+test('a device whose pod was undone before a crash is found again and unmounted (WA-9)', async () => {
   const world = await createDiskWorld({ attachable: false })
   const first = await world.start()
   await world.create(pod('p', world.volumes))
@@ -344,7 +344,7 @@ test('W-9: a device whose pod was undone before a crash is found again and unmou
   await second.agent.stop()
 })
 
-test('NSP-8, W-9: until such a device is undone, a restarted node goes on reporting its volume in use', async () => {
+test('until such a device is undone, a restarted node goes on reporting its volume in use (NSP-8, WA-9)', async () => {
   const world = await createDiskWorld()
   const first = await world.start()
   await world.clock.advance(100)

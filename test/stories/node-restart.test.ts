@@ -5,10 +5,10 @@ import { test } from 'node:test'
 import type { Client } from '../../src/client/client.ts'
 import type { KindName } from '../../src/api/kinds.ts'
 import type { PodUid } from '../../src/api/names.ts'
-import { globalMap } from './device-plugin.ts'
-import { blockPod, createDiskWorld, disk } from './disk-world.ts'
-import type { DiskWorldOptions } from './disk-world.ts'
-import { createNodeWorld, memory, pod, root } from './node-world.ts'
+import { globalMap } from '../kit/device-plugin.ts'
+import { blockPod, createDiskWorld, disk } from '../kit/node-with-disk.ts'
+import type { DiskWorldOptions } from '../kit/node-with-disk.ts'
+import { createNodeWorld, memory, pod, root } from '../kit/node.ts'
 
 /** Objects of this kind cannot be read while `away`. */
 function without(hidden: 'Node' | 'PersistentVolumeClaim') {
@@ -37,7 +37,7 @@ async function createRestartWorld(options: DiskWorldOptions = {}) {
   return { ...world, leave, metric, file }
 }
 
-test('RCS-1, RCS-3, RCS-5, RCS-6, RCO-1: two pods’ directories of one volume are one record of doubt', async () => {
+test('two pods’ directories of one volume are one record of doubt (RCS-1, RCS-3, RCS-5, RCS-6, RCO-1)', async () => {
   const { link, through } = without('Node')
   const world = await createRestartWorld({ through })
   link.away = true
@@ -68,7 +68,7 @@ test('RCS-1, RCS-3, RCS-5, RCS-6, RCO-1: two pods’ directories of one volume a
   await agent.stop()
 })
 
-test('RCS-3, RCO-1: a block volume is found by its link, with its global map', async () => {
+test('a block volume is found by its link, with its global map (RCS-3, RCO-1)', async () => {
   const { link, through } = without('Node')
   const world = await createRestartWorld({ through, block: 'custom', volume: { volumeMode: 'Block' } })
   link.away = true
@@ -81,7 +81,7 @@ test('RCS-3, RCO-1: a block volume is found by its link, with its global map', a
   await agent.stop()
 })
 
-test('RCS-7, RCS-9, REC-1, INV-8: until the Node was read nothing is undone and volumesInUse stands as the earlier life left it', async () => {
+test('until the Node was read nothing is undone and volumesInUse stands as the earlier life left it (RCS-7, RCS-9, REC-1, INV-8)', async () => {
   const { link, through } = without('Node')
   const world = await createRestartWorld({ through })
   const first = await world.start()
@@ -107,7 +107,7 @@ test('RCS-7, RCS-9, REC-1, INV-8: until the Node was read nothing is undone and 
   await second.agent.stop()
 })
 
-test('RCS-7, T-57: what volumesAttached lists is attachable and has its device; what it does not list is not', async () => {
+test('what volumesAttached lists is attachable and has its device; what it does not list is not (RCS-7, TA-57)', async () => {
   for (const [listed, attachable, devicePath] of [
     [true, 'yes', '/dev/disk'],
     [false, 'no', ''],
@@ -123,12 +123,12 @@ test('RCS-7, T-57: what volumesAttached lists is attachable and has its device; 
     await world.clock.advance(1_000)
     const item = second.agent.actual.get(disk)
     assert.deepEqual([item?.attachable, item?.devicePath], [attachable, devicePath])
-    assert.deepEqual(await world.inUse(), [disk], 'INV-1: it is mounted, and a Node made anew lists nothing')
+    assert.deepEqual(await world.inUse(), [disk], 'it is mounted, and a Node made anew lists nothing (INV-1)')
     await second.agent.stop()
   }
 })
 
-test('RCS-1: one directory that cannot be read keeps neither the node down nor the others from being found', async () => {
+test('one directory that cannot be read keeps neither the node down nor the others from being found (RCS-1)', async () => {
   const world = await createRestartWorld()
   const first = await world.start()
   const uid = await world.create(pod('p', [memory('m')]))
@@ -146,7 +146,7 @@ test('RCS-1: one directory that cannot be read keeps neither the node down nor t
   await second.agent.stop()
 })
 
-test('RCS-4, RCS-8, T-54, T-55: what no plugin explains is counted and cleaned, unless its pod wants it', async () => {
+test('what no plugin explains is counted and cleaned, unless its pod wants it (RCS-4, RCS-8, TA-54, TA-55, MEA-9, MEA-10)', async () => {
   const world = await createNodeWorld()
   const first = await world.start()
   await world.clock.advance(100)
@@ -175,7 +175,7 @@ test('RCS-4, RCS-8, T-54, T-55: what no plugin explains is counted and cleaned, 
   await agent.stop()
 })
 
-test('RCS-2, KP-1, KP-2: a pod on its way out whose containers still run keeps its volume until they have stopped', async () => {
+test('a pod on its way out whose containers still run keeps its volume until they have stopped (RCS-2, KP-1, KP-2)', async () => {
   const world = await createNodeWorld({ script: () => ({ stopsAfterMs: 5_000 }) })
   const first = await world.start()
   const uid = await world.create(pod('p', [memory('m')], { terminationGracePeriodSeconds: 30 }))
@@ -190,7 +190,7 @@ test('RCS-2, KP-1, KP-2: a pod on its way out whose containers still run keeps i
   await second.agent.stop()
 })
 
-test('RCS-10: wanted again after a restart, a block volume is mapped again and its doubt is gone', async () => {
+test('wanted again after a restart, a block volume is mapped again and its doubt is gone (RCS-10)', async () => {
   const world = await createRestartWorld({ block: 'plain', attachable: false, volume: { volumeMode: 'Block' } })
   world.host.addDisk('/dev/disk')
   const first = await world.start()
@@ -207,7 +207,7 @@ test('RCS-10: wanted again after a restart, a block volume is mapped again and i
   await second.agent.stop()
 })
 
-test('T-49, KP-2: which pods’ volumes are wanted: at a start all that may still run, later only those that are to run', async () => {
+test('which pods’ volumes are wanted: at a start all that may still run, later only those that are to run (TA-49, KP-2)', async () => {
   const world = await createNodeWorld({ script: () => ({ stopsAfterMs: 20_000 }) })
   const first = await world.start()
   const grace = { terminationGracePeriodSeconds: 60 }
@@ -232,7 +232,7 @@ test('T-49, KP-2: which pods’ volumes are wanted: at a start all that may stil
   await second.agent.stop()
 })
 
-test('T-51, KP-9: volumes stay while containers run, even without an API object, and go with them, in doubt or not', async () => {
+test('volumes stay while containers run, even without an API object, and go with them, in doubt or not (TA-51, KP-9)', async () => {
   const world = await createNodeWorld({ script: () => ({ stopsAfterMs: 20_000 }) })
   const { agent } = await world.start()
   await world.create(pod('p', [memory('m')], { terminationGracePeriodSeconds: 60 }))
@@ -249,7 +249,7 @@ test('T-51, KP-9: volumes stay while containers run, even without an API object,
   await agent.stop()
 })
 
-test('W-13: an orphan that cannot be cleaned is tried again, and a block orphan loses its link alone', async () => {
+test('an orphan that cannot be cleaned is tried again, and a block orphan loses its link alone (WA-13)', async () => {
   const world = await createNodeWorld()
   const first = await world.start()
   await world.clock.advance(100)
@@ -272,7 +272,7 @@ test('W-13: an orphan that cannot be cleaned is tried again, and a block orphan 
   await agent.stop()
 })
 
-test('DES-9, W-8: an orphan of a running pod whose claims are not resolved yet is not touched', async () => {
+test('an orphan of a running pod whose claims are not resolved yet is not touched (DES-9, WA-8)', async () => {
   const { through, link } = without('PersistentVolumeClaim')
   const world = await createRestartWorld({ attachable: false, through })
   const first = await world.start()
@@ -295,7 +295,7 @@ test('DES-9, W-8: an orphan of a running pod whose claims are not resolved yet i
   await second.agent.stop()
 })
 
-test('DES-9: a device left by an earlier life goes although some pod waits for a claim that never comes', async () => {
+test('a device left by an earlier life goes although some pod waits for a claim that never comes (DES-9)', async () => {
   const world = await createRestartWorld()
   const first = await world.start()
   await world.clock.advance(100)
@@ -313,7 +313,7 @@ test('DES-9: a device left by an earlier life goes although some pod waits for a
   await second.agent.stop()
 })
 
-test('LAYOUT-11, SUBPATH-10, HOST-2: parts of a host path, known to no record after a restart, go with their pod', async () => {
+test('parts of a host path, known to no record after a restart, go with their pod (LAYOUT-11, SUBPATH-10, HOST-2)', async () => {
   const ways = [
     { subPath: 'folder', reboot: false, options: {} },
     { subPath: 'folder', reboot: false, options: { gracePeriodSeconds: 0 } },

@@ -1,8 +1,8 @@
 // Stories of a node in trouble: a full disk, what cannot be stopped, damaged files of an earlier life.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createDiskWorld } from './disk-world.ts'
-import { createNodeWorld, memory, pod, root } from './node-world.ts'
+import { createDiskWorld } from '../kit/node-with-disk.ts'
+import { createNodeWorld, memory, pod, root } from '../kit/node.ts'
 
 const full = { kind: 'fails', code: 'ENOSPC' } as const
 
@@ -123,7 +123,7 @@ test('foreign things among the pods keep the node neither down nor busy, and are
   await agent.stop()
 })
 
-test('WART-6: a volume whose plugin lost its notes is known from the device record, and undone by its plugin', async () => {
+test('a volume whose plugin lost its notes is known from the device record, and undone by its plugin (WART-6)', async () => {
   const world = await createDiskWorld({ attachable: false })
   const { files } = world.host.quiet
   world.plugin.traces = {
@@ -188,7 +188,7 @@ test('an orphan that somebody else has cleaned is no trouble any more', async ()
   await agent.stop()
 })
 
-test('KP-9: of a pod that went while the agent was away the containers end first, and only then its volumes', async () => {
+test('of a pod that went while the agent was away the containers end first, and only then its volumes (KP-9)', async () => {
   const world = await createDiskWorld({ attachable: false, script: () => ({ stopsAfterMs: 20_000 }) })
   const { files } = world.host.quiet
   world.plugin.traces = {
@@ -252,7 +252,7 @@ test('a container is asked with the variables it was started with, although the 
   await agent.stop()
 })
 
-test('INV-11, DES-3: a mount and an unmount of one volume that both fail back off, each for itself', async () => {
+test('a mount and an unmount of one volume that both fail back off, each for itself (INV-11, DES-3)', async () => {
   const world = await createDiskWorld({ attachable: false })
   const { agent } = await world.start()
   await world.create(pod('old', world.volumes))

@@ -4,13 +4,13 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Client } from '../../src/client/client.ts'
 import type { Patch } from '../../src/api/verbs.ts'
-import type { Answer, Call } from './device-plugin.ts'
-import { createDiskWorld, disk } from './disk-world.ts'
-import { createNodeWorld, memory, pod } from './node-world.ts'
+import type { Answer, Call } from '../kit/device-plugin.ts'
+import { createDiskWorld, disk } from '../kit/node-with-disk.ts'
+import { createNodeWorld, memory, pod } from '../kit/node.ts'
 
 const many = (answer: Answer, count = 12) => Array.from({ length: count }, () => answer)
 
-test('VM-7, VM-8, KA-8, T-44: a mount in doubt is no volume for containers, and holds the pod’s end up until it is undone', async () => {
+test('a mount in doubt is no volume for containers, and holds the pod’s end up until it is undone (VM-7, VM-8, KA-8, TA-44)', async () => {
   const world = await createDiskWorld({ attachable: false })
   const { agent } = await world.start()
   world.plugin.answers.set('mount', many('unknown'))
@@ -32,7 +32,7 @@ test('VM-7, VM-8, KA-8, T-44: a mount in doubt is no volume for containers, and 
   await agent.stop()
 })
 
-test('VM-8: read-only is the pod’s word for a claim; both names of one claim lead to the same place', async () => {
+test('read-only is the pod’s word for a claim; both names of one claim lead to the same place (VM-8)', async () => {
   const world = await createDiskWorld({ attachable: false })
   const { agent } = await world.start()
   const source = { claimName: 'c', readOnly: true }
@@ -48,7 +48,7 @@ test('VM-8: read-only is the pod’s word for a claim; both names of one claim l
   await agent.stop()
 })
 
-test('VM-9, INV-8: in use is what is wanted or still there, sorted, and nothing that nobody attaches', async () => {
+test('in use is what is wanted or still there, sorted, and nothing that nobody attaches (VM-9, INV-8)', async () => {
   const world = await createDiskWorld()
   const { agent } = await world.start()
   await world.clock.advance(100)
@@ -70,7 +70,7 @@ test('VM-9, INV-8: in use is what is wanted or still there, sorted, and nothing 
   await agent.stop()
 })
 
-test('NPO-6a: that a volume waits for an operation on it is told when that lasts, and no longer than it lasts', async () => {
+test('that a volume waits for an operation on it is told when that lasts, and no longer than it lasts (NPO-6a)', async () => {
   const world = await createDiskWorld({ attachable: false })
   const { agent } = await world.start()
   world.plugin.meanwhile.set('mount', () => world.clock.sleep(1_000, world.signal))
@@ -88,7 +88,7 @@ test('NPO-6a: that a volume waits for an operation on it is told when that lasts
   await agent.stop()
 })
 
-test('NSP-2, INV-8: a slow report of the whole status does not take back what was said of volumes meanwhile', async () => {
+test('a slow report of the whole status does not take back what was said of volumes meanwhile (NSP-2, INV-8)', async () => {
   const slow = { ms: 0 }
   let sleep: (ms: number) => Promise<void> = () => Promise.resolve()
   const through = (client: Client): Client => ({
@@ -115,7 +115,7 @@ test('NSP-2, INV-8: a slow report of the whole status does not take back what wa
   await agent.stop()
 })
 
-test('DES-3, W-5: what one pod’s failures made us wait for is forgotten when its volume goes', async () => {
+test('what one pod’s failures made us wait for is forgotten when its volume goes (DES-3, WA-5)', async () => {
   const world = await createDiskWorld({ attachable: false })
   const { agent } = await world.start()
   world.plugin.answers.set('mount', many('none', 9))
@@ -131,7 +131,7 @@ test('DES-3, W-5: what one pod’s failures made us wait for is forgotten when i
   await agent.stop()
 })
 
-test('REC-4, NPO-13: mounts of one volume share a back-off, and pods whose mounts fail do not take every turn', async () => {
+test('mounts of one volume share a back-off, and pods whose mounts fail do not take every turn (REC-4, NPO-13)', async () => {
   const world = await createDiskWorld({ attachable: false })
   const { agent } = await world.start()
   for (const name of ['a', 'b']) world.plugin.refused.add(name)
@@ -145,7 +145,7 @@ test('REC-4, NPO-13: mounts of one volume share a back-off, and pods whose mount
   await agent.stop()
 })
 
-test('REC-9, NPO-13: contents that fail to come again for one pod keep no other pod from starting', async () => {
+test('contents that fail to come again for one pod keep no other pod from starting (REC-9, NPO-13)', async () => {
   const world = await createDiskWorld({ attachable: false, remount: true })
   const { agent } = await world.start()
   await world.create(pod('a', world.volumes))
@@ -158,7 +158,7 @@ test('REC-9, NPO-13: contents that fail to come again for one pod keep no other 
   await agent.stop()
 })
 
-test('REC-9, INV-11, BO-2: that contents are made again now and then does not make a failing set-up hurry', async () => {
+test('that contents are made again now and then does not make a failing set-up hurry (REC-9, INV-11, BO-2)', async () => {
   const tries: number[] = []
   const through = (client: Client): Client => ({
     ...client,
@@ -190,7 +190,7 @@ test('REC-9, INV-11, BO-2: that contents are made again now and then does not ma
   await agent.stop()
 })
 
-test('DES-13, W-26: a volume whose mount hangs holds up its own pod and nobody else', async () => {
+test('a volume whose mount hangs holds up its own pod and nobody else (DES-13, WA-26)', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
   await world.clock.advance(100)
@@ -209,7 +209,7 @@ test('DES-13, W-26: a volume whose mount hangs holds up its own pod and nobody e
   await agent.stop()
 })
 
-test('INV-5, INV-10: whatever fails on the way in, nothing overlaps, and all is undone behind the pod', async () => {
+test('whatever fails on the way in, nothing overlaps, and all is undone behind the pod (INV-5, INV-10)', async () => {
   const calls: Call[] = ['waitForAttach', 'mountDevice', 'mount', 'unmount', 'unmountDevice']
   const told: Answer[] = ['unknown', 'none', 'untried']
   for (const first of calls) {

@@ -1,9 +1,9 @@
-// Stories of one node: pods come, run, go; agents die and come back. See blueprint 3.5.
+// Stories of one node: pods come, run, go; agents die and come back.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Client } from '../../src/client/client.ts'
-import { createNodeWorld, memory, nodeName, pod, root } from './node-world.ts'
-import { assertWhy } from '../support/assert-why.ts'
+import { createNodeWorld, memory, nodeName, pod, root } from '../kit/node.ts'
+import { assertWhy } from '../kit/assert-why.ts'
 
 test('a pod gets its volumes, runs, and leaves nothing behind when it is deleted', async () => {
   const world = await createNodeWorld()
@@ -45,7 +45,7 @@ test('a deleted pod that a finalizer holds back keeps its directories, not its v
   await agent.stop()
 })
 
-test('a restart unmounts nothing under a running pod and starts nothing twice (W-8, INV-7)', async () => {
+test('a restart unmounts nothing under a running pod and starts nothing twice (WA-8, INV-7)', async () => {
   const world = await createNodeWorld()
   const first = await world.start()
   const uid = await world.create(pod('p', [memory('m')]))
@@ -156,7 +156,7 @@ test('a missing ConfigMap is told, holds up only its own pod, and is picked up t
   await agent.stop()
 })
 
-test('REC-9, W-32: a changed ConfigMap reaches a running pod without a restart; a deleted one leaves the old contents (INV-9)', async () => {
+test('a changed ConfigMap reaches a running pod without a restart; a deleted one leaves the old contents (REC-9, WA-32, INV-9)', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
   const ref = { namespace: 'default', name: 'c' }
@@ -176,7 +176,7 @@ test('REC-9, W-32: a changed ConfigMap reaches a running pod without a restart; 
   await agent.stop()
 })
 
-test("CONF-2: a pod's new labels reach its downwardAPI volume at once, not with the next refresh", async () => {
+test("a pod's new labels reach its downwardAPI volume at once, not with the next refresh (CONF-2)", async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
   const items = [{ path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } }]
@@ -192,7 +192,7 @@ test("CONF-2: a pod's new labels reach its downwardAPI volume at once, not with 
   await agent.stop()
 })
 
-test('VM-4: a wait that fails names the volumes and the cause, also when it is only time that ran out (W-22)', async () => {
+test('a wait that fails names the volumes and the cause, also when it is only time that ran out (VM-4, WA-22, C-8, EVT-3)', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
   await world.create(pod('p', [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }]))
@@ -301,7 +301,7 @@ test('a node that was counted as silent says at once that it is there, and that 
   await agent.stop()
 })
 
-test('W-1: an idle agent with mounted volumes makes no host calls and few API calls', async () => {
+test('an idle agent with mounted volumes makes no host calls and few API calls (WA-1)', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
   for (let index = 0; index < 20; index++)

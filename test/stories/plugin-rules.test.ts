@@ -1,8 +1,8 @@
 // What do plugins and containers see of each other on a whole node? Layout, read-only mounts, sub-paths, local devices.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { blockPod } from './disk-world.ts'
-import { createNodeWorld, pod, root } from './node-world.ts'
+import { blockPod } from '../kit/node-with-disk.ts'
+import { createNodeWorld, pod, root } from '../kit/node.ts'
 
 type World = Awaited<ReturnType<typeof createNodeWorld>>
 
@@ -38,7 +38,7 @@ async function localClaim(world: World, path: string, more: object = {}): Promis
 }
 const claimed = [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }]
 
-test('LAYOUT-8, MOUNT-24: the node’s directories are there from the start, private to it, and its root is shared', async () => {
+test('the node’s directories are there from the start, private to it, and its root is shared (LAYOUT-8, MOUNT-24)', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
   for (const name of ['', '/pods', '/plugins', '/plugins_registry', '/pod-resources'])
@@ -47,7 +47,7 @@ test('LAYOUT-8, MOUNT-24: the node’s directories are there from the start, pri
   await agent.stop()
 })
 
-test('PLUG-13, PLUG-14: a container’s mount is read-only if it says so or if the volume is', async () => {
+test('a container’s mount is read-only if it says so or if the volume is (PLUG-13, PLUG-14)', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
   await world.client.create('ConfigMap', { metadata: { namespace: 'default', name: 'o' }, data: { k: 'v' } })
@@ -80,7 +80,7 @@ test('PLUG-13, PLUG-14: a container’s mount is read-only if it says so or if t
   await agent.stop()
 })
 
-test('SUBPATH-3, SUBPATH-7, CONF-13: a sub-path has a mount of its own, named by container and place, that never changes', async () => {
+test('a sub-path has a mount of its own, named by container and place, that never changes (SUBPATH-3, SUBPATH-7, CONF-13)', async () => {
   const world = await createNodeWorld()
   const { agent } = await world.start()
   const { files } = world.host.quiet
@@ -123,7 +123,7 @@ test('SUBPATH-3, SUBPATH-7, CONF-13: a sub-path has a mount of its own, named by
   await agent.stop()
 })
 
-test('BLOCK-1, BLOCK-2, BLOCK-4, BLOCK-6, BLOCK-9, T-22: a local device for two pods; the first to go takes only what is its own', async () => {
+test('a local device for two pods; the first to go takes only what is its own (BLOCK-1, BLOCK-2, BLOCK-4, BLOCK-6, BLOCK-9, TP-22)', async () => {
   const world = await createNodeWorld()
   world.host.addDisk('/dev/sdx')
   await world.host.quiet.files.symlink('sdx', '/dev/by-name', world.signal)
@@ -160,7 +160,7 @@ test('BLOCK-1, BLOCK-2, BLOCK-4, BLOCK-6, BLOCK-9, T-22: a local device for two 
   await agent.stop()
 })
 
-test('BLOCK-3, MAP-7: a local device that is not there is told by its path, and nothing is mapped', async () => {
+test('a local device that is not there is told by its path, and nothing is mapped (BLOCK-3, MAP-7)', async () => {
   const world = await createNodeWorld()
   await localClaim(world, '/dev/none', { volumeMode: 'Block' })
   const { agent } = await world.start()
@@ -172,7 +172,7 @@ test('BLOCK-3, MAP-7: a local device that is not there is told by its path, and 
   await agent.stop()
 })
 
-test('PLUG-25, FMT-5: another filesystem than asked for is told on the pod and on the volume', async () => {
+test('another filesystem than asked for is told on the pod and on the volume (PLUG-25, FMT-5)', async () => {
   const world = await createNodeWorld()
   world.host.addDisk('/dev/sdx')
   await world.host.quiet.filesystems.make({ device: '/dev/sdx', type: 'xfs' }, world.signal)
@@ -196,7 +196,7 @@ test('PLUG-25, FMT-5: another filesystem than asked for is told on the pod and o
   await agent.stop()
 })
 
-test('LAYOUT-10: a start does not look into what lies on a dead mount; the volume is known all the same', async () => {
+test('a start does not look into what lies on a dead mount; the volume is known all the same (LAYOUT-10)', async () => {
   const world = await createNodeWorld()
   const first = await world.start()
   const uid = await world.create(pod('p', [{ name: 'e', emptyDir: { medium: 'Memory' } }]))
@@ -217,7 +217,7 @@ test('LAYOUT-10: a start does not look into what lies on a dead mount; the volum
   await second.agent.stop()
 })
 
-test('LAYOUT-11: a file where volumes were is never deleted; it stays until somebody looks', async () => {
+test('a file where volumes were is never deleted; it stays until somebody looks (LAYOUT-11)', async () => {
   const world = await createNodeWorld()
   const first = await world.start()
   const uid = await world.create(pod('p', [{ name: 'e', emptyDir: {} }]))

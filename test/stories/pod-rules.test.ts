@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Client } from '../../src/client/client.ts'
-import { createNodeWorld, memory, pod } from './node-world.ts'
+import { createNodeWorld, memory, pod } from '../kit/node.ts'
 
 const ref = { namespace: 'default', name: 'p' }
 

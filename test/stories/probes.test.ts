@@ -2,10 +2,10 @@
 // and sidecars around them, as kubectl users know them.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Container, Pod } from '../../src/api/types.ts'
+import type { Container, Pod } from '../../src/api/generated/types.ts'
 import type { ContainerScript } from '../../src/node/runtime/model.ts'
-import { createNodeWorld, pod } from './node-world.ts'
-import type { NodeWorldOptions } from './node-world.ts'
+import { createNodeWorld, pod } from '../kit/node.ts'
+import type { NodeWorldOptions } from '../kit/node.ts'
 
 const container = (name: string, more: Partial<Container> = {}): Container => ({
   name,

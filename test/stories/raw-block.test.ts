@@ -1,9 +1,9 @@
 // Does a raw block volume leave nothing behind, wherever an agent died? The whole agent on virtual time.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createNodeWorld, nodeName, pod, root } from './node-world.ts'
+import { createNodeWorld, nodeName, pod, root } from '../kit/node.ts'
 
-test('BLOCK-4: a device node whose link is gone already is found again by its record, and goes', async () => {
+test('a device node whose link is gone already is found again by its record, and goes (BLOCK-4)', async () => {
   const world = await createNodeWorld()
   const { client, host, signal, clock } = world
   host.makeDiskFile('/var/disk', 1n << 24n)

@@ -1,12 +1,12 @@
 // Do volumes get the SELinux label of their pod? On a model host that says SELinux is on (no machine here has it): what the
-// plugin is told, when a volume is mounted anew, and what is refused. KD-6, KA-6, REC-4, VM-12, LAYOUT-9, MET-11, MET-12.
+// plugin is told, when a volume is mounted anew, and what is refused. KD-6, KA-6, REC-4, VM-12, LAYOUT-9, MEA-11, MEA-12.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { UniqueVolumeName } from '../../src/api/names.ts'
 import type { Waiting } from '../../src/node/volumes/plan.ts'
-import { createDiskWorld } from './disk-world.ts'
-import type { DiskWorldOptions } from './disk-world.ts'
-import { pod, root } from './node-world.ts'
+import { createDiskWorld } from '../kit/node-with-disk.ts'
+import type { DiskWorldOptions } from '../kit/node-with-disk.ts'
+import { pod, root } from '../kit/node.ts'
 
 const file = 'system_u:object_r:container_file_t'
 const withLevel = (level: string, more: object = {}) => ({ securityContext: { seLinuxOptions: { level }, ...more } })
@@ -36,7 +36,7 @@ async function worldWithLabels(options: DiskWorldOptions = {}) {
   return { ...world, agent, crash, labelled, run, counted }
 }
 
-test('VM-12, LAYOUT-9: a volume of one pod is mounted with its label; the node’s own directories get theirs', async () => {
+test('a volume of one pod is mounted with its label; the node’s own directories get theirs (VM-12, LAYOUT-9)', async () => {
   const world = await worldWithLabels()
   await world.run('p', withLevel('s0:c1,c2'))
   assert.deepEqual(world.plugin.labels, [`${file}:s0:c1,c2`])
@@ -55,7 +55,7 @@ const plain: readonly [string, DiskWorldOptions, object][] = [
   ['that several pods may use', { volume: { accessModes: ['ReadWriteMany'] } }, withLevel('s0:c1')],
 ]
 for (const [name, options, more] of plain) {
-  test(`VM-12: a volume ${name} is mounted without a label`, async () => {
+  test(`a volume ${name} is mounted without a label (VM-12)`, async () => {
     const world = await worldWithLabels(options)
     await world.run('p', more)
     assert.deepEqual([world.plugin.labels, await world.phase('p')], [[undefined], 'Running'])
@@ -63,7 +63,7 @@ for (const [name, options, more] of plain) {
   })
 }
 
-test('VM-12: two labels in one pod are an error where they would be mounted, and a count where not', async () => {
+test('two labels in one pod are an error where they would be mounted, and a count where not (VM-12)', async () => {
   const containers = ['s0:c1', 's0:c2'].map((level) => ({
     name: level.replaceAll(':', '-'),
     image: 'i',
@@ -84,7 +84,7 @@ test('VM-12: two labels in one pod are an error where they would be mounted, and
   await counted.agent.stop()
 })
 
-test('KD-6, REC-4: for a pod with another label the volume goes off the node and comes again', async () => {
+test('for a pod with another label the volume goes off the node and comes again (KD-6, REC-4)', async () => {
   const world = await worldWithLabels()
   await world.run('old', withLevel('s0:c1'))
   // Its container takes its time to end; meanwhile the next pod may not have the volume.
@@ -104,7 +104,7 @@ test('KD-6, REC-4: for a pod with another label the volume goes off the node and
   await world.agent.stop()
 })
 
-test('REC-4, DES-13: a mount with another label that a restart found is waited for without keeping the node busy', async () => {
+test('a mount with another label that a restart found is waited for without keeping the node busy (REC-4, DES-13)', async () => {
   const script = () => ({ endsAfterMs: 1, exitCode: 1 })
   const world = await worldWithLabels({ script })
   const always = { restartPolicy: 'Always' }

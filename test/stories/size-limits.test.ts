@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PodUid } from '../../src/api/names.ts'
-import { createNodeWorld, memory, pod, root } from './node-world.ts'
+import { createNodeWorld, memory, pod, root } from '../kit/node.ts'
 
 const limited = { name: 'v', emptyDir: { sizeLimit: '1Mi' } }
 

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ContainerScript } from '../../src/node/runtime/model.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import { createNodeWorld, root } from './node-world.ts'
-import type { NodeWorldOptions } from './node-world.ts'
+import { createNodeWorld, root } from '../kit/node.ts'
+import type { NodeWorldOptions } from '../kit/node.ts'
 
 const manifest = (name: string, command = 'run', more = '') =>
   `kind: Pod\nmetadata: {name: ${name}}\nspec:\n  terminationGracePeriodSeconds: 5\n  containers: [{name: c, image: i, command: [${command}], volumeMounts: [{name: v, mountPath: /v}]}]\n  volumes: [{name: v, emptyDir: {medium: Memory}}]\n${more}`

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { HealthCondition } from '../../src/volume/plugin.ts'
-import { createDiskWorld } from './disk-world.ts'
-import { pod, root } from './node-world.ts'
+import { createDiskWorld } from '../kit/node-with-disk.ts'
+import { pod, root } from '../kit/node.ts'
 
 const ill = (reason: string, message = ''): HealthCondition => ({ status: 'Degraded', reason, message })
 
@@ -21,7 +21,7 @@ async function worldWithPod() {
   return { ...world, agent, crash, uid, told, minute }
 }
 
-test('CSI-71: what is wrong stands in the pod; well again leaves an empty entry; words alone are no news', async () => {
+test('what is wrong stands in the pod; well again leaves an empty entry; words alone are no news (CSI-71)', async () => {
   const world = await worldWithPod()
   await world.attach()
   await world.clock.advance(1_000)
@@ -42,7 +42,7 @@ test('CSI-71: what is wrong stands in the pod; well again leaves an empty entry;
   await world.agent.stop()
 })
 
-test('VM-13, MNT-16: asked once a mount was tried, and not before; without paths while there are none', async () => {
+test('asked once a mount was tried, and not before; without paths while there are none (VM-13, MNT-16)', async () => {
   const world = await worldWithPod()
   world.plugin.health = [ill('Cut')]
   await world.minute()

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { createFilesystem } from '../../src/host/model/tree.ts'
 import type { Agent } from '../../src/node/agent.ts'
 import { summaryOf } from '../../src/node/server/summary.ts'
-import { createNodeWorld, nodeName, pod, root } from './node-world.ts'
+import { createNodeWorld, nodeName, pod, root } from '../kit/node.ts'
 
 type World = Awaited<ReturnType<typeof createNodeWorld>>
 

@@ -2,15 +2,15 @@
 // driver answers each call with each status, and what `explain` makes of the API afterwards is compared with what was injected.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Cause } from '../../src/cli/why/causes.ts'
-import { explain } from '../../src/cli/why/explain.ts'
-import type { Explanation } from '../../src/cli/why/explain.ts'
-import type { WhySubject } from '../../src/cli/why/facts.ts'
-import { gatherFacts } from '../../src/cli/why/gather.ts'
+import type { Cause } from '../../src/why/causes.ts'
+import { explain } from '../../src/why/explain.ts'
+import type { Explanation } from '../../src/why/explain.ts'
+import type { WhySubject } from '../../src/why/facts.ts'
+import { gatherFacts } from '../../src/why/gather.ts'
 import type { StatusName } from '../../src/csi/codes.ts'
 import type { Fault } from '../../src/csi/model/faults.ts'
-import { createCsiWorld, furnish, modelClaim } from '../csi/world.ts'
-import type { CsiWorld } from '../csi/world.ts'
+import { createCsiWorld, furnish, modelClaim } from '../kit/csi-cluster.ts'
+import type { CsiWorld } from '../kit/csi-cluster.ts'
 
 const ofClaim: WhySubject = { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'c' }
 const ofAttachment: WhySubject = { kind: 'VolumeAttachment', name: 'va' }

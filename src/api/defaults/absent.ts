@@ -4,7 +4,7 @@
 type Item = Readonly<Record<string, unknown>>
 
 /** The items with null for each member that they lack; the list itself when nothing is missing. */
-export function withAbsent<T extends object>(items: readonly T[], members: readonly string[]): readonly T[] {
+function withAbsent<T extends object>(items: readonly T[], members: readonly string[]): readonly T[] {
   return items.every((item) => isFilled(item, members)) ? items : items.map((item) => filled(item, members))
 }
 
@@ -16,4 +16,15 @@ export function filled<T extends object>(item: T, members: readonly string[]): T
 
 function isFilled(item: object, members: readonly string[]): boolean {
   return members.every((name) => (item as Item)[name] !== undefined)
+}
+
+/** The object with null for the times that its conditions lack. */
+export function withConditionTimes<T extends { readonly status?: { readonly conditions?: readonly object[] } }>(
+  object: T,
+  times: readonly string[],
+): T {
+  const { conditions } = object.status ?? {}
+  if (conditions === undefined) return object
+  const shown = withAbsent(conditions, times)
+  return shown === conditions ? object : { ...object, status: { ...object.status, conditions: shown } }
 }

@@ -1,6 +1,6 @@
 // What does the server fill in in the spec of a claim, on its own or as a template inside a pod?
 // A volume mode, and both names of its data source.
-import type { PersistentVolumeClaimSpec } from '../types.ts'
+import type { PersistentVolumeClaimSpec } from '../generated/types.ts'
 import { filled } from './absent.ts'
 
 export function defaultClaimSpec(spec: PersistentVolumeClaimSpec): PersistentVolumeClaimSpec {

@@ -11,7 +11,7 @@ function defaulted<K extends KindName>(kind: K, object: KindMap[K]): KindMap[K] 
   return once
 }
 
-test('API-4 a volume is retained and holds a filesystem', () => {
+test('a volume is retained and holds a filesystem (API-4)', () => {
   const { spec } = defaulted('PersistentVolume', { metadata: { name: 'v' }, spec: { hostPath: { path: '/x' } } })
   assert.deepEqual(spec, {
     persistentVolumeReclaimPolicy: 'Retain',
@@ -20,7 +20,7 @@ test('API-4 a volume is retained and holds a filesystem', () => {
   })
 })
 
-test('API-4 a claim asks for a filesystem; given values stay', () => {
+test('a claim asks for a filesystem; given values stay (API-4)', () => {
   const metadata = { name: 'c' }
   assert.deepEqual(defaulted('PersistentVolumeClaim', { metadata, spec: {} }).spec, {
     volumeMode: 'Filesystem',
@@ -38,7 +38,7 @@ test('the two data sources of a claim are kept equal', () => {
   assert.equal(spec({ dataSourceRef: { ...source, namespace: 'other' } }).dataSource, undefined)
 })
 
-test('API-4 a class deletes and binds at once', () => {
+test('a class deletes and binds at once (API-4)', () => {
   const given = { metadata: { name: 's' }, provisioner: 'p' }
   assert.deepEqual(defaulted('StorageClass', given), {
     ...given,

@@ -11,9 +11,10 @@ import type {
   PodSpec,
   Probe,
   ResourceRequirements,
+  Toleration,
   Volume,
   VolumeSource,
-} from '../types.ts'
+} from '../generated/types.ts'
 import { defaultClaimSpec } from './claim.ts'
 import { defaultPodSource, defaultVolumeSource, pullPolicyOf } from './volume-sources.ts'
 
@@ -123,4 +124,21 @@ function defaultVolume(volume: Volume): Volume {
   if (template === undefined) return { name, ...filled }
   const spec = defaultClaimSpec(template.spec)
   return { name, ...filled, ephemeral: { ...filled.ephemeral, volumeClaimTemplate: { ...template, spec } } }
+}
+
+const failureTaints = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']
+
+/** A pod tolerates a failed node for five minutes, unless it says otherwise. An update cannot remove that. */
+export function withNodeFailureTolerations(spec: PodSpec): PodSpec {
+  const given = spec.tolerations ?? []
+  const missing = failureTaints.filter((key) => !given.some((each) => tolerates(each, key)))
+  return missing.length === 0 ? spec : { ...spec, tolerations: [...given, ...missing.map(fiveMinutes)] }
+}
+
+function fiveMinutes(key: string): Toleration {
+  return { key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300 }
+}
+
+function tolerates({ key, effect }: Toleration, taint: string): boolean {
+  return (!key || key === taint) && (!effect || effect === 'NoExecute')
 }

@@ -6,7 +6,7 @@ import type {
   PersistentVolumeSource,
   VolumeProjection,
   VolumeSource,
-} from '../types.ts'
+} from '../generated/types.ts'
 
 /** 0644, as Kubernetes writes it. */
 const fileMode = 420

@@ -5,8 +5,8 @@ import { kinds } from '../kinds.ts'
 import type { KindName } from '../kinds.ts'
 import { canonicalQuantity, QuantityError, quantityFormatWrong } from '../quantity.ts'
 import { keepsEmpty } from './presence.ts'
-import { messageSchema } from './schema.ts'
-import type { FieldSchema } from './schema.ts'
+import { declaredFields, jsonFields, messageNames, messageSchema } from './schema.ts'
+import type { DeclaredField, FieldSchema } from './schema.ts'
 import { canonicalTime } from './time.ts'
 
 /** The value cannot be read as its kind: the part after "cannot be handled as a …: ". */
@@ -70,26 +70,6 @@ interface Reading {
   readonly partial: boolean
 }
 
-interface Known {
-  readonly owner: string
-  readonly schema: FieldSchema
-}
-
-const known = new Map<string, ReadonlyMap<string, Known>>()
-
-/** Fields by JSON name, with the message that declares each (an inlined one, perhaps). */
-function knownFields(message: string): ReadonlyMap<string, Known> {
-  const cached = known.get(message)
-  if (cached !== undefined) return cached
-  const fields = new Map<string, Known>()
-  for (const schema of messageSchema(message)?.fields ?? []) {
-    if (schema.shape !== 'inline') fields.set(schema.name, { owner: message, schema })
-    else for (const [name, inner] of knownFields(schema.type)) fields.set(name, inner)
-  }
-  known.set(message, fields)
-  return fields
-}
-
 function readStruct(
   message: string,
   value: unknown,
@@ -99,7 +79,7 @@ function readStruct(
 ): Readonly<Record<string, unknown>> {
   if (!isRecord(value)) throw mismatch(value, place, goStruct(message))
   const before = isRecord(known) ? known : undefined
-  const fields = knownFields(message)
+  const fields = declaredFields(message)
   const typed = messageSchema(message)?.object === true || message === 'meta.DeleteOptions' || message === 'meta.Status'
   const result: Record<string, unknown> = {}
   for (const name of Object.keys(value)) {
@@ -134,7 +114,7 @@ function readStruct(
 }
 
 /** A null is never shared: reading decides what becomes of it. */
-function isShared(field: Known | undefined, value: unknown): field is Known {
+function isShared(field: DeclaredField | undefined, value: unknown): field is DeclaredField {
   return field !== undefined && value !== null
 }
 
@@ -146,21 +126,19 @@ function put(record: Record<string, unknown>, name: string, value: unknown): voi
 
 const plainMember = { writable: true, enumerable: true, configurable: true } as const
 
-const zeroFields = new Map<string, readonly FieldSchema[]>()
+/** By message, the fields that get their zero value when they are absent. */
+const zeroFields: ReadonlyMap<string, readonly FieldSchema[]> = new Map(
+  messageNames.map((message) => [message, requiredFields(message)]),
+)
 
-/** The fields that get their zero value when they are absent. */
 function requiredFields(message: string): readonly FieldSchema[] {
-  const cached = zeroFields.get(message)
-  if (cached !== undefined) return cached
-  const found = [...knownFields(message).values()]
-    .map(({ schema }) => schema)
-    .filter((schema) => schema.required && (schema.number !== 0 || schema.name === 'metadata'))
-  zeroFields.set(message, found)
-  return found
+  return [...jsonFields(message).values()].filter(
+    (schema) => schema.required && (schema.number !== 0 || schema.name === 'metadata'),
+  )
 }
 
 function addZeroValues(message: string, result: Record<string, unknown>): void {
-  for (const schema of requiredFields(message)) {
+  for (const schema of zeroFields.get(message) ?? []) {
     if (Object.hasOwn(result, schema.name)) continue
     const zero = zeroValue(schema)
     if (zero !== undefined) result[schema.name] = zero
@@ -306,7 +284,7 @@ function readTime(value: unknown, place: Place, micro: boolean): string {
 }
 
 // Kinds without field numbers are custom resources in Kubernetes: those keep what they are given.
-function isDropped({ owner, schema }: Known, value: unknown): boolean {
+function isDropped({ owner, schema }: DeclaredField, value: unknown): boolean {
   if (schema.required || schema.number === 0 || keepsEmpty(owner, schema.name)) return false
   if (schema.shape === 'list') return Array.isArray(value) && value.length === 0
   if (schema.shape === 'map') return Object.keys(value ?? {}).length === 0

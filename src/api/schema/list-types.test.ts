@@ -1,7 +1,7 @@
 // Does every merge rule name a list that exists, with keys that its items have?
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { messages } from './generated.ts'
+import { messages } from '../generated/schema.ts'
 import { isAtomic, listRule } from './list-types.ts'
 import { jsonFields } from './schema.ts'
 

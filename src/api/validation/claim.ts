@@ -3,7 +3,7 @@ import { annotations } from '../annotations.ts'
 import { forbidden, invalid, notSupported, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
 import { compareQuantities } from '../quantity.ts'
-import type { PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedObjectReference } from '../types.ts'
+import type { PersistentVolumeClaim, PersistentVolumeClaimSpec, TypedObjectReference } from '../generated/types.ts'
 import {
   describeChanges,
   validateAccessModes,
@@ -38,7 +38,7 @@ export function validateClaimSpec(spec: PersistentVolumeClaimSpec, path: string)
   ]
 }
 
-/** API-5. */
+/** What a bound claim may change (API-5). */
 export function validateClaimUpdate(
   next: PersistentVolumeClaim,
   previous: PersistentVolumeClaim,

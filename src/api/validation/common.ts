@@ -3,16 +3,16 @@
 import { forbidden, invalid, notSupported, required, tooLong } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
 import { parseQuantity, tryParseQuantity, wholeValue } from '../quantity.ts'
-import type { Quantity, SecretReference } from '../types.ts'
-import { inRange, isSubdomain } from './formats.ts'
-import { byteLength, checked } from './metadata.ts'
+import type { Quantity, SecretReference } from '../generated/types.ts'
+import { inRange, isQualifiedName, isSubdomain } from './formats.ts'
+import { byteLength, checked, sameData } from './metadata.ts'
 
 const accessModes = ['ReadOnlyMany', 'ReadWriteMany', 'ReadWriteOnce', 'ReadWriteOncePod']
 const volumeModes = ['Block', 'Filesystem']
 const largestParameters = 256 * 1024
 const mostParameters = 512
 
-/** API-7. An empty list is the caller's business. */
+/** ReadWriteOncePod stands alone (API-7). The caller decides whether the list may be empty. */
 export function validateAccessModes(modes: readonly string[], path: string): readonly FieldError[] {
   const errors: FieldError[] = modes.flatMap((mode) =>
     accessModes.includes(mode) ? [] : [notSupported(path, mode, accessModes)],
@@ -100,6 +100,30 @@ export function validateParameters(
   const size = entries.reduce((sum, [key, value]) => sum + byteLength(key) + byteLength(value), 0)
   if (size > largestParameters) errors.push(tooLong(path, largestParameters))
   return errors
+}
+
+export function validateTokenDuration(seconds: number | undefined, path: string): readonly FieldError[] {
+  if (seconds === undefined) return []
+  if (seconds < 600) return [invalid(path, seconds, 'may not specify a duration less than 10 minutes')]
+  if (seconds > 2 ** 32) return [invalid(path, seconds, 'may not specify a duration larger than 2^32 seconds')]
+  return []
+}
+
+export function validateQualified(name: string, path: string): readonly FieldError[] {
+  if (!name) return [required(path)]
+  return checked(path, name.toLowerCase(), isQualifiedName)
+}
+
+export function forbidChange(next: unknown, previous: unknown, path: string): readonly FieldError[] {
+  return sameData(next, previous) ? [] : [forbidden(path, `updates to ${path} are forbidden.`)]
+}
+
+/** What a config map or a secret may hold, in bytes. */
+export const largestData = 1024 * 1024
+export const frozenText = 'field is immutable when `immutable` is set'
+
+export function total(sizes: readonly number[]): number {
+  return sizes.reduce((sum, size) => sum + size, 0)
 }
 
 /** The changed members of two objects, one line each: what "spec is immutable" prints below its sentence. */

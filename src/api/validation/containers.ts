@@ -11,7 +11,7 @@ import type {
   PodSpec,
   ResourceRequirements,
   SecurityContext,
-} from '../types.ts'
+} from '../generated/types.ts'
 import { validateId, validateNonNegativeQuantity } from './common.ts'
 import { inRange, isConfigKey, isEnvironmentName, isLabel, isPortName } from './formats.ts'
 import { checked } from './metadata.ts'

@@ -152,6 +152,23 @@ const containers: readonly (readonly [string, object, readonly string[]])[] = [
     [`${mounts}[1].mountPath: Invalid value: "/a": must be unique`],
   ],
   [
+    'mounts at the name that Hawser uses itself',
+    pod({
+      ...claimVolume,
+      containers: [
+        container({
+          volumeMounts: ['/.hawser', '.hawser/x', '/a/../.hawser/etc', '/.hawserx', '/a/.hawser'].map((mountPath) => ({
+            name: 'v',
+            mountPath,
+          })),
+        }),
+      ],
+    }),
+    ['/.hawser', '.hawser/x', '/a/../.hawser/etc'].map(
+      (path, index) => `${mounts}[${index}].mountPath: Invalid value: "${path}": must not be /.hawser or below it`,
+    ),
+  ],
+  [
     'climbing subPath',
     pod({
       ...claimVolume,
@@ -226,7 +243,7 @@ const volumes: readonly (readonly [string, object, readonly string[]])[] = [
     ['spec.nodeAffinity: Required value: Local volume requires node affinity'],
   ],
   [
-    'API-7 exclusive mode with another',
+    'exclusive mode with another (API-7)',
     volume({ nfs: { server: 's', path: '/p' }, accessModes: ['ReadWriteOncePod', 'ReadWriteOnce'] }),
     ['spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes'],
   ],

@@ -2,7 +2,7 @@
 // resources, parts of volumes) may hang on them, and none is ever changed or taken away.
 import { forbidden, missing } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
-import type { EphemeralContainer, Pod, PodSpec } from '../types.ts'
+import type { EphemeralContainer, Pod, PodSpec } from '../generated/types.ts'
 import { describeChanges } from './common.ts'
 import { sameData } from './metadata.ts'
 import { validatePod } from './pod.ts'

@@ -2,10 +2,10 @@
 // is new and lets little change afterwards. Paths are those of the stored form, as in Kubernetes.
 import { invalid, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
-import type { Event, EventsEvent, ObjectReference } from '../types.ts'
+import type { Event, EventsEvent, ObjectReference } from '../generated/types.ts'
 import { isQualifiedName } from './formats.ts'
 import { checked, sameData, unchanged } from './metadata.ts'
-import type { KindRules } from './validate.ts'
+import type { KindRules } from '../kinds/define-kind.ts'
 
 export const eventRules: KindRules<Event> = { whole: (event) => validateStored(storedOf(event)) }
 

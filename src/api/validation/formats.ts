@@ -53,16 +53,6 @@ export const isPathSegment: Check = (text) => {
 
 /** `name` or `prefix/name`: label keys, annotation keys, finalizers, provisioners. */
 export const isQualifiedName: Check = (text) => {
-  if (knownNames.has(text)) return []
-  const errors = qualifiedNameErrors(text)
-  if (errors.length === 0 && knownNames.size < 1_000) knownNames.add(text)
-  return errors
-}
-
-/** Names found well-formed before: the same few annotations and finalizers stand on every object. */
-const knownNames = new Set<string>()
-
-const qualifiedNameErrors: Check = (text) => {
   const parts = text.split('/')
   if (parts.length > 2) {
     return [

@@ -1,8 +1,8 @@
-// Is a source right that no code of ours mounts? Clouds and storage systems that Kubernetes once had inside: pods and
-// persistent volumes may still name them.
+// Is a source right whose only rule is that some fields are not empty? Most are clouds and storage systems that Kubernetes once had
+// inside: pods and persistent volumes may still name them.
 import { invalid, notSupported, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
-import type { AzureDiskVolumeSource, QuobyteVolumeSource, StorageOSVolumeSource } from '../types.ts'
+import type { AzureDiskVolumeSource, QuobyteVolumeSource, StorageOSVolumeSource } from '../generated/types.ts'
 import { validateDescendingPath } from './common.ts'
 import { inRange, isLabel } from './formats.ts'
 import { checked } from './metadata.ts'

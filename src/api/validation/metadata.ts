@@ -2,7 +2,7 @@
 // it is changed; the same for every kind.
 import { duplicate, forbidden, invalid, required, tooLong } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
-import type { LabelSelector, ObjectMeta, OwnerReference } from '../types.ts'
+import type { LabelSelector, ObjectMeta, OwnerReference } from '../generated/types.ts'
 import { immutable, isLabelValue, isQualifiedName, isLabel, maskTrailingDash, notNegative } from './formats.ts'
 import type { Check } from './formats.ts'
 
@@ -117,7 +117,7 @@ export function byteLength(text: string): number {
   return Buffer.byteLength(text)
 }
 
-export function nonNegative(value: number | undefined, path: string): readonly FieldError[] {
+function nonNegative(value: number | undefined, path: string): readonly FieldError[] {
   return value !== undefined && value < 0 ? [invalid(path, value, notNegative)] : []
 }
 

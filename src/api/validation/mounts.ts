@@ -2,11 +2,12 @@
 // either mounted or a device.
 import { forbidden, invalid, missing, notSupported, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
-import type { Container, Volume, VolumeDevice, VolumeMount } from '../types.ts'
+import type { Container, Volume, VolumeDevice, VolumeMount } from '../generated/types.ts'
 import { validateDescendingPath } from './common.ts'
 import { repeated } from './metadata.ts'
 
 const propagations = ['Bidirectional', 'HostToContainer', 'None']
+const reservedName = '.hawser'
 const recursions = ['Disabled', 'Enabled', 'IfPossible']
 
 export type VolumesByName = ReadonlyMap<string, Volume>
@@ -21,6 +22,7 @@ export function validateMounts(container: Container, volumes: VolumesByName, pat
     return [
       ...validateVolumeName(name, volumes, at),
       ...(mountPath ? [] : [required(`${at}.mountPath`)]),
+      ...validateNotReserved(mountPath, `${at}.mountPath`),
       ...(twins.has(index) ? [invalid(`${at}.mountPath`, mountPath, 'must be unique')] : []),
       ...(devices.some((device) => device.name === name)
         ? [invalid(`${at}.name`, name, 'must not already exist in volumeDevices')]
@@ -48,6 +50,7 @@ export function validateDevices(container: Container, volumes: VolumesByName, pa
       ...(name && nameTwins.has(index) ? [invalid(`${at}.name`, name, 'must be unique')] : []),
       ...validateBlockSource(device, volumes, at),
       ...(devicePath ? [] : [required(`${at}.devicePath`)]),
+      ...validateNotReserved(devicePath, `${at}.devicePath`),
       ...(pathTwins.has(index) ? [invalid(`${at}.devicePath`, devicePath, 'must be unique')] : []),
       ...(devicePath?.split('/').includes('..')
         ? [invalid(`${at}.devicePath`, devicePath, "can not contain backsteps ('..')")]
@@ -60,6 +63,16 @@ export function validateDevices(container: Container, volumes: VolumesByName, pa
         : []),
     ]
   })
+}
+
+/** While a container is set up, the machine's own root is at this name: nothing of a pod may be there. */
+function validateNotReserved(path: string | undefined, at: string): readonly FieldError[] {
+  const places: string[] = []
+  for (const name of (path ?? '').split('/')) {
+    if (name === '..') places.pop()
+    else if (name !== '' && name !== '.') places.push(name)
+  }
+  return places[0] === reservedName ? [invalid(at, path, `must not be /${reservedName} or below it`)] : []
 }
 
 function validateVolumeName(name: string, volumes: VolumesByName, path: string): readonly FieldError[] {

@@ -1,7 +1,7 @@
 // Is a node selector well formed? Terms, expressions and fields, as volumes and pods write them.
 import { forbidden, invalid, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
-import type { NodeSelector, NodeSelectorRequirement, NodeSelectorTerm } from '../types.ts'
+import type { NodeSelector, NodeSelectorRequirement, NodeSelectorTerm } from '../generated/types.ts'
 import { isLabelValue, isQualifiedName, isSubdomain } from './formats.ts'
 import { checked } from './metadata.ts'
 

@@ -8,7 +8,7 @@ import type {
   PersistentVolumeSource,
   PersistentVolumeSpec,
   VolumeNodeAffinity,
-} from '../types.ts'
+} from '../generated/types.ts'
 import {
   describeChanges,
   validateAccessModes,

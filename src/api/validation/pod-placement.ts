@@ -1,7 +1,7 @@
 // May a pod ask to be placed like this? Affinity, tolerations, gates and spreading, and what of it may change later.
 import { duplicate, forbidden, invalid, notSupported, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
-import type { Affinity, PodSpec, Toleration, TopologySpreadConstraint } from '../types.ts'
+import type { Affinity, PodSpec, Toleration, TopologySpreadConstraint } from '../generated/types.ts'
 import { isQualifiedName } from './formats.ts'
 import { checked, repeated } from './metadata.ts'
 import { validateNodeSelector, validateNodeSelectorTerm } from './node-selectors.ts'

@@ -12,13 +12,12 @@ import type {
   Volume,
   VolumeProjection,
   VolumeSource,
-} from '../types.ts'
+} from '../generated/types.ts'
 import { validateClaimSpec } from './claim.ts'
-import { validateDriverName, validateFilePath } from './common.ts'
+import { validateDriverName, validateFilePath, validateTokenDuration } from './common.ts'
 import { isLabel, isSubdomain } from './formats.ts'
 import { validateInTreeSource } from './in-tree-sources.ts'
 import { checked, repeated, validateAnnotations, validateLabels } from './metadata.ts'
-import { validateTokenDuration } from './storage-kinds.ts'
 import { validateFieldReference, validateResourceReference } from './references.ts'
 import { validateFc, validateFlex, validateHostPath, validateIscsi, validateNfs } from './volume-sources.ts'
 
@@ -255,8 +254,9 @@ const templateMembers = [
 
 /** The claim will be called like the pod and the volume; when each is right, both together may still be too long. */
 function validateClaimName(claim: string, volume: string, pod: Pod, path: string): readonly FieldError[] {
-  const parts = isSubdomain(pod.metadata.name).length === 0 && isLabel(volume).length === 0
-  if (!pod.metadata.name || !parts) return []
+  const { name } = pod.metadata
+  // A pod without a name is refused for that alone.
+  if (!name || isSubdomain(name).length > 0 || isLabel(volume).length > 0) return []
   return isSubdomain(claim).map((why) => invalid(path, volume, `PVC name ${JSON.stringify(claim)}: ${why}`))
 }
 

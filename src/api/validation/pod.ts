@@ -2,7 +2,7 @@
 // volumes in pod-volumes.ts, where it may run in pod-placement.ts.
 import { forbidden, invalid, notSupported, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
-import type { Container, Pod, PodSecurityContext, PodSpec } from '../types.ts'
+import type { Container, Pod, PodSecurityContext, PodSpec } from '../generated/types.ts'
 import { describeChanges, largestId, validateId } from './common.ts'
 import { validateContainers } from './containers.ts'
 import { inRange, isIpAddress, isLabel, isSubdomain } from './formats.ts'

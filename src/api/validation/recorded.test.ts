@@ -8,7 +8,7 @@ import { invalidObject } from '../field-errors.ts'
 import { kindByType } from '../kinds.ts'
 import type { KindMap } from '../kinds.ts'
 import { readObject } from '../schema/check.ts'
-import type { StatusCause } from '../types.ts'
+import type { StatusCause } from '../generated/types.ts'
 import { validateCreate } from './validate.ts'
 
 interface RecordedCase {

@@ -3,7 +3,7 @@
 import { invalid, notSupported, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
 import { compareQuantities } from '../quantity.ts'
-import type { ObjectFieldSelector, ResourceFieldSelector } from '../types.ts'
+import type { ObjectFieldSelector, ResourceFieldSelector } from '../generated/types.ts'
 import { isQualifiedName } from './formats.ts'
 
 /** Every path of a pod that can be named at all; which of them may be used depends on where. */

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { applyDefaults } from '../defaults/defaults.ts'
 import { sentence } from '../field-errors.ts'
 import type { KindMap, KindName } from '../kinds.ts'
-import type { ObjectMeta, PersistentVolumeClaim, Pod } from '../types.ts'
+import type { ObjectMeta, PersistentVolumeClaim, Pod } from '../generated/types.ts'
 import { validateCreate, validateUpdate } from './validate.ts'
 
 const metadata: ObjectMeta = { name: 'a', uid: 'u', resourceVersion: '1', creationTimestamp: '2024-01-01T00:00:00Z' }
@@ -60,7 +60,8 @@ const volumeChanges: readonly (readonly [string, object, readonly string[]])[] =
   ],
 ]
 for (const [name, spec, expected] of volumeChanges) {
-  test(`API-6 volume: ${name}`, () => assert.deepEqual(update('PersistentVolume', volume, volumeWith(spec)), expected))
+  test(`volume: ${name} (API-6)`, () =>
+    assert.deepEqual(update('PersistentVolume', volume, volumeWith(spec)), expected))
 }
 
 test('recorded 302: a volume is checked twice on update, and every cause is told twice', () => {
@@ -71,7 +72,7 @@ test('recorded 302: a volume is checked twice on update, and every cause is told
   assert.deepEqual(errors, [...once, ...once])
 })
 
-test('API-6 the affinity of a volume may be set once and not removed', () => {
+test('the affinity of a volume may be set once and not removed (API-6)', () => {
   const { nodeAffinity, ...spec } = volume.spec
   assert.ok(nodeAffinity)
   const without = { ...volume, spec }
@@ -126,13 +127,13 @@ const claimChanges: readonly (readonly [string, PersistentVolumeClaim, object, r
   ['attributes class while pending', claim, { volumeAttributesClassName: 'gold' }, [claimText]],
 ]
 for (const [name, before, spec, expected] of claimChanges) {
-  test(`API-5 claim: ${name}`, () => {
+  test(`claim: ${name} (API-5)`, () => {
     const next = { ...before, spec: { ...before.spec, ...spec } }
     assert.deepEqual(update('PersistentVolumeClaim', before, next), expected)
   })
 }
 
-test('API-5 the class of a claim may be set from nothing, and must equal the beta annotation', () => {
+test('the class of a claim may be set from nothing, and must equal the beta annotation (API-5)', () => {
   const { storageClassName, ...spec } = claim.spec
   assert.ok(storageClassName)
   const without = { ...claim, spec }
@@ -152,7 +153,7 @@ test('API-5 the class of a claim may be set from nothing, and must equal the bet
   )
 })
 
-test('API-5 an attributes class in force cannot be taken away', () => {
+test('an attributes class in force cannot be taken away (API-5)', () => {
   const before = {
     ...bound,
     spec: { ...bound.spec, volumeAttributesClassName: 'gold' },

@@ -12,7 +12,7 @@ import type {
   ISCSIVolumeSource,
   LocalVolumeSource,
   NFSVolumeSource,
-} from '../types.ts'
+} from '../generated/types.ts'
 import { validateDriverName, validateNoBacksteps, validateSecretReference } from './common.ts'
 import { inRange } from './formats.ts'
 

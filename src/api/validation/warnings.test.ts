@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
+import { kinds } from '../kinds.ts'
 import type { KindMap, KindName } from '../kinds.ts'
-import { warningsOf } from './warnings.ts'
 
-const warnings = <K extends KindName>(kind: K, object: object) => warningsOf(kind, object as KindMap[K])
+const warnings = <K extends KindName>(kind: K, object: object) => kinds[kind].warnings?.(object as KindMap[K]) ?? []
 const metadata = { name: 'x' }
 const beta = { annotations: { 'volume.beta.kubernetes.io/storage-class': 'c' } }
 

@@ -1,6 +1,5 @@
 // What is allowed but unwise? Kubernetes accepts it and says a word; kubectl prints that word.
 import { annotations, labels } from '../annotations.ts'
-import type { KindMap, KindName } from '../kinds.ts'
 import { tryParseQuantity } from '../quantity.ts'
 import type {
   CSIDriver,
@@ -12,21 +11,7 @@ import type {
   Pod,
   StorageClass,
   Volume,
-} from '../types.ts'
-
-export function warningsOf<K extends KindName>(kind: K, object: KindMap[K]): readonly string[] {
-  const table: { readonly [Name in KindName]?: (object: KindMap[Name]) => readonly string[] } = perKind
-  return table[kind]?.(object) ?? []
-}
-
-const perKind: { readonly [Name in KindName]?: (object: KindMap[Name]) => readonly string[] } = {
-  CSIDriver: ofDriver,
-  CSIStorageCapacity: ofCapacity,
-  PersistentVolume: ofVolume,
-  PersistentVolumeClaim: ofClaim,
-  Pod: ofPod,
-  StorageClass: ofClass,
-}
+} from '../generated/types.ts'
 
 const oldLabels: Readonly<Record<string, string>> = {
   'beta.kubernetes.io/arch': 'deprecated since v1.14; use "kubernetes.io/arch" instead',
@@ -55,7 +40,7 @@ const oldClass = 'deprecated since v1.8; use "storageClassName" attribute instea
 const oldOptions = 'deprecated since v1.31; use "mountOptions" attribute instead'
 const optionsAnnotation = 'volume.beta.kubernetes.io/mount-options'
 
-function ofClaim({ metadata, spec }: PersistentVolumeClaim): readonly string[] {
+export function claimWarnings({ metadata, spec }: PersistentVolumeClaim): readonly string[] {
   return [...ofAnnotation(metadata.annotations, annotations.betaStorageClass, oldClass), ...ofClaimSpec(spec, 'spec')]
 }
 
@@ -65,7 +50,7 @@ function ofClaimSpec(spec: PersistentVolumeClaimSpec, path: string): readonly st
   )
 }
 
-function ofVolume({ metadata, spec }: PersistentVolume): readonly string[] {
+export function volumeWarnings({ metadata, spec }: PersistentVolume): readonly string[] {
   const recycled =
     'spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.'
   const terms = spec.nodeAffinity?.required?.nodeSelectorTerms ?? []
@@ -78,7 +63,7 @@ function ofVolume({ metadata, spec }: PersistentVolume): readonly string[] {
   ]
 }
 
-function ofClass({ allowedTopologies = [] }: StorageClass): readonly string[] {
+export function storageClassWarnings({ allowedTopologies = [] }: StorageClass): readonly string[] {
   return allowedTopologies.flatMap(({ matchLabelExpressions = [] }, term) =>
     matchLabelExpressions.flatMap(({ key }, index) => {
       const text = oldLabels[key]
@@ -87,7 +72,7 @@ function ofClass({ allowedTopologies = [] }: StorageClass): readonly string[] {
   )
 }
 
-function ofCapacity({ nodeTopology }: CSIStorageCapacity): readonly string[] {
+export function capacityWarnings({ nodeTopology }: CSIStorageCapacity): readonly string[] {
   const expressions = nodeTopology?.matchExpressions ?? []
   return [
     ...expressions.flatMap(({ key }, index) => ofLabel(key, `nodeTopology.matchExpressions[${index}].key`)),
@@ -97,13 +82,13 @@ function ofCapacity({ nodeTopology }: CSIStorageCapacity): readonly string[] {
   ]
 }
 
-function ofDriver({ spec }: CSIDriver): readonly string[] {
+export function driverWarnings({ spec }: CSIDriver): readonly string[] {
   if ((spec.tokenRequests ?? []).length === 0 || spec.serviceAccountTokenInSecrets !== undefined) return []
   const advice = 'set to true to prevent possible logging of tokens in volume attributes'
   return [`spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, ${advice}`]
 }
 
-function ofPod({ spec }: Pod): readonly string[] {
+export function podWarnings({ spec }: Pod): readonly string[] {
   const containers = [
     ...(spec.initContainers ?? []).map((each, index) => [each, `spec.initContainers[${index}]`] as const),
     ...(spec.containers ?? []).map((each, index) => [each, `spec.containers[${index}]`] as const),

@@ -1,5 +1,5 @@
 // Which other objects does a pod use? Names only, all in the pod's own namespace. Pure.
-import type { Pod } from '../../api/types.ts'
+import type { Pod } from '../../api/generated/types.ts'
 
 export interface PodUses {
   readonly secrets: ReadonlySet<string>

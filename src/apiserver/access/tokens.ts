@@ -1,18 +1,18 @@
 // Whose token is this? Static tokens from the data directory, and tokens of service accounts that we signed ourselves.
 import { createHmac, hash } from 'node:crypto'
 import { kinds } from '../../api/kinds.ts'
-import type { ServiceAccount } from '../../api/types.ts'
-import type { User } from '../call.ts'
-import type { ServerContext } from '../context.ts'
-import { findObject } from '../context.ts'
-import { groupsOfRoles } from './roles.ts'
+import type { ServiceAccount } from '../../api/generated/types.ts'
+import type { User } from '../request/call.ts'
+import type { ServerContext } from '../objects/context.ts'
+import { findObject } from '../objects/context.ts'
+import { groupsOfRoles } from './grants.ts'
 
 export interface StaticToken {
   readonly token: string
   readonly user: User
 }
 
-export interface TokenClaims {
+interface TokenClaims {
   readonly namespace: string
   readonly serviceAccount: { readonly name: string; readonly uid: string }
   /** The token is good only while this pod (or secret) exists. */
@@ -24,7 +24,7 @@ export interface TokenClaims {
   readonly warnAfter?: number
 }
 
-export interface Authenticated {
+interface Authenticated {
   readonly user: User
   readonly audiences: readonly string[]
 }
@@ -36,7 +36,7 @@ export interface Tokens {
 
 export const defaultAudience = 'https://kubernetes.default.svc'
 /** An account with this annotation has the role it names; others may only ask about themselves. */
-export const roleAnnotation = 'hawser.dev/role'
+const roleAnnotation = 'hawser.dev/role'
 
 /** `key` signs service account tokens; it belongs to this cluster alone. */
 export function createTokens(context: ServerContext, statics: readonly StaticToken[], key: Uint8Array): Tokens {
@@ -69,7 +69,7 @@ async function userOfClaims(context: ServerContext, claims: TokenClaims): Promis
     if (bound?.metadata.uid !== boundTo.uid) return undefined
   }
   const role = account.metadata.annotations?.[roleAnnotation]
-  const granted = role === 'admin' || role === 'read-only' || role === 'controller' ? [groupsOfRoles[role]] : []
+  const granted = isRoleOfAccount(role) ? [groupsOfRoles[role]] : []
   return {
     name: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
     uid: serviceAccount.uid,
@@ -83,6 +83,11 @@ async function userOfClaims(context: ServerContext, claims: TokenClaims): Promis
         }
       : {}),
   }
+}
+
+/** A node's role needs the node's name, which a service account does not have. */
+function isRoleOfAccount(role: string | undefined): role is 'admin' | 'read-only' | 'monitoring' | 'controller' {
+  return role !== undefined && role !== 'node' && Object.hasOwn(groupsOfRoles, role)
 }
 
 function signed(claims: TokenClaims, key: Uint8Array): string {

@@ -1,18 +1,21 @@
 // Which of the server's own policies does a write meet? One list per moment; each may change the object or refuse it.
 import type { KindInfo } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
-import type { Call } from '../call.ts'
-import type { ServerContext } from '../context.ts'
+import type { Call, User } from '../request/call.ts'
+import type { ServerContext } from '../objects/context.ts'
 import { claimResize } from './claim-resize.ts'
 import { defaultClass } from './default-class.ts'
 import { inUseFinalizer } from './in-use-finalizer.ts'
 import { namespaceExists, namespaceMayGo } from './namespaces.ts'
 import { podDefaults } from './pod-defaults.ts'
+import { roleMayCreate, roleMayUpdate } from './role-limits.ts'
 
 export interface CreateAttempt {
   readonly context: ServerContext
   readonly info: KindInfo
   readonly object: KubeObject
+  /** Who writes. */
+  readonly user: User
 }
 
 export interface UpdateAttempt extends CreateAttempt {
@@ -22,22 +25,23 @@ export interface UpdateAttempt extends CreateAttempt {
 
 /** In order: refuse early, then fill in. */
 const onCreate: readonly ((attempt: CreateAttempt) => Promise<KubeObject>)[] = [
+  roleMayCreate,
   namespaceExists,
   defaultClass,
   inUseFinalizer,
   podDefaults,
 ]
 
-const onUpdate: readonly ((attempt: UpdateAttempt) => Promise<void>)[] = [claimResize]
+const onUpdate: readonly ((attempt: UpdateAttempt) => Promise<void>)[] = [roleMayUpdate, claimResize]
 
 export async function admitCreate(
   context: ServerContext,
   info: KindInfo,
   object: KubeObject,
-  _call: Call,
+  { user }: Call,
 ): Promise<KubeObject> {
   let admitted = object
-  for (const plugin of onCreate) admitted = await plugin({ context, info, object: admitted })
+  for (const plugin of onCreate) admitted = await plugin({ context, info, object: admitted, user })
   return admitted
 }
 
@@ -47,9 +51,9 @@ export async function admitUpdate(
   object: KubeObject,
   current: KubeObject,
   subresource: string | undefined,
-  _call: Call,
+  { user }: Call,
 ): Promise<KubeObject> {
-  for (const plugin of onUpdate) await plugin({ context, info, object, current, subresource })
+  for (const plugin of onUpdate) await plugin({ context, info, object, current, subresource, user })
   return object
 }
 

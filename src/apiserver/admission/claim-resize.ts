@@ -1,13 +1,11 @@
 // May a claim ask for more? Only a bound claim whose class allows expansion (API-9).
 import { kinds } from '../../api/kinds.ts'
-import { annotation } from '../../api/meta.ts'
 import { compareAmounts, parseQuantity } from '../../api/quantity.ts'
 import { forbidden } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim, StorageClass } from '../../api/types.ts'
-import { findObject } from '../context.ts'
+import { classOf } from '../../api/storage-class.ts'
+import type { PersistentVolumeClaim, StorageClass } from '../../api/generated/types.ts'
+import { findObject } from '../objects/context.ts'
 import type { UpdateAttempt } from './chain.ts'
-
-const betaClass = 'volume.beta.kubernetes.io/storage-class'
 
 export async function claimResize({ context, info, object, current, subresource }: UpdateAttempt): Promise<void> {
   if (info.name !== 'PersistentVolumeClaim' || subresource !== undefined) return
@@ -38,8 +36,4 @@ function grows(next: PersistentVolumeClaim, before: PersistentVolumeClaim): bool
 
 function requestOf(claim: PersistentVolumeClaim): string | undefined {
   return claim.spec?.resources?.requests?.['storage']
-}
-
-function classOf(claim: PersistentVolumeClaim): string {
-  return annotation(claim, betaClass) ?? claim.spec?.storageClassName ?? ''
 }

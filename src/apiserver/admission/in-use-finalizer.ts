@@ -1,16 +1,9 @@
-// What keeps storage objects from vanishing under their users? A finalizer that their protection controller lifts (API-10).
-import type { KindName } from '../../api/kinds.ts'
+// What keeps storage objects while somebody uses them? A finalizer that their protection controller removes (API-10).
 import type { KubeObject } from '../../api/meta.ts'
 import { withFinalizer } from '../../api/meta.ts'
 import type { CreateAttempt } from './chain.ts'
 
-const protections: Partial<Readonly<Record<KindName, string>>> = {
-  PersistentVolume: 'kubernetes.io/pv-protection',
-  PersistentVolumeClaim: 'kubernetes.io/pvc-protection',
-  VolumeAttributesClass: 'kubernetes.io/vac-protection',
-}
-
 export async function inUseFinalizer({ info, object }: CreateAttempt): Promise<KubeObject> {
-  const finalizer = protections[info.name]
-  return finalizer === undefined ? object : withFinalizer(object, finalizer)
+  const { protectionFinalizer } = info.strategy
+  return protectionFinalizer === undefined ? object : withFinalizer(object, protectionFinalizer)
 }

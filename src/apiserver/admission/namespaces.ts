@@ -4,7 +4,7 @@ import type { KindInfo } from '../../api/kinds.ts'
 import { kinds } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import { forbidden, notFound, StatusError } from '../../api/status-error.ts'
-import { findObject } from '../context.ts'
+import { findObject } from '../objects/context.ts'
 import type { CreateAttempt } from './chain.ts'
 
 const immortal: ReadonlySet<string> = new Set(['default', 'kube-system', 'kube-public'])

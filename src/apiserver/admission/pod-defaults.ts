@@ -1,7 +1,8 @@
-// What does every pod have, though nobody said so? An identity, a priority, and patience with nodes that are away.
+// What does admission add to every pod? A service account, a priority, and tolerations for nodes that fail.
 // Unlike Kubernetes we mount no token into pods that do not ask for one.
 import type { KubeObject } from '../../api/meta.ts'
-import type { Pod, PodSpec, Toleration } from '../../api/types.ts'
+import { withNodeFailureTolerations } from '../../api/defaults/pod.ts'
+import type { Pod } from '../../api/generated/types.ts'
 import type { CreateAttempt } from './chain.ts'
 
 export async function podDefaults({ info, object }: CreateAttempt): Promise<KubeObject> {
@@ -13,7 +14,7 @@ export async function podDefaults({ info, object }: CreateAttempt): Promise<Kube
   return {
     ...pod,
     spec: {
-      ...withPatience(spec),
+      ...withNodeFailureTolerations(spec),
       serviceAccountName: name,
       serviceAccount: name,
       priority: spec.priority ?? systemPriorities[spec.priorityClassName ?? ''] ?? 0,
@@ -22,24 +23,8 @@ export async function podDefaults({ info, object }: CreateAttempt): Promise<Kube
   } as KubeObject
 }
 
-const awayTaints = ['node.kubernetes.io/not-ready', 'node.kubernetes.io/unreachable']
 /** The two classes that exist everywhere. */
 const systemPriorities: Readonly<Record<string, number>> = {
   'system-cluster-critical': 2_000_000_000,
   'system-node-critical': 2_000_001_000,
-}
-
-/** A node that is away may come back: five minutes, unless the pod says otherwise. Updates cannot take that back. */
-export function withPatience(spec: PodSpec): PodSpec {
-  const given = spec.tolerations ?? []
-  const missing = awayTaints.filter((key) => !given.some((each) => tolerates(each, key)))
-  return missing.length === 0 ? spec : { ...spec, tolerations: [...given, ...missing.map(fiveMinutes)] }
-}
-
-function fiveMinutes(key: string): Toleration {
-  return { key, operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300 }
-}
-
-function tolerates({ key, effect }: Toleration, taint: string): boolean {
-  return (!key || key === taint) && (!effect || effect === 'NoExecute')
 }

@@ -2,12 +2,12 @@
 // One timer for the next one to expire; entries are looked at in the order they were written.
 import { kinds } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
-import type { Event } from '../../api/types.ts'
+import type { Event } from '../../api/generated/types.ts'
 import { isStoreError } from '../../store/store.ts'
-import { decodeObject, prefixOf } from '../objects.ts'
+import { prefixOf } from '../objects/stored-objects.ts'
 import type { LifecycleDeps } from './garbage.ts'
 
-export const eventLifeMs = 60 * 60_000
+const eventLifeMs = 60 * 60_000
 /** Several events go together; being late by this much harms nobody. */
 const roundMs = 60_000
 
@@ -19,7 +19,7 @@ export async function expireEvents({ context, log }: LifecycleDeps, signal: Abor
       let next = context.clock.now() + eventLifeMs
       const { entries } = await context.store.list(prefixOf(info, undefined), {})
       for (const entry of entries) {
-        const end = lastSeen(decodeObject(info, entry)) + eventLifeMs
+        const end = lastSeen(context.objects.decode(info, entry)) + eventLifeMs
         if (end > context.clock.now()) next = Math.min(next, end)
         else await context.store.remove(entry.key, entry.revision).catch(ignoreRaces)
       }

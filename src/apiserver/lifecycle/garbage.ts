@@ -4,14 +4,14 @@ import type { KindInfo } from '../../api/kinds.ts'
 import { kindByType } from '../../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../../api/meta.ts'
 import { isConflict, isNotFound } from '../../api/status-error.ts'
-import type { OwnerReference } from '../../api/types.ts'
+import type { OwnerReference } from '../../api/generated/types.ts'
 import type { Change, Entry } from '../../store/store.ts'
 import { isStoreError } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
-import type { Call } from '../call.ts'
-import type { ServerContext } from '../context.ts'
-import { findObject } from '../context.ts'
-import { decodeObject, metadataText, recentObject } from '../objects.ts'
+import type { Call } from '../request/call.ts'
+import type { ServerContext } from '../objects/context.ts'
+import { findObject } from '../objects/context.ts'
+import { metadataText } from '../objects/stored-objects.ts'
 import { deleteObject, foregroundFinalizer, orphanFinalizer } from '../verbs/delete.ts'
 import { changeObject } from '../verbs/update.ts'
 import type { Dependent, OwnerGraph } from './owners.ts'
@@ -33,14 +33,14 @@ export async function collectGarbage(deps: LifecycleDeps, signal: AbortSignal): 
       const graph = createOwnerGraph()
       const { entries, revision } = await context.store.list('/', {})
       const start = entries.filter(mayMatter).map(asCreated)
-      for (const change of start) note(graph, change)
+      for (const change of start) note(context, graph, change)
       for (const change of start) await attend(deps, graph, change, retries)
       const watch = context.store.watch('/', revision, signal)
       for await (const first of watch) {
         // What was written together is gone through in one stretch: nearly always there is nothing to wait for.
         for (let change: Change | undefined = first; change !== undefined; change = watch.take()) {
-          note(graph, change)
-          if (concerns(graph, change)) await attend(deps, graph, change, retries)
+          note(context, graph, change)
+          if (concerns(context, graph, change)) await attend(deps, graph, change, retries)
           else retries.succeeded(change.entry.key)
         }
       }
@@ -60,13 +60,13 @@ function mayMatter(entry: Entry): boolean {
   return text.includes(ownerMark) || text.includes(deletionMark)
 }
 
-function mayHaveOwners(entry: Entry): boolean {
-  const known = recentObject(entry)
+function mayHaveOwners({ objects }: ServerContext, entry: Entry): boolean {
+  const known = objects.recent(entry)
   return known === undefined ? metadataText(entry).includes(ownerMark) : known.metadata.ownerReferences !== undefined
 }
 
-function mayBeDeleting(entry: Entry): boolean {
-  const known = recentObject(entry)
+function mayBeDeleting({ objects }: ServerContext, entry: Entry): boolean {
+  const known = objects.recent(entry)
   return known === undefined
     ? metadataText(entry).includes(deletionMark)
     : known.metadata.deletionTimestamp !== undefined
@@ -76,17 +76,17 @@ function asCreated(entry: Entry): Change {
   return { type: 'created', revision: entry.revision, entry, previous: undefined }
 }
 
-function note(graph: OwnerGraph, { type, entry }: Change): void {
+function note(context: ServerContext, graph: OwnerGraph, { type, entry }: Change): void {
   const info = kindOfKey(entry.key)
   if (info === undefined) return
   if (type === 'removed') graph.drop(entry.key)
-  else if (mayHaveOwners(entry)) graph.put(entry.key, info, decodeObject(info, entry))
+  else if (mayHaveOwners(context, entry)) graph.put(entry.key, info, context.objects.decode(info, entry))
   else graph.drop(entry.key)
 }
 
 /** Nearly all changes concern nobody but the object itself. */
-function concerns(graph: OwnerGraph, { type, entry }: Change): boolean {
-  return type === 'removed' || graph.get(entry.key) !== undefined || mayBeDeleting(entry)
+function concerns(context: ServerContext, graph: OwnerGraph, { type, entry }: Change): boolean {
+  return type === 'removed' || graph.get(entry.key) !== undefined || mayBeDeleting(context, entry)
 }
 
 async function attend(deps: LifecycleDeps, graph: OwnerGraph, change: Change, retries: Retries): Promise<void> {
@@ -104,14 +104,14 @@ async function settle({ context }: LifecycleDeps, graph: OwnerGraph, { type, ent
   const info = kindOfKey(entry.key)
   if (info === undefined) return
   if (type === 'removed') {
-    const last = decodeObject(info, previous ?? entry)
+    const last = context.objects.decode(info, previous ?? entry)
     for (const dependent of graph.dependentsOf(last.metadata.uid ?? '')) await judge(context, graph, dependent)
     for (const owner of last.metadata.ownerReferences ?? []) await finishOwner(context, graph, last, owner)
     return
   }
   const dependent = graph.get(entry.key)
   if (dependent !== undefined) await judge(context, graph, dependent)
-  if (mayBeDeleting(entry)) await settleDeletion(context, graph, info, decodeObject(info, entry))
+  if (mayBeDeleting(context, entry)) await settleDeletion(context, graph, info, context.objects.decode(info, entry))
 }
 
 /** Foreground: dependents first. Orphan: cut the references, then let go. */

@@ -4,13 +4,13 @@ import type { KindInfo } from '../../api/kinds.ts'
 import { kindNames, kinds } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import { isAlreadyExists, isConflict, isForbidden, isNotFound } from '../../api/status-error.ts'
-import type { Namespace } from '../../api/types.ts'
+import type { Namespace } from '../../api/generated/types.ts'
 import type { Change } from '../../store/store.ts'
 import { isStoreError } from '../../store/store.ts'
-import type { Call } from '../call.ts'
-import type { ServerContext } from '../context.ts'
-import { findObject } from '../context.ts'
-import { decodeObject, prefixOf } from '../objects.ts'
+import type { Call } from '../request/call.ts'
+import type { ServerContext } from '../objects/context.ts'
+import { findObject } from '../objects/context.ts'
+import { prefixOf } from '../objects/stored-objects.ts'
 import { createObject } from '../verbs/create.ts'
 import { deleteObject } from '../verbs/delete.ts'
 import { changeObject } from '../verbs/update.ts'
@@ -24,7 +24,7 @@ const standing = ['default', 'kube-node-lease', 'kube-public', 'kube-system']
 
 const namespaced: readonly KindInfo[] = kindNames
   .map((name) => kinds[name])
-  .filter((info) => info.namespaced && info.name !== 'EventsEvent')
+  .filter((info) => info.namespaced && info.view === undefined)
 
 const keeper: Call = {
   user: { name: 'system:serviceaccount:kube-system:namespace-controller', groups: ['system:masters'] },
@@ -82,7 +82,7 @@ async function attend(deps: LifecycleDeps, key: string, retries: Retries): Promi
   try {
     const entry = await context.store.get(key)
     if (entry === undefined) return
-    const namespace = decodeObject(kinds.Namespace, entry) as Namespace
+    const namespace = context.objects.decode(kinds.Namespace, entry) as Namespace
     if (namespace.metadata.deletionTimestamp === undefined) await ensureAccount(context, namespace.metadata.name)
     else await empty(context, namespace)
     retries.succeeded(key)
@@ -108,7 +108,7 @@ async function empty(context: ServerContext, namespace: Namespace): Promise<void
   for (const info of namespaced) {
     const { entries } = await context.store.list(prefixOf(info, name), {})
     for (const entry of entries) {
-      const object = decodeObject(info, entry)
+      const object = context.objects.decode(info, entry)
       if (object.metadata.deletionTimestamp !== undefined) {
         left++
         continue

@@ -2,8 +2,8 @@
 import type { KindInfo } from '../../api/kinds.ts'
 import { kindNames, kinds } from '../../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../../api/meta.ts'
-import type { OwnerReference } from '../../api/types.ts'
-import { prefixOf } from '../objects.ts'
+import type { OwnerReference } from '../../api/generated/types.ts'
+import { prefixOf } from '../objects/stored-objects.ts'
 
 export interface Dependent {
   readonly key: string
@@ -58,6 +58,9 @@ export function kindOfKey(key: string): KindInfo | undefined {
   return byPrefix.get(key.slice(0, third + 1))
 }
 
-const byPrefix = new Map(
-  kindNames.filter((name) => name !== 'EventsEvent').map((name) => [prefixOf(kinds[name], undefined), kinds[name]]),
+const byPrefix: ReadonlyMap<string, KindInfo> = new Map(
+  kindNames
+    .map((name) => kinds[name])
+    .filter(({ view }) => view === undefined)
+    .map((info) => [prefixOf(info, undefined), info]),
 )

@@ -1,6 +1,7 @@
 // Which paths and operations does the server have, in OpenAPI's words? kubectl looks for the patch operation of a
 // kind and its dryRun and fieldValidation parameters before it creates or applies anything.
-import type { KindInfo, Verb } from '../../api/kinds.ts'
+import type { KindInfo } from '../../api/kinds.ts'
+import type { Verb } from '../../api/kinds/define-kind.ts'
 import { type Dialect, gvk, reference, type Schema } from './schemas.ts'
 
 export interface Parameter {

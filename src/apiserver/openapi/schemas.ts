@@ -65,12 +65,14 @@ const packages: Readonly<Record<string, string>> = {
   hawser: 'dev.hawser.v1',
 }
 
-export function definitionName(message: string): string {
+function definitionName(message: string): string {
   const [group = '', name = ''] = message.split('.')
   return `${packages[group] ?? group}.${name}`
 }
 
-const kindOfMessage = new Map(kindNames.map((name) => [kinds[name].message, kinds[name]]))
+const kindOfMessage: ReadonlyMap<string, KindInfo> = new Map(
+  kindNames.map((name) => [kinds[name].message, kinds[name]]),
+)
 
 function messageToSchema(message: string, dialect: Dialect): Schema {
   const scalar = scalarSchema(message, dialect)

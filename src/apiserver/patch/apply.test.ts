@@ -7,8 +7,11 @@ import type { KubeObject } from '../../api/meta.ts'
 import { StatusError } from '../../api/status-error.ts'
 import { applyServerSide } from './apply.ts'
 import { difference, equalSets, fromFieldsV1, intersection, toFieldsV1, union } from './field-set.ts'
-import { managerFromUserAgent, updateManagedFields } from './managed-fields.ts'
+import { createManagedFieldsCache } from './managed-fields-cache.ts'
+import { updateManagedFields as update, type WriteRecord } from './managed-fields.ts'
 
+const cache = createManagedFieldsCache()
+const updateManagedFields = (write: WriteRecord) => update(write, cache)
 const now = Date.parse('2026-01-01T00:00:00Z')
 const later = now + 60_000
 const configMap = (data: object, metadata: object = {}): KubeObject =>
@@ -320,11 +323,6 @@ test('laws: field sets survive their text form, and set algebra holds', () => {
   assert.equal(fromFieldsV1({ x: {} }), undefined)
   assert.equal(fromFieldsV1({ 'k:nope': {} }), undefined)
   assert.equal(fromFieldsV1([]), undefined)
-})
-
-test('a client without a field manager is called by its user agent', () => {
-  assert.equal(managerFromUserAgent('kubectl/v1.33.0 (linux/amd64)'), 'kubectl')
-  assert.equal(managerFromUserAgent(undefined), 'unknown')
 })
 
 // As kubectl leaves it after a client-side apply of { a: '1', b: '2' }.

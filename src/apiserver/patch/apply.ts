@@ -4,7 +4,7 @@ import { timestamp } from '../../clock/clock.ts'
 import { type KindInfo, type KindName, kinds, versionKind } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import { applyConflict, badRequest } from '../../api/status-error.ts'
-import { shown } from '../shown.ts'
+import { shown } from '../request/shown.ts'
 import { checkApplied, normalizeApplied } from './applied-config.ts'
 import { goTypeWord } from './errors.ts'
 import {
@@ -15,7 +15,7 @@ import {
   intersection,
   isEmptySet,
   pathTexts,
-  union,
+  unionOf,
 } from './field-set.ts'
 import { isMap, jsonEqual, type JsonMap, type MutableMap, own } from './json.ts'
 import { heir, inherited, withLastApplied } from './last-applied.ts'
@@ -120,8 +120,7 @@ function withoutEntries(live: KubeObject): JsonMap {
 function abandoned(message: string, last: FieldSet | undefined, owners: Owners): FieldSet {
   if (last === undefined) return emptySet
   const node = structNode(message)
-  let wanted = emptySet
-  for (const owner of owners.values()) wanted = union(wanted, owner.fields)
+  const wanted = unionOf(Array.from(owners.values(), ({ fields }) => fields))
   const rest = difference(withNamedFields(node, last), withNamedFields(node, wanted))
   // Every object has metadata, whoever owned its labels.
   const metadata = rest.children.get('f:metadata')
@@ -145,8 +144,7 @@ function settleOwners(request: ApplyRequest, owners: Owners, self: string, objec
   }
   const kept = request.force || conflicts.length === 0 ? [] : notInherited(request, conflicts)
   if (kept.length > 0) throw conflictError(kept)
-  for (const { fields } of conflicts) disown(owners, fields, self)
-  disown(owners, removed, self)
+  disown(owners, unionOf([...conflicts.map(({ fields }) => fields), removed]), self)
 }
 
 function notInherited({ kind, live, manager }: ApplyRequest, conflicts: readonly Conflict[]): readonly Conflict[] {

@@ -30,6 +30,24 @@ export function makeSet(owned: boolean, children: ReadonlyMap<string, FieldSet>)
   return owned && children.size === 0 ? ownedLeaf : { owned, children }
 }
 
+/** The children of a set that is being built; undefined while there are none. */
+export type Parts = Map<string, FieldSet> | undefined
+
+export function withField(parts: Parts, name: string, child: FieldSet): Map<string, FieldSet> {
+  return withItem(parts, fieldElement(name), child)
+}
+
+/** Adds to the given parts, which are not used again without it. */
+export function withItem(parts: Parts, element: string, child: FieldSet): Map<string, FieldSet> {
+  return (parts ?? new Map<string, FieldSet>()).set(element, child)
+}
+
+/** `owned` says whether the set also holds the place above its parts. */
+export function setOf(parts: Parts, owned: boolean): FieldSet {
+  if (parts === undefined) return owned ? ownedLeaf : emptySet
+  return { owned, children: parts }
+}
+
 export function union(left: FieldSet, right: FieldSet): FieldSet {
   if (isEmptySet(left) || left === right) return right
   if (isEmptySet(right)) return left
@@ -39,6 +57,25 @@ export function union(left: FieldSet, right: FieldSet): FieldSet {
     children.set(element, other === undefined ? child : union(other, child))
   }
   return makeSet(left.owned || right.owned, children)
+}
+
+/** The union of many: each place is looked at once, where joining one by one would copy all places so far each time. */
+export function unionOf(sets: readonly FieldSet[]): FieldSet {
+  const [first = emptySet, ...others] = sets
+  if (others.length === 0) return first
+  const together = new Map<string, FieldSet[]>()
+  for (const set of sets) {
+    for (const [element, child] of set.children) {
+      const found = together.get(element)
+      if (found === undefined) together.set(element, [child])
+      else found.push(child)
+    }
+  }
+  const children = new Map(Array.from(together, ([element, parts]) => [element, unionOf(parts)]))
+  return makeSet(
+    sets.some(({ owned }) => owned),
+    children,
+  )
 }
 
 /** The places of `left` that are not places of `right`; a place below an owned one is a place of its own. */
@@ -75,12 +112,17 @@ export function equalSets(left: FieldSet, right: FieldSet): boolean {
 }
 
 /** The owned places as text: `.spec.containers[name="c"].image`. */
-export function pathTexts(set: FieldSet, prefix = ''): readonly string[] {
-  const texts = set.owned ? [prefix] : []
-  for (const element of [...set.children.keys()].toSorted()) {
-    texts.push(...pathTexts(set.children.get(element) ?? emptySet, prefix + elementText(element)))
-  }
+export function pathTexts(set: FieldSet): readonly string[] {
+  const texts: string[] = []
+  addPathTexts(set, '', texts)
   return texts
+}
+
+function addPathTexts(set: FieldSet, prefix: string, texts: string[]): void {
+  if (set.owned) texts.push(prefix)
+  for (const element of [...set.children.keys()].toSorted()) {
+    addPathTexts(set.children.get(element) ?? emptySet, prefix + elementText(element), texts)
+  }
 }
 
 function elementText(element: string): string {

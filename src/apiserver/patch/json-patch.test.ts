@@ -88,6 +88,41 @@ test('a patch may neither hold too many operations nor copy itself to death', ()
   )
 })
 
+test('a copied value and its origin change apart', () => {
+  const patched = applyJsonPatch({ a: { list: [1] } }, [
+    { op: 'add', path: '/a/list/-', value: 2 },
+    { op: 'copy', from: '/a', path: '/b' },
+    { op: 'add', path: '/b/list/-', value: 3 },
+    { op: 'add', path: '/a/list/0', value: 0 },
+    { op: 'move', from: '/a', path: '/c' },
+    { op: 'remove', path: '/c/list/0' },
+  ])
+  assert.deepEqual(patched, { b: { list: [1, 2, 3] }, c: { list: [1, 2] } })
+})
+
+test('values of operations stay as they were sent', () => {
+  const value = { list: [1] }
+  const patch = [
+    { op: 'add', path: '/a', value },
+    { op: 'add', path: '/b', value },
+    { op: 'add', path: '/a/list/-', value: 2 },
+  ]
+  assert.deepEqual(applyJsonPatch({}, patch), { a: { list: [1, 2] }, b: { list: [1] } })
+  assert.deepEqual(value, { list: [1] })
+})
+
+test('10,000 operations change a map of 45,000 keys; as many at the front of such a list are refused', () => {
+  const keys = Array.from({ length: 45_000 }, (_, at) => [`k${at}`, 'v'] as const)
+  const replace = Array.from({ length: 10_000 }, (_, at) => ({ op: 'replace', path: `/data/k${at}`, value: 'w' }))
+  const { data } = applyJsonPatch({ data: Object.fromEntries(keys) }, replace)
+  assert.equal(Object.values(data as JsonMap).filter((value) => value === 'w').length, 10_000)
+  const insert = Array.from({ length: 10_000 }, () => ({ op: 'add', path: '/list/0', value: 1 }))
+  assert.equal(
+    failure(() => applyJsonPatch({ list: keys.map(([key]) => key) }, insert)),
+    '413 RequestEntityTooLarge Request entity too large: the patch changes large lists or maps too often',
+  )
+})
+
 test('a patch cannot build a value too deep to walk', () => {
   const steps = 60
   const deep = JSON.parse(`${'{"a":'.repeat(100)}{}${'}'.repeat(100)}`) as JsonMap

@@ -1,22 +1,34 @@
-// What does an object look like after a JSON patch (RFC 6902)? Operations run in order on a copy that shares what
-// they do not touch; the first that fails fails the whole patch.
+// What does an object look like after a JSON patch (RFC 6902)? Operations run in order on a draft that shares what they do
+// not touch; the first that fails fails the whole patch.
+//
+// 1. The given object and the values of the operations never change.
+// 2. A map or list is copied when the patch first changes it, and then changed in place: `owned` has the copies.
+// 3. An owned map or list stands at one place only: `copy` makes a copy of everything below.
 import { requestEntityTooLarge } from '../../api/status-error.ts'
 import { cannotApply, cannotDecode, goTypeWord } from './errors.ts'
-import { copyMap, isList, isMap, type Json, jsonEqual, type JsonMap, own, put } from './json.ts'
+import { copyMap, isList, isMap, type Json, type JsonMap, type MutableMap, own, put } from './json.ts'
+import { createWork, type Work } from './work.ts'
 
 /** Kubernetes' own limits: a patch must not be a way to make the server work or grow without bound. */
-export const maxOperations = 10_000
-export const maxCopiedBytes = 3 * 1024 * 1024
+const maxOperations = 10_000
+const maxCopiedBytes = 3 * 1024 * 1024
 /** Operations can build deeper values than a body may hold; everything that walks objects relies on a bound. */
 const maxDepth = 400
 
 export function applyJsonPatch(current: object, operations: unknown): JsonMap {
   const patch = decodeOperations(operations)
-  let document: Json = current as JsonMap // objects of the API are JSON maps
-  const budget = { copiedBytes: 0 }
-  for (const operation of patch) document = applyOperation(document, operation, budget)
-  if (!isMap(document)) throw cannotApply('the result is not an object')
-  return document
+  // Objects of the API are JSON maps.
+  const draft: Draft = { root: current as JsonMap, owned: new Set(), copiedBytes: 0, work: createWork() }
+  for (const operation of patch) applyOperation(draft, operation)
+  if (!isMap(draft.root)) throw cannotApply('the result is not an object')
+  return draft.root
+}
+
+interface Draft {
+  root: Json
+  readonly owned: Set<unknown>
+  copiedBytes: number
+  readonly work: Work
 }
 
 interface Operation {
@@ -48,30 +60,37 @@ function decodeOperations(operations: unknown): readonly Operation[] {
   })
 }
 
-function applyOperation(document: Json, operation: Operation, budget: { copiedBytes: number }): Json {
+function applyOperation(draft: Draft, operation: Operation): void {
   const path = parsePointer(operation.path)
   switch (operation.op) {
     case 'add':
-      return change(document, path, { kind: 'add', value: bounded(path, valueOf(operation)) })
+      return change(draft, path, { kind: 'add', value: bounded(path, valueOf(operation)) })
     case 'replace':
-      return change(document, path, { kind: 'replace', value: bounded(path, valueOf(operation)) })
+      return change(draft, path, { kind: 'replace', value: bounded(path, valueOf(operation)) })
     case 'remove':
-      return change(document, path, { kind: 'remove' })
+      return change(draft, path, { kind: 'remove' })
     case 'test':
       // An absent value counts as null, as in the reader Kubernetes uses.
-      if (!jsonEqual(find(document, path) ?? null, operation.value ?? null)) throw cannotApply('a test failed')
-      return document
+      if (isSame(draft.work, find(draft.root, path) ?? null, operation.value ?? null)) return
+      throw cannotApply('a test failed')
     case 'move': {
       const from = parsePointer(fromOf(operation))
       if (operation.path.startsWith(`${operation.from}/`)) throw cannotApply('cannot move a value into itself')
-      const value = bounded(path, existing(document, from))
-      return change(change(document, from, { kind: 'remove' }), path, { kind: 'add', value })
+      const value = existing(draft.root, from)
+      // What does not move down does not become deeper.
+      if (path.length > from.length) {
+        draft.work.look(countValues(value))
+        bounded(path, value)
+      }
+      change(draft, from, { kind: 'remove' })
+      return change(draft, path, { kind: 'add', value })
     }
     case 'copy': {
-      const value = bounded(path, existing(document, parsePointer(fromOf(operation))))
-      budget.copiedBytes += JSON.stringify(value).length
-      if (budget.copiedBytes > maxCopiedBytes) throw cannotApply('the copies of this patch are too large')
-      return change(document, path, { kind: 'add', value })
+      const value = bounded(path, existing(draft.root, parsePointer(fromOf(operation))))
+      const text = JSON.stringify(value)
+      draft.copiedBytes += text.length
+      if (draft.copiedBytes > maxCopiedBytes) throw cannotApply('the copies of this patch are too large')
+      return change(draft, path, { kind: 'add', value: JSON.parse(text) as Json }) // the text of a JSON value
     }
     default:
       throw cannotApply(`unknown operation ${operation.op}`)
@@ -79,34 +98,86 @@ function applyOperation(document: Json, operation: Operation, budget: { copiedBy
 }
 
 type Change = { readonly kind: 'add' | 'replace'; readonly value: Json } | { readonly kind: 'remove' }
+type Container = MutableMap | Json[]
 
-/** The document with one place changed; everything beside the path is shared with the input. */
-function change(document: Json, path: readonly string[], what: Change): Json {
-  const [key, ...rest] = path
-  if (key === undefined) return what.kind === 'remove' ? null : what.value
-  if (isMap(document)) return changeMap(document, key, rest, what)
-  if (isList(document)) return changeList(document, key, rest, what)
-  throw cannotApply(`nothing below "${key}"`)
+function change(draft: Draft, path: readonly string[], what: Change): void {
+  const [first] = path
+  const last = path.at(-1)
+  if (first === undefined || last === undefined) {
+    draft.root = what.kind === 'remove' ? null : what.value
+    return
+  }
+  let here = writable(draft, draft.root, first)
+  draft.root = here
+  for (const [depth, key] of path.slice(0, -1).entries()) here = enter(draft, here, key, path[depth + 1] ?? '')
+  if (Array.isArray(here)) changeList(draft.work, here, last, what)
+  else changeMap(here, last, what)
 }
 
-function changeMap(map: JsonMap, key: string, rest: readonly string[], what: Change): Json {
-  const child = own(map, key)
-  // A key that is not there can be "replaced": the reader Kubernetes uses does not look.
-  const missing = rest.length > 0 || what.kind === 'remove'
-  if (child === undefined && missing) throw cannotApply(`no key "${key}"`)
-  const copy = copyMap(map)
-  if (rest.length === 0 && what.kind === 'remove') delete copy[key]
-  else put(copy, key, change(child ?? null, rest, what))
+/** The container itself if it is ours, else a copy; `below` is the key that is wanted in it. */
+function writable(draft: Draft, value: Json, below: string): Container {
+  if (draft.owned.has(value)) return value as Container // only containers are in the set
+  const copy = isMap(value) ? copyMap(value) : isList(value) ? [...value] : undefined
+  if (copy === undefined) throw cannotApply(`nothing below "${below}"`)
+  draft.owned.add(copy)
   return copy
 }
 
-function changeList(list: readonly Json[], key: string, rest: readonly string[], what: Change): Json {
-  const adding = rest.length === 0 && what.kind === 'add'
-  const index = adding && key === '-' ? list.length : parseIndex(key, adding ? list.length + 1 : list.length)
-  if (index > list.length || (index === list.length && !adding)) throw cannotApply(`no index ${key}`)
-  if (rest.length === 0 && what.kind === 'add') return list.toSpliced(index, 0, what.value)
-  if (rest.length === 0 && what.kind === 'remove') return list.toSpliced(index, 1)
-  return list.with(index, change(list[index] as Json, rest, what))
+function enter(draft: Draft, here: Container, key: string, below: string): Container {
+  if (Array.isArray(here)) {
+    const index = indexOf(here, key)
+    const child = writable(draft, here[index] as Json, below) // the index was checked
+    here[index] = child
+    return child
+  }
+  const value = own(here, key)
+  if (value === undefined) throw cannotApply(`no key "${key}"`)
+  const child = writable(draft, value, below)
+  put(here, key, child)
+  return child
+}
+
+function changeMap(map: MutableMap, key: string, what: Change): void {
+  // A key that is not there can be "replaced": the reader Kubernetes uses does not look.
+  if (what.kind !== 'remove') return put(map, key, what.value)
+  if (!Object.hasOwn(map, key)) throw cannotApply(`no key "${key}"`)
+  delete map[key]
+}
+
+function changeList(work: Work, list: Json[], key: string, what: Change): void {
+  if (what.kind === 'replace') {
+    list[indexOf(list, key)] = what.value
+    return
+  }
+  const adding = what.kind === 'add'
+  const index = adding ? (key === '-' ? list.length : parseIndex(key, list.length + 1)) : indexOf(list, key)
+  if (index > list.length) throw cannotApply(`no index ${key}`)
+  work.shift(list.length - index)
+  if (adding) list.splice(index, 0, what.value)
+  else list.splice(index, 1)
+}
+
+/** The index of an item that is there. */
+function indexOf(list: readonly Json[], key: string): number {
+  const index = parseIndex(key, list.length)
+  if (index >= list.length) throw cannotApply(`no index ${key}`)
+  return index
+}
+
+/** Looks at no more values than `wanted` has, and counts keys: the value that is there may be large. */
+function isSame(work: Work, found: Json, wanted: Json): boolean {
+  if (isList(wanted)) {
+    return (
+      isList(found) &&
+      found.length === wanted.length &&
+      found.every((item, at) => isSame(work, item, wanted[at] as Json))
+    )
+  }
+  if (!isMap(wanted) || !isMap(found)) return found === wanted
+  const keys = Object.keys(found)
+  work.look(keys.length)
+  if (keys.length !== Object.keys(wanted).length) return false
+  return keys.every((key) => Object.hasOwn(wanted, key) && isSame(work, found[key] as Json, wanted[key] as Json))
 }
 
 function find(document: Json, path: readonly string[]): Json | undefined {
@@ -146,6 +217,11 @@ function parseIndex(key: string, length: number): number {
 function bounded(path: readonly string[], value: Json): Json {
   if (!isShallow(value, maxDepth - path.length)) throw cannotApply('the result is nested too deeply')
   return value
+}
+
+function countValues(value: Json): number {
+  if (typeof value !== 'object' || value === null) return 1
+  return Object.values(value).reduce((count: number, item: Json) => count + countValues(item), 1)
 }
 
 function isShallow(value: Json, depth: number): boolean {

@@ -43,3 +43,11 @@ export function copyMap(map: JsonMap): MutableMap {
   for (const key of Object.keys(map)) put(copy, key, map[key] as Json)
   return copy
 }
+
+/** The same text for equal values and for no others: to find a value among many at once. */
+export function identityText(value: Json): string {
+  if (isList(value)) return `[${value.map(identityText).join(',')}]`
+  if (!isMap(value)) return JSON.stringify(value)
+  const keys = Object.keys(value).toSorted()
+  return `{${keys.map((key) => `${JSON.stringify(key)}:${identityText(value[key] as Json)}`).join(',')}}`
+}

@@ -1,6 +1,6 @@
 // In which order do merged lists come out? Two rules: strategic merge's $setElementOrder, and server-side apply's
 // "the applied order wins, items of others keep their place".
-import { isMap, type Json, jsonEqual, own } from './json.ts'
+import { identityText, isMap, type Json, own } from './json.ts'
 
 /**
  * `merged` rearranged: items named in `order` follow it; the others keep the order the server had, and each comes
@@ -12,26 +12,34 @@ export function orderLists(
   order: readonly Json[],
   mergeKey: string | undefined,
 ): readonly Json[] {
-  const identity = (item: Json) => (mergeKey !== undefined && isMap(item) ? (own(item, mergeKey) ?? null) : item)
-  const indexIn = (list: readonly Json[], item: Json) =>
-    list.findIndex((other) => jsonEqual(identity(other), identity(item)))
-  const named = merged
-    .filter((item) => indexIn(order, item) >= 0)
-    .toSorted((left, right) => indexIn(order, left) - indexIn(order, right))
-  const others = merged.filter((item) => indexIn(order, item) < 0)
+  const identity = (item: Json): string =>
+    identityText(mergeKey !== undefined && isMap(item) ? (own(item, mergeKey) ?? null) : item)
+  const inOrder = firstPlaces(order.map(identity))
+  const inServer = firstPlaces(server.map(identity))
+  const items = merged.map((item) => {
+    const name = identity(item)
+    return { item, order: inOrder.get(name), place: inServer.get(name) }
+  })
+  const named = items
+    .filter((each) => each.order !== undefined)
+    .toSorted((left, right) => (left.order ?? 0) - (right.order ?? 0))
   const result: Json[] = []
   let next = 0
-  for (const item of others) {
-    const place = indexIn(server, item)
-    for (; next < named.length; next += 1) {
-      const candidate = named[next] as Json
-      const candidatePlace = indexIn(server, candidate)
-      if (candidatePlace > place && place >= 0) break
-      result.push(candidate)
+  for (const { item, order: wanted, place } of items) {
+    if (wanted !== undefined) continue
+    for (let candidate = named[next]; candidate !== undefined; candidate = named[++next]) {
+      if (place !== undefined && candidate.place !== undefined && candidate.place > place) break
+      result.push(candidate.item)
     }
     result.push(item)
   }
-  return [...result, ...named.slice(next)]
+  return [...result, ...named.slice(next).map(({ item }) => item)]
+}
+
+function firstPlaces(names: readonly string[]): ReadonlyMap<string, number> {
+  const places = new Map<string, number>()
+  for (const [place, name] of names.entries()) if (!places.has(name)) places.set(name, place)
+  return places
 }
 
 /**

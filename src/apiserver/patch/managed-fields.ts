@@ -3,24 +3,24 @@
 import { timestamp } from '../../clock/clock.ts'
 import { type KindName, kinds } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
-import type { ManagedFieldsEntry } from '../../api/types.ts'
-import { deepFreeze } from '../deep-freeze.ts'
-import { emptySet, equalSets, type FieldSet, fromFieldsV1, isEmptySet, union } from './field-set.ts'
+import { deepFreeze } from '../objects/deep-freeze.ts'
+import {
+  difference,
+  equalSets,
+  type FieldSet,
+  fromFieldsV1,
+  isEmptySet,
+  type Parts,
+  setOf,
+  toFieldsV1,
+  union,
+  unionOf,
+  withField,
+} from './field-set.ts'
 import { isList, isMap, type Json, type JsonMap, type MutableMap } from './json.ts'
 import { childNode, type SchemaNode } from './schema-walk.ts'
-import { entriesAfter, entriesOf, noEntries, sharedEntries, textOf } from './shared-entries.ts'
-import {
-  noParts,
-  setAt,
-  sharedDifference,
-  sharedFieldsV1,
-  sharedIdOf,
-  sharedSet,
-  sharedSetOf,
-  sharedTextOf,
-  sharedUnion,
-  withField,
-} from './shared-sets.ts'
+import type { Entries, ManagedFieldsCache } from './managed-fields-cache.ts'
+import { noEntries } from './managed-fields-cache.ts'
 import { compare, compareMaps, type Comparison } from './typed-values.ts'
 
 export interface Manager {
@@ -50,7 +50,7 @@ export interface WriteRecord {
 }
 
 /** The entries that `after` must be stored with. A write that changes nothing leaves them exactly as they were. */
-export function updateManagedFields(write: WriteRecord): readonly ManagedFieldsEntry[] {
+export function updateManagedFields(write: WriteRecord, cache: ManagedFieldsCache): Entries {
   const { kind, before, after, subresource = '' } = write
   const stored = before?.metadata.managedFields ?? noEntries
   const owners = ownersToStartFrom(stored, after.metadata.managedFields, subresource !== '')
@@ -61,30 +61,27 @@ export function updateManagedFields(write: WriteRecord): readonly ManagedFieldsE
   const time = timestamp(write.now)
   if (owners !== undefined) return credited(owners, { ...self, time }, comparison)
   // Thousands of objects are written in the same way within the same second: worked out for one, known for all.
-  const step = `${sharedIdOf(changed)} ${sharedIdOf(removed)} ${time} ${self.apiVersion} ${subresource} ${self.manager}`
-  return entriesAfter(stored, step, () => credited(readOwners(stored), { ...self, time }, comparison))
+  const step = JSON.stringify([
+    toFieldsV1(changed),
+    toFieldsV1(removed),
+    time,
+    self.apiVersion,
+    subresource,
+    self.manager,
+  ])
+  return cache.after(stored, step, () => credited(readOwners(stored), { ...self, time }, comparison))
 }
 
 /** The entries of these owners after one of them has written. */
-function credited(
-  owners: Owners,
-  self: Omit<Ownership, 'fields'>,
-  { changed, removed }: Comparison,
-): readonly ManagedFieldsEntry[] {
-  disown(owners, sharedUnion(changed, removed), undefined)
+function credited(owners: Owners, self: Omit<Ownership, 'fields'>, { changed, removed }: Comparison): Entries {
+  disown(owners, union(changed, removed), undefined)
   if (!isEmptySet(changed)) {
     const key = ownerKey(self)
     const kept = owners.get(key)
-    owners.set(key, { ...self, fields: kept === undefined ? changed : sharedUnion(kept.fields, changed) })
+    owners.set(key, { ...self, fields: kept === undefined ? changed : union(kept.fields, changed) })
   }
   capOwners(owners)
   return writeOwners(owners)
-}
-
-/** kubectl/v1.33 (linux/amd64) … → kubectl; what Kubernetes calls a client that names no field manager. */
-export function managerFromUserAgent(userAgent: string | undefined): string {
-  const name = (userAgent ?? '').split('/')[0]?.trim() ?? ''
-  return (name === '' ? 'unknown' : name).slice(0, 128)
 }
 
 /** What changed, apart from fields that no one owns (names, versions, the entries themselves). */
@@ -92,15 +89,15 @@ export function compareObjects(kind: KindName, before: KubeObject | undefined, a
   const { message } = kinds[kind]
   const left = (before ?? {}) as JsonMap // both were read as this kind
   const right = after as unknown as JsonMap
-  let changed = noParts()
-  let removed = changed
+  let changed: Parts
+  let removed: Parts
   for (const name of namesIn(left, right)) {
     if (left[name] === right[name] || name === 'apiVersion' || name === 'kind') continue
     const part = compareMember(childNode(message, name), name, left[name] ?? undefined, right[name] ?? undefined)
     if (!isEmptySet(part.changed)) changed = withField(changed, name, part.changed)
     if (!isEmptySet(part.removed)) removed = withField(removed, name, part.removed)
   }
-  return { changed: setAt(changed, false), removed: setAt(removed, false) }
+  return { changed: setOf(changed, false), removed: setOf(removed, false) }
 }
 
 function namesIn(left: JsonMap, right: JsonMap): readonly string[] {
@@ -109,7 +106,7 @@ function namesIn(left: JsonMap, right: JsonMap): readonly string[] {
   return names
 }
 
-const alwaysThere = new Set(['metadata', 'spec', 'status'])
+const alwaysThere: ReadonlySet<string> = new Set(['metadata', 'spec', 'status'])
 
 /** metadata, spec and status always exist for Kubernetes: writing into them does not bring them into being. */
 function compareMember(node: SchemaNode, name: string, left: Json | undefined, right: Json | undefined): Comparison {
@@ -122,7 +119,7 @@ function compareMember(node: SchemaNode, name: string, left: Json | undefined, r
   return compareMaps(node, before, after, unownedMetadata)
 }
 
-const unownedMetadata = new Set([
+const unownedMetadata: ReadonlySet<string> = new Set([
   'name',
   'namespace',
   'creationTimestamp',
@@ -158,7 +155,7 @@ export function ownerKey(owner: Manager): string {
 export function disown(owners: Owners, fields: FieldSet, except: string | undefined): void {
   for (const [key, owner] of owners) {
     if (key === except) continue
-    const rest = sharedDifference(owner.fields, fields)
+    const rest = difference(owner.fields, fields)
     if (isEmptySet(rest)) owners.delete(key)
     else if (!equalSets(rest, owner.fields)) owners.set(key, { ...owner, fields: rest })
   }
@@ -168,11 +165,7 @@ export function disown(owners: Owners, fields: FieldSet, except: string | undefi
  * Undefined: keep what is stored. Clients may rewrite the entries (kubectl does, to migrate), or reset them with
  * one empty entry; leaving them out or writing nonsense changes nothing.
  */
-function ownersToStartFrom(
-  stored: readonly ManagedFieldsEntry[],
-  sent: readonly ManagedFieldsEntry[] | undefined,
-  isSubresource: boolean,
-): Owners | undefined {
+function ownersToStartFrom(stored: Entries, sent: Entries | undefined, isSubresource: boolean): Owners | undefined {
   if (isSubresource || sent === undefined || sent === stored || !isList(sent) || sent.length === 0) return undefined
   const [first] = sent
   if (sent.length === 1 && isMap(first) && Object.keys(first).length === 0) return new Map()
@@ -191,7 +184,7 @@ function sameOwners(left: Owners, right: Owners): boolean {
 }
 
 /** Entries that cannot be read own nothing. */
-export function readOwners(entries: readonly ManagedFieldsEntry[]): Owners {
+export function readOwners(entries: Entries): Owners {
   const owners: Owners = new Map()
   for (const entry of entries) {
     if (!isMap(entry)) continue
@@ -211,48 +204,21 @@ export function readOwners(entries: readonly ManagedFieldsEntry[]): Owners {
 }
 
 function readFields(fields: unknown): FieldSet | undefined {
-  if (!isMap(fields)) return undefined
-  const known = sharedSetOf(fields)
-  if (known !== undefined) return known
-  const set = fromFieldsV1(fields)
-  return set === undefined ? undefined : sharedSet(set)
-}
-
-/** The JSON of the entries. Most of their text is field sets, which thousands of objects have in common. */
-export function managedFieldsText(entries: readonly ManagedFieldsEntry[]): string {
-  return textOf(entries) ?? `[${entries.map(entryText).join(',')}]`
-}
-
-/** The entries that this text says, which was made here. */
-export function readManagedFields(text: string): readonly ManagedFieldsEntry[] {
-  const known = entriesOf(text)
-  if (known !== undefined) return known
-  const entries = (JSON.parse(text) as ManagedFieldsEntry[]).map((entry) => {
-    const fields = readFields(entry.fieldsV1)
-    return fields === undefined ? entry : { ...entry, fieldsV1: sharedFieldsV1(fields) }
-  })
-  return sharedEntries(deepFreeze(entries), text)
-}
-
-function entryText(entry: ManagedFieldsEntry): string {
-  const { fieldsV1 } = entry
-  const text = isMap(fieldsV1) ? sharedTextOf(fieldsV1) : undefined
-  if (text === undefined) return JSON.stringify(entry)
-  return `${JSON.stringify({ ...entry, fieldsV1: undefined }).slice(0, -1)},"fieldsV1":${text}}`
+  return isMap(fields) ? fromFieldsV1(fields) : undefined
 }
 
 /** Applies first, then by time and name, as Kubernetes sorts them. */
-export function writeOwners(owners: Owners): readonly ManagedFieldsEntry[] {
+export function writeOwners(owners: Owners): Entries {
   const entries = [...owners.values()].toSorted(byOperationAndTime).map((owner) => ({
     manager: owner.manager,
     operation: owner.operation,
     apiVersion: owner.apiVersion,
     ...(owner.time === undefined ? {} : { time: owner.time }),
     fieldsType: 'FieldsV1',
-    fieldsV1: sharedFieldsV1(owner.fields),
+    fieldsV1: toFieldsV1(owner.fields),
     ...(owner.subresource === '' ? {} : { subresource: owner.subresource }),
   }))
-  return sharedEntries(deepFreeze(entries), managedFieldsText(entries))
+  return deepFreeze(entries)
 }
 
 function byOperationAndTime(left: Ownership, right: Ownership): number {
@@ -277,11 +243,8 @@ function capOwners(owners: Owners): void {
   const updates = [...owners.values()].filter((owner) => owner.operation === 'Update').toSorted(byOperationAndTime)
   if (updates.length <= maxUpdateManagers) return
   const folded = updates.slice(0, updates.length - maxUpdateManagers + 1)
-  let fields = emptySet
-  for (const owner of folded) {
-    owners.delete(ownerKey(owner))
-    fields = union(fields, owner.fields)
-  }
+  for (const owner of folded) owners.delete(ownerKey(owner))
+  const fields = unionOf(folded.map((owner) => owner.fields))
   const newest = folded.at(-1) as Ownership // at least two were folded
   const ancient: Ownership = { ...newest, manager: 'ancient-changes', subresource: '', fields }
   owners.set(ownerKey(ancient), ancient)

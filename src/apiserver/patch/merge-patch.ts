@@ -12,7 +12,7 @@ export function applyMergePatch(_kind: KindName, current: object, patch: unknown
   return mergeMaps(current as JsonMap, patch) // objects of the API are JSON maps
 }
 
-export function mergeJson(current: Json | undefined, patch: Json): Json {
+function mergeJson(current: Json | undefined, patch: Json): Json {
   return isMap(patch) ? mergeMaps(isMap(current) ? current : {}, patch) : patch
 }
 

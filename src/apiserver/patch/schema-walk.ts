@@ -1,7 +1,7 @@
 // What kind of value stands at this place? The schema table seen as a tree of nodes: structs, maps, lists that merge
 // or not, and leaves. Server-side apply and strategic merge walk objects along it.
 import { isAtomic, isAtomicMessage, listRule } from '../../api/schema/list-types.ts'
-import { type FieldSchema, isBasicType, jsonFields, messageSchema } from '../../api/schema/schema.ts'
+import { declaredFields, type FieldSchema, isBasicType, messageNames, messageSchema } from '../../api/schema/schema.ts'
 
 export type SchemaNode =
   /** Owned and replaced as a whole, whatever it holds. */
@@ -15,13 +15,7 @@ export const leaf: SchemaNode = { kind: 'leaf' }
 
 /** The node of a field inside a struct; a field that the schema does not know is a leaf. */
 export function childNode(message: string, field: string): SchemaNode {
-  let known = nodes.get(message)
-  if (known === undefined) {
-    // All of a message at once: names that clients make up never enter the cache.
-    known = new Map([...jsonFields(message)].map(([name, schema]) => [name, buildNode(ownerOf(message, name), schema)]))
-    nodes.set(message, known)
-  }
-  return known.get(field) ?? leaf
+  return nodes.get(message)?.get(field) ?? leaf
 }
 
 export function structNode(message: string): SchemaNode {
@@ -30,14 +24,8 @@ export function structNode(message: string): SchemaNode {
 
 /** The message that declares a JSON field: the message itself or one that is inlined in it. */
 export function ownerOf(message: string, field: string): string {
-  for (const own of messageSchema(message)?.fields ?? []) {
-    if (own.shape === 'inline' && jsonFields(own.type).has(field)) return ownerOf(own.type, field)
-    if (own.shape !== 'inline' && own.name === field) return message
-  }
-  return message
+  return declaredFields(message).get(field)?.owner ?? message
 }
-
-const nodes = new Map<string, ReadonlyMap<string, SchemaNode>>()
 
 function buildNode(owner: string, field: FieldSchema): SchemaNode {
   switch (field.shape) {
@@ -64,4 +52,12 @@ function valueNode(type: string): SchemaNode {
 
 function plainNode(type: string): SchemaNode {
   return isBasicType(type) || messageSchema(type)?.scalar === true ? leaf : structNode(type)
+}
+
+const nodes: ReadonlyMap<string, ReadonlyMap<string, SchemaNode>> = new Map(
+  messageNames.map((message) => [message, nodesOf(message)]),
+)
+
+function nodesOf(message: string): ReadonlyMap<string, SchemaNode> {
+  return new Map(Array.from(declaredFields(message), ([name, { owner, schema }]) => [name, buildNode(owner, schema)]))
 }

@@ -8,12 +8,15 @@ import {
   keyElement,
   makeSet,
   ownedLeaf,
+  type Parts,
+  setOf,
   valueElement,
+  withField,
+  withItem,
 } from './field-set.ts'
 import { copyMap, isList, isMap, type Json, jsonEqual, type JsonMap, type MutableMap, own, put } from './json.ts'
 import { interleave } from './list-order.ts'
 import { childNode, leaf, type SchemaNode } from './schema-walk.ts'
-import { noParts, type Place, setAt, withField, withItem } from './shared-sets.ts'
 
 /** A composite value opened up: its parts by path element, and what stands at each. */
 interface Part {
@@ -75,37 +78,32 @@ export function itemElement(node: SchemaNode, item: Json): string | undefined {
  * a plain write also owns the structs and lists it brings into being.
  */
 export function fieldsOf(node: SchemaNode, value: Json, by: 'applied' | 'written'): FieldSet {
-  const place = placeOf(node, value, by)
-  return place === undefined ? ownedLeaf : setAt(place, false)
+  return setOfValue(node, value, by, false)
 }
 
-/** Undefined for what is taken whole. */
-function placeOf(node: SchemaNode, value: Json, by: 'applied' | 'written'): Place | undefined {
-  if (isMap(value) && (node.kind === 'struct' || node.kind === 'map')) return placeOfMap(node, value, by)
+/** `owned` says whether the place of the value is in the set too; a value that is taken whole always is. */
+function setOfValue(node: SchemaNode, value: Json, by: 'applied' | 'written', owned: boolean): FieldSet {
+  if (isMap(value) && (node.kind === 'struct' || node.kind === 'map')) return setOf(partsOfMap(node, value, by), owned)
   const parts = partsOf(node, value)
-  if (parts === undefined) return undefined
-  let place = noParts()
-  for (const [element, part] of parts) {
-    const inner = placeOf(part.node, part.value, by)
-    place = withItem(place, element, inner === undefined ? ownedLeaf : setAt(inner, true))
-  }
-  return place
+  if (parts === undefined) return ownedLeaf
+  let found: Parts
+  for (const [element, part] of parts) found = withItem(found, element, setOfValue(part.node, part.value, by, true))
+  return setOf(found, owned)
 }
 
 // Every write walks whole objects: structs and maps take a path without intermediate tables.
 type MapNode = Extract<SchemaNode, { kind: 'struct' | 'map' }>
 
-function placeOfMap(node: MapNode, value: JsonMap, by: 'applied' | 'written'): Place {
-  let place = noParts()
+function partsOfMap(node: MapNode, value: JsonMap, by: 'applied' | 'written'): Parts {
+  let parts: Parts
   for (const key of Object.keys(value)) {
     const child = value[key] as Json
     if (child === null) continue
-    const inner = placeOf(mapChild(node, key), child, by)
     const named = node.kind === 'map' || by === 'written' || (isMap(child) && Object.keys(child).length === 0)
-    const set = inner === undefined ? ownedLeaf : setAt(inner, named)
-    if (!isEmptySet(set)) place = withField(place, key, set)
+    const set = setOfValue(mapChild(node, key), child, by, named)
+    if (!isEmptySet(set)) parts = withField(parts, key, set)
   }
-  return place
+  return parts
 }
 
 function mapChild(node: MapNode, key: string): SchemaNode {
@@ -133,14 +131,15 @@ export function compare(node: SchemaNode, before: Json | undefined, after: Json 
   if (left === undefined || right === undefined) {
     return { changed: jsonEqual(before, after) ? emptySet : ownedLeaf, removed: emptySet }
   }
-  let [changed, removed] = [noParts(), noParts()]
+  let changed: Parts
+  let removed: Parts
   for (const element of new Set([...left.keys(), ...right.keys()])) {
     const inner = (right.get(element) ?? left.get(element))?.node ?? leaf
     const part = compare(inner, left.get(element)?.value, right.get(element)?.value)
     if (!isEmptySet(part.changed)) changed = withItem(changed, element, part.changed)
     if (!isEmptySet(part.removed)) removed = withItem(removed, element, part.removed)
   }
-  return { changed: setAt(changed, false), removed: setAt(removed, false) }
+  return { changed: setOf(changed, false), removed: setOf(removed, false) }
 }
 
 /** `unowned` names members that nobody owns. */
@@ -150,9 +149,8 @@ export function compareMaps(
   after: JsonMap,
   unowned: ReadonlySet<string> | undefined = undefined,
 ): Comparison {
-  const start = noParts()
-  let changed = start
-  let removed = start
+  let changed: Parts
+  let removed: Parts
   for (const key of Object.keys(after)) {
     const left = own(before, key)
     const right = after[key]
@@ -167,13 +165,12 @@ export function compareMaps(
     const part = compare(mapChild(node, key), before[key] ?? undefined, undefined)
     if (!isEmptySet(part.removed)) removed = withField(removed, key, part.removed)
   }
-  if (changed === start && removed === start) return same
-  return { changed: setAt(changed, false), removed: setAt(removed, false) }
+  if (changed === undefined && removed === undefined) return same
+  return { changed: setOf(changed, false), removed: setOf(removed, false) }
 }
 
 function wholeOf(node: SchemaNode, value: Json): FieldSet {
-  const place = placeOf(node, value, 'written')
-  return place === undefined ? ownedLeaf : setAt(place, true)
+  return setOfValue(node, value, 'written', true)
 }
 
 /** `applied` laid over `live`: structs, maps and keyed lists merge, everything else is replaced. */

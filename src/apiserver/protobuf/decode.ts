@@ -1,7 +1,7 @@
 // What object is in these protobuf bytes? Kubernetes' envelope and every message of the schema table, as plain JSON.
 // kubectl 1.32 and later and current Go clients send this form and do not fall back.
 import { kindByType } from '../../api/kinds.ts'
-import { messageSchema } from '../../api/schema/schema.ts'
+import { fieldsByNumber, messageSchema } from '../../api/schema/schema.ts'
 import type { FieldSchema } from '../../api/schema/schema.ts'
 import { badRequest } from '../../api/status-error.ts'
 import { type Json, type MutableMap, put } from '../patch/json.ts'
@@ -75,23 +75,8 @@ function readEnvelope(reader: WireReader) {
   return { apiVersion, kind, raw }
 }
 
-// policy/v1 Eviction is sent to pods/eviction and never stored, so the schema table does not hold it.
+// policy/v1 Eviction is sent to pods/eviction and never stored.
 const evictionMessage = 'policy.Eviction'
-const evictionFields: readonly FieldSchema[] = [
-  { name: 'metadata', number: 1, shape: 'one', type: 'meta.ObjectMeta' },
-  { name: 'deleteOptions', number: 2, shape: 'one', type: 'meta.DeleteOptions' },
-]
-
-const byNumber = new Map<string, ReadonlyMap<number, FieldSchema>>()
-
-function fieldsByNumber(message: string): ReadonlyMap<number, FieldSchema> {
-  const known = byNumber.get(message)
-  if (known !== undefined) return known
-  const fields = message === evictionMessage ? evictionFields : (messageSchema(message)?.fields ?? [])
-  const table = new Map(fields.filter((field) => field.number > 0).map((field) => [field.number, field]))
-  byNumber.set(message, table)
-  return table
-}
 
 /** Reads a message's fields into `into`: its own object, or the parent's when the message is inlined. */
 function decodeFields(message: string, reader: WireReader, into: MutableMap, depth: number, budget: Budget): void {

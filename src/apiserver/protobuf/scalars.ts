@@ -1,13 +1,11 @@
 // How do values with a JSON form of their own look? Numbers, texts, bytes, and the messages that Kubernetes writes
 // as plain values: times, quantities, int-or-string, managed fields, lists of strings.
-import { messageSchema } from '../../api/schema/schema.ts'
+import { isBasicType, messageSchema } from '../../api/schema/schema.ts'
 import type { Json } from '../patch/json.ts'
 import { malformed, type WireReader, type WireType } from './wire.ts'
 
-const basic = new Set(['string', 'bool', 'int32', 'int64', 'bytes'])
-
 export function isScalarType(type: string): boolean {
-  return basic.has(type) || messageSchema(type)?.scalar === true
+  return isBasicType(type) || messageSchema(type)?.scalar === true
 }
 
 /** What a map entry holds whose value was left out. */

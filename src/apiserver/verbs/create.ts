@@ -8,13 +8,13 @@ import { timestamp } from '../../clock/clock.ts'
 import type { Entry } from '../../store/store.ts'
 import { isStoreError } from '../../store/store.ts'
 import { admitCreate } from '../admission/chain.ts'
-import type { Call } from '../call.ts'
-import type { ServerContext } from '../context.ts'
-import { requireNamespace, storeFailure } from '../context.ts'
+import type { Call } from '../request/call.ts'
+import type { ServerContext } from '../objects/context.ts'
+import { requireNamespace, storeFailure } from '../objects/context.ts'
 import { omit } from '../../api/members.ts'
-import { decodeObject, encodeObject, remember, storeKey } from '../objects.ts'
-import { applyDefaults, checkCreate, ownFields, tidyMetadata, warnAbout } from '../rules.ts'
-import { prepareForCreate, withoutForeignStatus } from '../strategies.ts'
+import { storeKey } from '../objects/stored-objects.ts'
+import { applyDefaults, checkCreate, ownFields, tidyMetadata, warnAbout } from '../objects/rules.ts'
+import { prepareForCreate, withoutForeignStatus } from '../objects/strategies.ts'
 
 export interface CreateRequest {
   readonly info: KindInfo
@@ -65,7 +65,9 @@ async function prepared(
   const defaulted = applyDefaults(info, tidyMetadata(object))
   // The creator owns what it sent; what admission adds (protection finalizers) belongs to nobody, or the
   // next apply by the creator would take it away.
-  const owned = request.managed ? defaulted : ownFields(info, undefined, withoutForeignStatus(info, defaulted), writer)
+  const owned = request.managed
+    ? defaulted
+    : ownFields(context.objects.managedFields, info, undefined, withoutForeignStatus(info, defaulted), writer)
   const started = prepareForCreate(info, owned, { now: timestamp(now), uid: context.random.uid() })
   const admitted = await admitCreate(context, info, started, call)
   checkCreate(info, admitted)
@@ -81,15 +83,15 @@ async function stored(context: ServerContext, request: CreateRequest, object: Ku
     if ((await context.store.get(key)) !== undefined) throw await takenName(context, info, object)
     return { object, entry: undefined }
   }
-  const entry = await context.store.create(key, encodeObject(info, object))
-  return { object: remember(info, entry, object), entry }
+  const entry = await context.store.create(key, context.objects.encode(info, object))
+  return { object: context.objects.remember(info, entry, object), entry }
 }
 
 /** Whoever waits for the old object to go is told that it is on its way. */
 async function takenName(context: ServerContext, info: KindInfo, { metadata }: KubeObject): Promise<StatusError> {
   const { namespace, name } = metadata
   const entry = await context.store.get(storeKey(info, namespace ? { namespace, name } : { name }))
-  return alreadyExists(info, name, entry !== undefined && isDeleting(decodeObject(info, entry)))
+  return alreadyExists(info, name, entry !== undefined && isDeleting(context.objects.decode(info, entry)))
 }
 
 /** Path and body must agree on where the object goes. */

@@ -1,6 +1,5 @@
 // How does an object go? At once, after its finalizers, or after a pod's grace period; with or without its dependents.
 import type { KindInfo } from '../../api/kinds.ts'
-import { kinds } from '../../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../../api/meta.ts'
 import { conflict, notFound } from '../../api/status-error.ts'
 import { timestamp } from '../../clock/clock.ts'
@@ -8,10 +7,9 @@ import type { Entry } from '../../store/store.ts'
 import { isStoreError } from '../../store/store.ts'
 import { admitDelete } from '../admission/chain.ts'
 import type { RemoveOptions } from '../../api/verbs.ts'
-import type { ServerContext } from '../context.ts'
-import { readStored, storeFailure } from '../context.ts'
-import type { Loose } from '../objects.ts'
-import { decodeObject, encodeObject, letGo, remember, storeKey } from '../objects.ts'
+import type { ServerContext } from '../objects/context.ts'
+import { readStored, storeFailure } from '../objects/context.ts'
+import { storeKey } from '../objects/stored-objects.ts'
 
 export type DeleteOutcome =
   | { readonly kind: 'gone'; readonly object: KubeObject }
@@ -28,7 +26,7 @@ export async function deleteObject(
 ): Promise<DeleteOutcome> {
   for (;;) {
     const { entry } = await readStored(context, info, ref)
-    const current = decodeObject(info, entry)
+    const current = context.objects.decode(info, entry)
     checkPreconditions(info, current, options)
     admitDelete(info, current)
     const next = marked(info, current, options, context.clock.now())
@@ -36,15 +34,19 @@ export async function deleteObject(
       if (next === undefined) {
         if (!options.dryRun) {
           await context.store.remove(storeKey(info, ref), entry.revision)
-          letGo(entry)
+          context.objects.letGo(entry)
         }
         return { kind: 'gone', object: lastSeen(info, current, context.clock.now()) }
       }
       if (options.dryRun || next === current)
         return { kind: 'held', object: next, entry: options.dryRun ? undefined : entry }
-      const written = await context.store.update(storeKey(info, ref), encodeObject(info, next), entry.revision)
-      letGo(entry)
-      return { kind: 'held', object: remember(info, written, next), entry: written }
+      const written = await context.store.update(
+        storeKey(info, ref),
+        context.objects.encode(info, next),
+        entry.revision,
+      )
+      context.objects.letGo(entry)
+      return { kind: 'held', object: context.objects.remember(info, written, next), entry: written }
     } catch (error) {
       if (isStoreError(error, 'missing')) throw notFound(info, ref.name)
       if (!isStoreError(error, 'conflict')) throw storeFailure(error)
@@ -52,18 +54,18 @@ export async function deleteObject(
   }
 }
 
-/** A pod that goes at once is shown as one that was given no time. */
+/** A kind with grace periods shows an object that is removed at once with a grace period of 0. */
 function lastSeen(info: KindInfo, current: KubeObject, now: number): KubeObject {
-  if (info.name !== 'Pod' || current.metadata.deletionGracePeriodSeconds === 0) return current
+  if (info.strategy.graceSeconds === undefined || current.metadata.deletionGracePeriodSeconds === 0) return current
   return withDeletion(info, current, [], now, 0)
 }
 
 /** The object as deletion leaves it: gone (undefined), unchanged, or marked and waiting. */
 function marked(info: KindInfo, current: KubeObject, options: RemoveOptions, now: number): KubeObject | undefined {
   const finalizers = finalizersAfter(current, options.propagation)
-  const grace = graceOf(info, current, options)
+  const grace = info.strategy.graceSeconds?.(current, options.gracePeriodSeconds) ?? 0
   const { deletionTimestamp, deletionGracePeriodSeconds } = current.metadata
-  const held = finalizers.length > 0 || holdsNamespace(info, current)
+  const held = finalizers.length > 0 || info.strategy.isHeld?.(current) === true
   if (deletionTimestamp !== undefined) {
     const shorter = grace < (deletionGracePeriodSeconds ?? 0)
     if (!held && (grace === 0 || (deletionGracePeriodSeconds ?? 0) === 0)) return undefined
@@ -88,30 +90,13 @@ function withDeletion(
     ...rest,
     ...(finalizers.length > 0 ? { finalizers } : {}),
     deletionTimestamp: timestamp(at),
-    // A namespace takes as long as it takes.
-    ...(info.name === kinds.Namespace.name ? {} : { deletionGracePeriodSeconds: graceSeconds }),
+    deletionGracePeriodSeconds: graceSeconds,
     ...(rest.generation !== undefined && rest.deletionTimestamp === undefined
       ? { generation: rest.generation + 1 }
       : {}),
   }
-  const next: KubeObject & Loose = { ...current, metadata }
-  if (info.name === kinds.Namespace.name) {
-    next['status'] = { ...(next['status'] as Loose | undefined), phase: 'Terminating' }
-  }
-  return next
-}
-
-/** Pods that run somewhere get time to stop; everything else goes at once. */
-function graceOf(info: KindInfo, object: KubeObject, options: RemoveOptions): number {
-  if (info.name !== 'Pod') return 0
-  const { spec, status } = object as {
-    spec?: { nodeName?: string; terminationGracePeriodSeconds?: number }
-    status?: { phase?: string }
-  } // Pod
-  const asked = options.gracePeriodSeconds ?? spec?.terminationGracePeriodSeconds ?? 30
-  const grace = asked < 0 ? 1 : asked
-  if (!spec?.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed') return 0
-  return grace
+  const next: KubeObject = { ...current, metadata }
+  return info.strategy.markDeleted?.(next) ?? next
 }
 
 function finalizersAfter(object: KubeObject, propagation: RemoveOptions['propagation']): readonly string[] {
@@ -130,12 +115,6 @@ function finalizersAfter(object: KubeObject, propagation: RemoveOptions['propaga
     default:
       return propagation satisfies never
   }
-}
-
-function holdsNamespace(info: KindInfo, object: KubeObject): boolean {
-  if (info.name !== 'Namespace') return false
-  const { spec } = object as { spec?: { finalizers?: readonly string[] } } // Namespace
-  return (spec?.finalizers?.length ?? 0) > 0
 }
 
 function checkPreconditions(info: KindInfo, current: KubeObject, options: RemoveOptions): void {

@@ -5,14 +5,15 @@ import { badRequest, expired } from '../../api/status-error.ts'
 import type { Entry, Page, Revision } from '../../store/store.ts'
 import { isStoreError } from '../../store/store.ts'
 import type { ListOptions } from '../../api/verbs.ts'
-import type { ServerContext } from '../context.ts'
-import { parseRevision, storeFailure, tooLargeRevision } from '../context.ts'
-import { jsonProblem } from '../json-problem.ts'
-import { decodeObject, prefixOf } from '../objects.ts'
-import { checkVersions } from '../options.ts'
-import { shown } from '../shown.ts'
-import type { Selection } from '../selection.ts'
-import { selectionOf } from '../selection.ts'
+import type { ServerContext } from '../objects/context.ts'
+import { parseRevision, storeFailure, tooLargeRevision } from '../objects/context.ts'
+import { jsonProblem } from '../http/json-problem.ts'
+import type { StoredObjects } from '../objects/stored-objects.ts'
+import { prefixOf } from '../objects/stored-objects.ts'
+import { checkVersions } from '../request/options.ts'
+import { shown } from '../request/shown.ts'
+import type { Selection } from '../objects/selection.ts'
+import { selectionOf } from '../objects/selection.ts'
 
 export interface EntryList {
   readonly entries: readonly Entry[]
@@ -39,7 +40,7 @@ export async function listEntries(context: ServerContext, request: ListRequest):
   try {
     if (selection.everything || limit === undefined) {
       const whole = await context.store.list(prefix, pageRequest(start, limit))
-      return answer(whole, chosen(request.info, whole.entries, selection), selection, prefix)
+      return answer(whole, chosen(context.objects, request.info, whole.entries, selection), selection, prefix)
     }
     return await filteredPage(context, request.info, prefix, start, limit, selection)
   } catch (error) {
@@ -85,7 +86,7 @@ async function filteredPage(
   for (;;) {
     const page: Page = await context.store.list(prefix, pageRequest(position, scanLimit))
     for (const entry of page.entries) {
-      if (!matches(info, entry, selection)) continue
+      if (!matches(context.objects, info, entry, selection)) continue
       if (found.length === limit) {
         const last = found[limit - 1]
         return { entries: found, revision: page.revision, continue: token(page.revision, last?.key ?? '', prefix) }
@@ -109,12 +110,17 @@ function answer(page: Page, entries: readonly Entry[], selection: Selection, pre
   return { entries, revision: page.revision, continue: token(page.revision, last.key, prefix), ...remaining }
 }
 
-function chosen(info: KindInfo, entries: readonly Entry[], selection: Selection): readonly Entry[] {
-  return selection.everything ? entries : entries.filter((entry) => matches(info, entry, selection))
+function chosen(
+  objects: StoredObjects,
+  info: KindInfo,
+  entries: readonly Entry[],
+  selection: Selection,
+): readonly Entry[] {
+  return selection.everything ? entries : entries.filter((entry) => matches(objects, info, entry, selection))
 }
 
-export function matches(info: KindInfo, entry: Entry, selection: Selection): boolean {
-  return selection.key(entry.key) && (selection.keyDecides || selection.object(decodeObject(info, entry)))
+export function matches(objects: StoredObjects, info: KindInfo, entry: Entry, selection: Selection): boolean {
+  return selection.key(entry.key) && (selection.keyDecides || selection.object(objects.decode(info, entry)))
 }
 
 function token(revision: Revision, lastKey: string, prefix: string): string {

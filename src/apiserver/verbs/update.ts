@@ -10,13 +10,13 @@ import { timestamp } from '../../clock/clock.ts'
 import type { Entry } from '../../store/store.ts'
 import { isStoreError } from '../../store/store.ts'
 import { admitUpdate } from '../admission/chain.ts'
-import type { Call } from '../call.ts'
-import type { ServerContext } from '../context.ts'
-import { readStored, storeFailure } from '../context.ts'
+import type { Call } from '../request/call.ts'
+import type { ServerContext } from '../objects/context.ts'
+import { readStored, storeFailure } from '../objects/context.ts'
 import { omit } from '../../api/members.ts'
-import { decodeObject, encodeObject, letGo, remember, sameJson, storeKey } from '../objects.ts'
-import { applyDefaults, checkUpdate, ownFields, tidyMetadata, warnAbout } from '../rules.ts'
-import { createdByUpdate, needsVersion, prepareForUpdate } from '../strategies.ts'
+import { sameJson, storeKey } from '../objects/stored-objects.ts'
+import { applyDefaults, checkUpdate, ownFields, tidyMetadata, warnAbout } from '../objects/rules.ts'
+import { prepareForUpdate } from '../objects/strategies.ts'
 import type { Written } from './create.ts'
 import { createObject } from './create.ts'
 
@@ -46,14 +46,14 @@ export function replaceObject(
   if (!request.object.metadata.name) throw nameless(ref)
   const object = placed(info, request.object, ref)
   const change = (): KubeObject => {
-    if (needsVersion.has(info.name) && !object.metadata.resourceVersion) {
+    if (info.strategy.updateNeedsVersion && !object.metadata.resourceVersion) {
       const error = invalid('metadata.resourceVersion', 0, 'must be specified for an update')
       throw invalidObject({ group: info.group, kind: info.plural }, ref.name, [error])
     }
     return object
   }
   return changeObject(context, { ...request, change }, call).catch((error: unknown) => {
-    if (!isNotFound(error) || !createdByUpdate.has(info.name) || subresource !== undefined) throw error
+    if (!isNotFound(error) || !info.strategy.updateCreates || subresource !== undefined) throw error
     return createInstead(context, { ...request, object }, call)
   })
 }
@@ -75,7 +75,7 @@ export async function changeObject(context: ServerContext, request: ChangeReques
   const { info, ref } = request
   for (let attempt = 0; attempt < attempts; attempt++) {
     const { entry } = await readStored(context, info, ref)
-    const current = decodeObject(info, entry)
+    const current = context.objects.decode(info, entry)
     const wanted = placed(info, request.change(current), ref)
     checkPreconditions(info, wanted, current)
     checkMarks(request, wanted, current)
@@ -107,7 +107,11 @@ async function nextVersion(
   if (subresource === undefined) warnAbout(info, defaulted, call.warn)
   const admitted = await admitUpdate(context, info, defaulted, current, subresource, call)
   if (request.managed) return admitted
-  return ownFields(info, current, admitted, { manager: request.fieldManager, now: context.clock.now(), subresource })
+  return ownFields(context.objects.managedFields, info, current, admitted, {
+    manager: request.fieldManager,
+    now: context.clock.now(),
+    subresource,
+  })
 }
 
 /** Stores the next version; an object that is being deleted goes away with its last finalizer (API-11). */
@@ -118,13 +122,13 @@ async function swap(context: ServerContext, info: KindInfo, entry: Entry, next: 
   const held = (metadata.finalizers?.length ?? 0) > 0 || (metadata.deletionGracePeriodSeconds ?? 0) > 0
   if (metadata.deletionTimestamp !== undefined && !held && !holdsNamespace(info, next)) {
     const removed = await context.store.remove(key, entry.revision)
-    letGo(entry)
+    context.objects.letGo(entry)
     // Shown as it was wanted: the entry still has the bytes of the version before.
-    return { object: remember(info, removed, next), entry: undefined }
+    return { object: context.objects.remember(info, removed, next), entry: undefined }
   }
-  const written = await context.store.update(key, encodeObject(info, next), entry.revision)
-  letGo(entry)
-  return { object: remember(info, written, next), entry: written }
+  const written = await context.store.update(key, context.objects.encode(info, next), entry.revision)
+  context.objects.letGo(entry)
+  return { object: context.objects.remember(info, written, next), entry: written }
 }
 
 function holdsNamespace(info: KindInfo, object: KubeObject): boolean {

@@ -5,12 +5,13 @@ import { expired } from '../../api/status-error.ts'
 import type { Change, Entry, Revision } from '../../store/store.ts'
 import { isStoreError } from '../../store/store.ts'
 import type { WatchOptions } from '../../api/verbs.ts'
-import type { ServerContext } from '../context.ts'
-import { parseRevision, storeFailure, tooLargeRevision } from '../context.ts'
-import { prefixOf } from '../objects.ts'
-import { checkVersions } from '../options.ts'
-import type { Selection } from '../selection.ts'
-import { selectionOf } from '../selection.ts'
+import type { ServerContext } from '../objects/context.ts'
+import { parseRevision, storeFailure, tooLargeRevision } from '../objects/context.ts'
+import type { StoredObjects } from '../objects/stored-objects.ts'
+import { prefixOf } from '../objects/stored-objects.ts'
+import { checkVersions } from '../request/options.ts'
+import type { Selection } from '../objects/selection.ts'
+import { selectionOf } from '../objects/selection.ts'
 import { listEntries, matches } from './list.ts'
 
 export type EntryEvent =
@@ -78,7 +79,7 @@ export async function* watchEntries(
         continue
       }
       if (step.done === true) return
-      const event = eventOf(request.info, step.value, selection)
+      const event = eventOf(context.objects, request.info, step.value, selection)
       if (event !== undefined) yield event
     }
   } catch (error) {
@@ -174,15 +175,15 @@ function startTicking(context: ServerContext, until: number | undefined): Tickin
 }
 
 /** An object that begins to match is added, one that ceases to match is deleted (as it last matched). */
-function eventOf(info: KindInfo, change: Change, selection: Selection): EntryEvent | undefined {
+function eventOf(objects: StoredObjects, info: KindInfo, change: Change, selection: Selection): EntryEvent | undefined {
   const { entry, previous } = change
   if (!selection.key(entry.key)) return undefined
   if (selection.everything || selection.keyDecides) {
     if (change.type === 'removed') return { type: 'DELETED', entry }
     return { type: change.type === 'created' ? 'ADDED' : 'MODIFIED', entry }
   }
-  const before = previous !== undefined && matches(info, previous, selection)
-  const now = change.type !== 'removed' && matches(info, entry, selection)
+  const before = previous !== undefined && matches(objects, info, previous, selection)
+  const now = change.type !== 'removed' && matches(objects, info, entry, selection)
   if (now) return { type: before ? 'MODIFIED' : 'ADDED', entry }
   if (!before || previous === undefined) return undefined
   if (change.type === 'removed') return { type: 'DELETED', entry }

@@ -1,8 +1,8 @@
 // `hawser agent`: one node in a process of its own, for a server elsewhere.
 import { join, resolve } from 'node:path'
 import { buildCommand } from '@stricli/core'
-import { UsageError } from '../../main/config.ts'
-import { loadKubeconfig } from '../../main/kubeconfig.ts'
+import { UsageError } from '../../installation/config.ts'
+import { loadKubeconfig } from '../../installation/kubeconfig.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
@@ -21,9 +21,9 @@ const patienceMs = 5_000
 
 export const agent = buildCommand<Flags, [], Context>({
   docs: {
-    brief: 'Run one node against a server elsewhere',
+    brief: 'Run a node of a server on another machine',
     fullDescription: [
-      'Mounts the volumes of the pods bound to this node and runs them. Pods go on when the agent stops; the next one adopts them.',
+      'Runs the pods of this node and mounts their volumes. Pods keep running when the agent stops; the next agent takes them over.',
       '',
       'Examples:',
       '  hawser agent --kubeconfig /etc/hawser/kubeconfig --node-name worker-1',
@@ -38,26 +38,26 @@ export const agent = buildCommand<Flags, [], Context>({
         parse: String,
         optional: true,
         placeholder: 'FILE',
-        brief: 'Where the server is (default: $KUBECONFIG)',
+        brief: 'Kubeconfig file of the server (default: $KUBECONFIG)',
       },
       dataDir: {
         kind: 'parsed',
         parse: String,
         optional: true,
         placeholder: 'DIR',
-        brief: 'Records of containers and logs',
+        brief: 'Directory of container records and logs',
       },
       nodeListen: {
         kind: 'parsed',
         parse: String,
         optional: true,
         placeholder: 'HOST:PORT',
-        brief: "Where the node's own server listens, for logs and exec (default: port 10250, or a free one)",
+        brief: 'Address for logs and exec (default: port 10250, or a free one)',
       },
       csiJobs: {
         kind: 'boolean',
         default: true,
-        brief: "Do the sidecars' jobs for drivers registered here (on one agent per driver)",
+        brief: 'Provision, attach, resize and snapshot for the drivers on this node (one agent per driver)',
       },
     },
   },
@@ -74,22 +74,21 @@ export const agent = buildCommand<Flags, [], Context>({
     const stop = Promise.withResolvers<string>()
     process.once('SIGINT', stop.resolve).once('SIGTERM', stop.resolve)
     const late = setTimeout(() => {
-      this.note(`the server at ${server.url} has not answered yet; it is tried again until it does`)
+      this.note(`the server at ${server.url} has not answered yet; retrying`)
       this.note(`  try: hawser get nodes --kubeconfig ${path}`)
     }, patienceMs)
     const starting = startAgent(
       { dataDirectory, server, node, listen, csiJobs: flags.csiJobs, ...drivers },
       { log: createPinoLog({ level: flags.logLevel }) },
     )
-    const started = await Promise.race([starting, stop.promise])
-    clearTimeout(late)
+    const started = await Promise.race([starting, stop.promise]).finally(() => clearTimeout(late))
     // Only pods of manifests can be there by now: they run on, and the next agent adopts them as after a crash.
     if (typeof started === 'string') {
       this.note(`${started}: stopped before the server at ${server.url} answered`)
       return process.exit(exitCodes.unreachable)
     }
     this.print(`node ${node.name} is up`)
-    this.note(`${await stop.promise}: stopping (pods and their mounts stay; the next agent adopts them)`)
+    this.note(`${await stop.promise}: stopping (pods and their mounts stay; the next agent takes them over)`)
     process.once('SIGINT', () => process.exit(1)).once('SIGTERM', () => process.exit(1))
     await started[Symbol.asyncDispose]()
   },

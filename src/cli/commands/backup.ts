@@ -1,8 +1,8 @@
 // `hawser backup` and `hawser restore`: every object and the keys of the data directory in one file, and back.
 import { resolve } from 'node:path'
 import { buildCommand } from '@stricli/core'
-import { UsageError } from '../../main/config.ts'
-import { lockHolder } from '../../main/data-directory.ts'
+import { UsageError } from '../../installation/config.ts'
+import { lockHolder } from '../../installation/data-directory.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -26,8 +26,8 @@ export const backup = buildCommand<Flags & ConnectFlags, [string], Context>({
     brief: 'Write every object into one file',
     fullDescription: [
       'Writes all objects and the keys of the data directory into FILE (mode 0600: it holds secrets).',
-      'With the server stopped it is one moment; while it runs, kinds are read one after the other.',
-      'The data on volumes is not in it: take snapshots, or copy DIR/volumes while the server is stopped.',
+      'The backup is consistent if the server is stopped. While it runs, one kind is read after the other.',
+      'Data on volumes is not included: take snapshots, or copy DIR/volumes while the server is stopped.',
       '',
       'Examples:',
       '  hawser backup /srv/backup/hawser-monday.jsonl',
@@ -38,10 +38,10 @@ export const backup = buildCommand<Flags & ConnectFlags, [string], Context>({
   parameters: {
     flags: { ...connectFlags, dataDir: dataDirFlag },
     aliases: { n: 'namespace' },
-    positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'FILE', brief: 'Where to write it' }] },
+    positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'FILE', brief: 'File to write' }] },
   },
   async func(flags, file) {
-    const { readDataDirectory, readServer, writeBackup } = await import('../../main/backup.ts')
+    const { readDataDirectory, readServer, writeBackup } = await import('../../installation/backup.ts')
     const directory = resolve(flags.dataDir ?? defaultDataDirectory(this.process.env))
     const at = new Date().toISOString()
     using progress = startProgress(this)
@@ -61,9 +61,10 @@ export const backup = buildCommand<Flags & ConnectFlags, [string], Context>({
 
 export const restore = buildCommand<Flags, [string], Context>({
   docs: {
-    brief: 'Make a data directory from a backup',
+    brief: 'Create a data directory from a backup',
     fullDescription: [
-      'Only into a directory that is empty or does not exist; nothing is ever overwritten. Start the server on it afterwards.',
+      'Restores only into a directory that is empty or does not exist. Then start the server with it.',
+      'Agents accept the restored store as it is: they delete pods that were made after the backup.',
       '',
       'Examples:',
       '  hawser restore monday.jsonl --data-dir /srv/hawser-new',
@@ -75,10 +76,10 @@ export const restore = buildCommand<Flags, [string], Context>({
     positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'FILE', brief: 'The backup' }] },
   },
   async func(flags, file) {
-    const { readBackup, restoreInto } = await import('../../main/backup.ts')
+    const { readBackup, restoreInto } = await import('../../installation/backup.ts')
     const directory = resolve(flags.dataDir ?? defaultDataDirectory(this.process.env))
     const found = readBackup(resolve(file))
-    if (found.objects.length === 0) throw new UsageError(`${file} holds no objects`)
+    if (found.objects.length === 0) throw new UsageError(`${file} contains no objects`)
     using progress = startProgress(this)
     progress.say(`restoring ${found.objects.length} objects`)
     await restoreInto(directory, found)

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { buildCommand } from '@stricli/core'
-import { UsageError } from '../../main/config.ts'
+import { UsageError } from '../../installation/config.ts'
 import type { Context } from '../context.ts'
 
 export const bench = buildCommand<NonNullable<unknown>, string[], Context>({
@@ -18,7 +18,7 @@ export const bench = buildCommand<NonNullable<unknown>, string[], Context>({
     ].join('\n'),
   },
   parameters: {
-    positional: { kind: 'array', parameter: { parse: String, placeholder: 'NAME', brief: 'Which measurement' } },
+    positional: { kind: 'array', parameter: { parse: String, placeholder: 'NAME', brief: 'Name of the measurement' } },
   },
   func(_flags, ...words) {
     const script = fileURLToPath(new URL('../../../tools/bench.ts', import.meta.url))

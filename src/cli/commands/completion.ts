@@ -31,7 +31,7 @@ export const completion = buildCommand<NonNullable<unknown>, ['bash' | 'zsh' | '
   parameters: {
     positional: {
       kind: 'tuple',
-      parameters: [{ parse: shellFrom, placeholder: 'bash|zsh|fish', brief: 'Which shell' }],
+      parameters: [{ parse: shellFrom, placeholder: 'bash|zsh|fish', brief: 'Shell' }],
     },
   },
   func(_flags, shell) {

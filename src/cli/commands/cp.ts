@@ -7,7 +7,7 @@ import { open } from 'node:fs/promises'
 import { once } from 'node:events'
 import { basename, join } from 'node:path'
 import { buildCommand } from '@stricli/core'
-import { UsageError } from '../../main/config.ts'
+import { UsageError } from '../../installation/config.ts'
 import { createByteQueue } from '../../streams/byte-stream.ts'
 import type { ConnectFlags, Connection } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
@@ -38,8 +38,8 @@ export const cp = buildCommand<Flags, [string, string], Context>({
   docs: {
     brief: 'Copy files into a pod or out of it',
     fullDescription: [
-      'One of the two places is POD:PATH. A file becomes the file named; the contents of a directory go into the one named.',
-      'Out of a pod come files, directories and links that stay among them; devices and links to elsewhere are left out.',
+      'One of the two paths is POD:PATH. A file is copied to the named file, the contents of a directory into the named directory.',
+      'From a pod, files, directories and links inside them are copied; devices and links to other places are skipped.',
       '',
       'Examples:',
       '  hawser cp report.txt first:/data/report.txt',
@@ -54,7 +54,7 @@ export const cp = buildCommand<Flags, [string, string], Context>({
       kind: 'tuple',
       parameters: [
         { parse: String, placeholder: 'FROM', brief: 'A path, or POD:PATH' },
-        { parse: String, placeholder: 'TO', brief: 'The other one' },
+        { parse: String, placeholder: 'TO', brief: 'A path, or POD:PATH' },
       ],
     },
   },
@@ -65,7 +65,7 @@ export const cp = buildCommand<Flags, [string, string], Context>({
     const note = (text: string) => this.note(text)
     if (source && !target) return await download(remote, source, to, note)
     if (target && !source) return await upload(remote, from, target)
-    throw new UsageError('one of the two places is in a pod, the other one here', 'hawser cp FILE POD:PATH')
+    throw new UsageError('one path must be in a pod, the other one on this machine', 'hawser cp FILE POD:PATH')
   },
 })
 
@@ -133,7 +133,7 @@ async function downloadFile(remote: Remote, place: Place, to: string): Promise<v
     await write(Buffer.alloc(0))
   } catch (error) {
     if (!file || !(error instanceof Error)) throw error
-    throw new Failed(`${error.message}; ${name} holds only a part`)
+    throw new Failed(`${error.message}; ${name} is incomplete`)
   } finally {
     await file?.close()
   }

@@ -6,7 +6,7 @@ import { kinds } from '../../api/kinds.ts'
 import type { ObjectRef } from '../../api/meta.ts'
 import { isNotFound } from '../../api/status-error.ts'
 import type { Client } from '../../client/client.ts'
-import { UsageError } from '../../main/config.ts'
+import { UsageError } from '../../installation/config.ts'
 import { confirm, yesFlag } from '../confirm.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
@@ -33,8 +33,8 @@ export const remove = buildCommand<Flags, string[], Context>({
   docs: {
     brief: 'Delete objects',
     fullDescription: [
-      'Deletes objects and waits until they are gone. Claims that pods use stay until the pods are gone.',
-      'Volumes with the reclaim policy Delete lose their data together with their claim: the plan says so.',
+      'Deletes objects and waits until they are removed. A claim stays until the pods that use it are deleted.',
+      'With reclaim policy Delete, the data of a volume is deleted with its claim. Such data is listed before you confirm.',
       '',
       'Examples:',
       '  hawser delete pod/web',
@@ -52,20 +52,20 @@ export const remove = buildCommand<Flags, string[], Context>({
         optional: true,
         variadic: true,
         placeholder: 'FILE',
-        brief: 'Delete what these files name',
+        brief: 'Delete the objects in these files',
       },
-      all: { kind: 'boolean', default: false, brief: 'All objects of the type in the namespace' },
-      wait: { kind: 'boolean', default: true, brief: 'Wait until they are gone' },
+      all: { kind: 'boolean', default: false, brief: 'All objects of this type in the namespace' },
+      wait: { kind: 'boolean', default: true, brief: 'Wait until they are removed' },
       force: {
         kind: 'boolean',
         default: false,
-        brief: 'Pods: do not wait for their node. Only when nothing runs there any more',
+        brief: 'Pods only: do not wait for the node. Use it only if nothing of the pod runs any more',
       },
-      timeout: { kind: 'parsed', parse: Number, default: '120', placeholder: 'SECONDS', brief: 'How long to wait' },
+      timeout: { kind: 'parsed', parse: Number, default: '120', placeholder: 'SECONDS', brief: 'Timeout of --wait' },
       yes: yesFlag,
     },
     aliases: { f: 'file', n: 'namespace', y: 'yes' },
-    positional: { kind: 'array', parameter: { parse: String, placeholder: 'TYPE/NAME', brief: 'What to delete' } },
+    positional: { kind: 'array', parameter: { parse: String, placeholder: 'TYPE/NAME', brief: 'Objects to delete' } },
   },
   async func(flags, ...words) {
     using connection = connect(this, flags)
@@ -98,7 +98,7 @@ async function targetsOf(client: Client, namespace: string, flags: Flags, words:
   }
   const wanted = resourcesFrom(words)
   if (wanted.names.length > 0) return wanted.names.map(({ kind, name }) => ({ kind, ref: { name, ...scope(kind) } }))
-  if (!flags.all) throw new UsageError('name the objects, or say --all')
+  if (!flags.all) throw new UsageError('name the objects, or use --all')
   const lists = await Promise.all(
     wanted.kinds.map(async (kind) => ({ kind, list: await client.list(kind, scope(kind)) })),
   )

@@ -3,7 +3,8 @@ import { mkdtempSync, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildCommand } from '@stricli/core'
-import type { HawserConfig } from '../../main/config.ts'
+import type { HawserConfig } from '../../installation/config.ts'
+import { errorText } from '../../telemetry/error-text.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import { connect } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -25,11 +26,11 @@ const nodes = ['one', 'two'] as const
 
 export const demo = buildCommand<Flags, [], Context>({
   docs: {
-    brief: 'See the whole life of a volume in a minute',
+    brief: 'Show the life of a volume in a minute',
     fullDescription: [
-      'Starts everything in a temporary directory with two nodes, provisions, writes, moves, grows, snapshots, restores',
-      'and deletes a volume, shows how long each phase took, and proves that nothing is left.',
-      'Without root (or with --model) it says what needs root and runs the rest on models.',
+      'Starts a server with two nodes in a temporary directory. Provisions, writes, moves, expands, snapshots, restores',
+      'and deletes a volume, shows how long each phase took, and checks that nothing is left behind.',
+      'Without root, or with --model, it runs on model hosts and storage.',
       '',
       'Examples:',
       '  sudo hawser demo',
@@ -38,18 +39,18 @@ export const demo = buildCommand<Flags, [], Context>({
   },
   parameters: {
     flags: {
-      model: { kind: 'boolean', default: false, brief: 'Use models instead of this machine' },
-      keep: { kind: 'boolean', default: false, brief: 'Leave the temporary directory when something fails' },
+      model: { kind: 'boolean', default: false, brief: 'Use model hosts and storage instead of this machine' },
+      keep: { kind: 'boolean', default: false, brief: 'Keep the temporary directory after a failure' },
     },
   },
   async func(flags) {
     const missing = missingFor(readMachine(this.process.env))
     if (!flags.model && missing.length === 0) return realDemo(this, flags)
     if (missing.length > 0) {
-      this.print('Provisioning, staging, mounting, growing and snapshots on this machine need what is missing here:')
+      this.print('To provision, mount, expand and snapshot volumes on this machine, this is missing:')
       for (const each of missing) this.print(`  ${each}`)
       this.print(
-        'The rest runs without: the API for real; controllers, CSI jobs and node agents on model hosts and storage.',
+        'So this demo uses the real API server, controllers, CSI jobs and node agents on model hosts and storage.',
       )
     }
     await tellModelStory(this)
@@ -96,7 +97,7 @@ async function realDemo(context: Context, flags: Flags): Promise<void> {
   else await sweep(context, directory)
   process.removeListener('SIGINT', onSignal).removeListener('SIGTERM', onSignal)
   if (failure !== undefined) {
-    context.note(`hawser: the demo failed: ${failure instanceof Error ? failure.message : String(failure)}`)
+    context.note(`hawser: the demo failed: ${errorText(failure)}`)
     return context.fail(exitCodes.failed)
   }
   context.print('')
@@ -108,8 +109,7 @@ async function perform(context: Context, directory: string, signal: AbortSignal)
   const start = performance.now()
   const { startHawser } = await import('../../main/all-in-one.ts')
   context.print(paint(context, 'bold', `0. everything starts in ${directory}`))
-  const note = (text: string) => context.note(text)
-  await using hawser = await startHawser(configOf(directory), { log: createPinoLog({ level: 'error' }), note })
+  await using hawser = await startHawser(configOf(directory), { log: createPinoLog({ level: 'error' }) })
   phase(
     context,
     'start',

@@ -19,7 +19,7 @@ export const describe = buildCommand<ConnectFlags, string[], Context>({
     aliases: { n: 'namespace' },
     positional: {
       kind: 'array',
-      parameter: { parse: String, placeholder: 'TYPE/NAME', brief: 'What to describe' },
+      parameter: { parse: String, placeholder: 'TYPE/NAME', brief: 'Objects to describe' },
       minimum: 1,
     },
   },

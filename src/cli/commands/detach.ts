@@ -2,12 +2,12 @@
 import { hostname, userInfo } from 'node:os'
 import { buildCommand } from '@stricli/core'
 import { kinds } from '../../api/kinds.ts'
-import type { Node, PersistentVolume, Pod, VolumeAttachment } from '../../api/types.ts'
+import type { Node, PersistentVolume, Pod, VolumeAttachment } from '../../api/generated/types.ts'
 import { isNotFound, notFound } from '../../api/status-error.ts'
 import type { Client } from '../../client/client.ts'
 import { createRecorder } from '../../client/recorder.ts'
 import { createSystemClock } from '../../clock/system-clock.ts'
-import { UsageError } from '../../main/config.ts'
+import { UsageError } from '../../installation/config.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import { confirm, yesFlag } from '../confirm.ts'
 import type { ConnectFlags, Connection } from '../connect.ts'
@@ -28,11 +28,11 @@ interface Flags extends ConnectFlags {
 
 export const detach = buildCommand<Flags, [string, string], Context>({
   docs: {
-    brief: 'Take a volume from a node, if that is safe',
+    brief: 'Detach a volume from a node, if that is safe',
     fullDescription: [
-      'Refuses while pods use the volume on the node, or the node says so, or the node cannot be asked: two writers destroy data.',
-      'When you know better (the machine is off), say --force --reason TEXT: who and why is kept as an event.',
-      'Usually not needed: volumes are detached by themselves once no pod on the node uses them.',
+      'Refuses while pods on the node use the volume, the node reports it in use, or the node does not answer: two writers destroy data.',
+      'If you know that it is safe (the machine is off), use --force --reason TEXT. Your name and the reason are recorded as an event.',
+      'Usually not needed: volumes are detached automatically when no pod on the node uses them.',
       '',
       'Examples:',
       '  hawser detach pvc/data n2',
@@ -43,8 +43,14 @@ export const detach = buildCommand<Flags, [string, string], Context>({
   parameters: {
     flags: {
       ...connectFlags,
-      force: { kind: 'boolean', default: false, brief: 'Detach although it may be in use' },
-      reason: { kind: 'parsed', parse: String, optional: true, placeholder: 'TEXT', brief: 'Why (with --force)' },
+      force: { kind: 'boolean', default: false, brief: 'Detach even if it may be in use' },
+      reason: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        placeholder: 'TEXT',
+        brief: 'Why it is safe (with --force)',
+      },
       yes: yesFlag,
       wait: waitFlag,
       timeout: timeoutFlag,
@@ -53,8 +59,8 @@ export const detach = buildCommand<Flags, [string, string], Context>({
     positional: {
       kind: 'tuple',
       parameters: [
-        { parse: String, placeholder: 'VOLUME', brief: 'pvc/NAME, pv/NAME, or a name of either' },
-        { parse: String, placeholder: 'NODE', brief: 'From which node' },
+        { parse: String, placeholder: 'VOLUME', brief: 'pvc/NAME, pv/NAME, or the name of one' },
+        { parse: String, placeholder: 'NODE', brief: 'The node' },
       ],
     },
   },

@@ -1,19 +1,25 @@
 // `hawser doctor`: looks at machine, data directory, sockets and server, and names the command that mends each finding.
+import { statSync } from 'node:fs'
 import { connect as connectSocket } from 'node:net'
 import { basename, dirname, resolve } from 'node:path'
 import { buildCommand } from '@stricli/core'
+import type { Client } from '../../client/client.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { ok, problem, warn } from '../doctor/finding.ts'
+import type { DirectoryFacts } from '../doctor/leftovers.ts'
 import { judgeDirectory, readDirectory } from '../doctor/leftovers.ts'
+import type { KnownStorage } from '../doctor/local-volumes.ts'
 import { judgeMachine, readMachine } from '../doctor/machine.ts'
 import { exitCodes } from '../exit-codes.ts'
 import type { OutputForm } from '../output.ts'
 import { json, outputFlag, paint, yaml } from '../output.ts'
-import { UsageError } from '../../main/config.ts'
+import { UsageError } from '../../installation/config.ts'
+import { findRefusal } from '../../installation/directory-identity.ts'
+import { errorText } from '../../telemetry/error-text.ts'
 
 interface Flags extends ConnectFlags {
   readonly dataDir?: string
@@ -22,9 +28,9 @@ interface Flags extends ConnectFlags {
 
 export const doctor = buildCommand<Flags, [], Context>({
   docs: {
-    brief: 'Find what is wrong with this machine or its data directory',
+    brief: 'Find problems of this machine and its data directory',
     fullDescription: [
-      'Only looks, changes nothing. Each finding is ok, warn or problem, with the command that mends it.',
+      'Changes nothing. Each finding is ok, warn or problem, with a command that fixes it.',
       'Exit code 4 when there are problems.',
       '',
       'Examples:',
@@ -41,7 +47,7 @@ export const doctor = buildCommand<Flags, [], Context>({
         parse: String,
         optional: true,
         placeholder: 'DIR',
-        brief: 'Where everything durable lies (default: that of hawser up)',
+        brief: 'Data directory (default: that of hawser up)',
       },
       output: outputFlag,
     },
@@ -54,7 +60,8 @@ export const doctor = buildCommand<Flags, [], Context>({
     const findings = [
       ...judgeMachine(readMachine(this.process.env)),
       server.finding,
-      ...judgeDirectory(facts, server.pods),
+      ...judgeDirectory(facts, server.pods, server.storage),
+      ...judgeStore(facts),
       ...(await Promise.all(facts.sockets.map((path) => checkSocket(path, facts.holder !== undefined)))),
     ]
     if (findings.some(({ level }) => level === 'problem')) this.fail(exitCodes.waiting)
@@ -82,16 +89,46 @@ function withDirectory(flags: Flags, directory: string): ConnectFlags {
 async function askServer(
   context: Context,
   flags: ConnectFlags,
-): Promise<{ readonly finding: Finding; readonly pods?: ReadonlySet<string> }> {
+): Promise<{ readonly finding: Finding; readonly pods?: ReadonlySet<string>; readonly storage?: KnownStorage }> {
   try {
     using connection = connect(context, flags)
     const { items } = await connection.client.list('Pod', {}, AbortSignal.timeout(5_000))
     const pods = new Set(items.flatMap(({ metadata }) => (metadata.uid === undefined ? [] : [metadata.uid])))
-    return { finding: ok('server', `${connection.url} answers, ${items.length} pods`), pods }
+    const storage = await knownStorage(connection.client)
+    return { finding: ok('server', `${connection.url} answers, ${items.length} pods`), pods, storage }
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error)
+    const text = errorText(error)
     if (error instanceof UsageError) return { finding: warn('server', text, error.hint) }
-    return { finding: warn('server', `it does not answer: ${text}`, 'hawser up') }
+    return { finding: warn('server', `the server does not answer: ${text}`, 'hawser up') }
+  }
+}
+
+/** Would a server start here? */
+function judgeStore({ exists, path, holder }: DirectoryFacts): Finding[] {
+  // Only its owner may read what the directory remembers.
+  const mayRead = exists && [0, statSync(path).uid].includes(process.getuid?.() ?? -1)
+  const refusal = mayRead && holder === undefined ? findRefusal(path) : undefined
+  return refusal ? [problem('store', refusal.sentence, refusal.remedy)] : []
+}
+
+async function knownStorage(client: Client): Promise<KnownStorage> {
+  const [volumes, contents] = await Promise.all([
+    client.list('PersistentVolume', {}, AbortSignal.timeout(5_000)),
+    client.list('VolumeSnapshotContent', {}, AbortSignal.timeout(5_000)),
+  ])
+  const handles = (pairs: readonly (readonly [string | undefined, string | undefined])[]) => {
+    const byDriver = new Map<string, Set<string>>()
+    for (const [driver, handle] of pairs) {
+      if (driver !== undefined && handle !== undefined)
+        byDriver.getOrInsertComputed(driver, () => new Set<string>()).add(handle)
+    }
+    return byDriver
+  }
+  return {
+    volumes: handles(volumes.items.map(({ spec }) => [spec?.csi?.driver, spec?.csi?.volumeHandle])),
+    snapshots: handles(
+      contents.items.map(({ spec, status }) => [spec.driver, status?.snapshotHandle ?? spec.source.snapshotHandle]),
+    ),
   }
 }
 
@@ -104,11 +141,11 @@ async function checkSocket(path: string, running: boolean): Promise<Finding> {
     socket.once('close', () => settle(false))
     socket.once('connect', () => socket.destroy())
   })
-  if (answers) return ok('sockets', `${path} is listened on`)
+  if (answers) return ok('sockets', `${path} accepts connections`)
   if (running)
-    return problem('sockets', `nobody listens on ${path}`, `is its driver running? hawser driver check ${path}`)
+    return problem('sockets', `no program listens on ${path}`, `is its driver running? hawser driver check ${path}`)
   // A killed server leaves the socket of the driver that it starts itself.
   const own = basename(dirname(path)) === 'local.hawser.dev'
   const mend = own ? 'hawser up (starts its driver again)' : `rm ${path} (or start what owns ${dirname(path)})`
-  return warn('sockets', `nobody listens on ${path}`, mend)
+  return warn('sockets', `no program listens on ${path}`, mend)
 }

@@ -1,6 +1,6 @@
 // `hawser events`: what the system told users, oldest first.
 import { buildCommand } from '@stricli/core'
-import type { Event } from '../../api/types.ts'
+import type { Event } from '../../api/generated/types.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -27,8 +27,14 @@ export const events = buildCommand<Flags, [], Context>({
   parameters: {
     flags: {
       ...connectFlags,
-      for: { kind: 'parsed', parse: String, optional: true, placeholder: 'TYPE/NAME', brief: 'Only about this object' },
-      allNamespaces: { kind: 'boolean', default: false, brief: 'From every namespace' },
+      for: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        placeholder: 'TYPE/NAME',
+        brief: 'Only events about this object',
+      },
+      allNamespaces: { kind: 'boolean', default: false, brief: 'All namespaces' },
       output: outputFlag,
     },
     aliases: { o: 'output', A: 'allNamespaces', n: 'namespace' },

@@ -1,6 +1,6 @@
 // `hawser exec` and `hawser attach`: a command beside a container's own, and what that one says.
 import { buildCommand } from '@stricli/core'
-import { UsageError } from '../../main/config.ts'
+import { UsageError } from '../../installation/config.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -22,17 +22,17 @@ export const containerFlag = {
   parse: String,
   optional: true,
   placeholder: 'NAME',
-  brief: 'Which container (default: the only one)',
+  brief: 'Container (default: the only one)',
 } as const
 
-const stdinFlag = { kind: 'boolean', default: false, brief: 'Pass our input on to it' } as const
+const stdinFlag = { kind: 'boolean', default: false, brief: 'Pass stdin to the container' } as const
 
 export const exec = buildCommand<ExecFlags, string[], Context>({
   docs: {
-    brief: 'Run a command inside a running pod',
+    brief: 'Run a command in a running container',
     fullDescription: [
-      "Runs a command beside a container's own: it sees the same files and volumes, as the same user.",
-      "Its exit code becomes this program's. When this program ends, so does the command. Only administrators may.",
+      'Runs a command in a container: with the same files, volumes and user.',
+      'Exits with the exit code of the command. The command is killed when hawser ends. Needs the role admin.',
       '',
       'Examples:',
       '  hawser exec first -- ls -l /data',
@@ -45,12 +45,12 @@ export const exec = buildCommand<ExecFlags, string[], Context>({
       ...connectFlags,
       container: containerFlag,
       stdin: stdinFlag,
-      tty: { kind: 'boolean', default: false, brief: 'Give it a terminal (with --stdin)' },
+      tty: { kind: 'boolean', default: false, brief: 'Allocate a terminal (with --stdin)' },
     },
     aliases: { c: 'container', i: 'stdin', t: 'tty', n: 'namespace' },
     positional: {
       kind: 'array',
-      parameter: { parse: String, placeholder: 'POD -- COMMAND', brief: 'Where, and what to run' },
+      parameter: { parse: String, placeholder: 'POD -- COMMAND', brief: 'Pod and command' },
       minimum: 2,
     },
   },
@@ -58,7 +58,7 @@ export const exec = buildCommand<ExecFlags, string[], Context>({
     const command = words[0] === '--' ? words.slice(1) : words
     using connection = connect(this, flags)
     const terminal = flags.tty && process.stdin.isTTY
-    if (flags.tty && !terminal) this.note('our input is no terminal: the command gets none')
+    if (flags.tty && !terminal) this.note('stdin is not a terminal: the command does not get one')
     if (flags.tty && !flags.stdin) throw new UsageError('--tty needs --stdin', `hawser exec ${pod} -it -- sh`)
     using _input = inputToClose()
     using _raw = terminal ? rawMode() : undefined
@@ -81,9 +81,9 @@ export const exec = buildCommand<ExecFlags, string[], Context>({
 
 export const attach = buildCommand<AttachFlags, [string], Context>({
   docs: {
-    brief: "Listen to a pod's container from now on",
+    brief: 'Print the output of a running container',
     fullDescription: [
-      'Prints what the container says from now on, until it ends. It hears what we say only if it was made with `stdin: true`.',
+      'Prints the output of the container from now on, until it ends. Input reaches it only if it has `stdin: true`.',
       '',
       'Examples:',
       '  hawser attach first',
@@ -96,7 +96,9 @@ export const attach = buildCommand<AttachFlags, [string], Context>({
     aliases: { c: 'container', i: 'stdin', n: 'namespace' },
     positional: {
       kind: 'tuple',
-      parameters: [{ parse: (text: string) => podFrom(text, 'containers'), placeholder: 'POD', brief: 'Whose output' }],
+      parameters: [
+        { parse: (text: string) => podFrom(text, 'containers'), placeholder: 'POD', brief: 'Name of the pod' },
+      ],
     },
   },
   async func(flags, pod) {

@@ -35,7 +35,7 @@ export const get = buildCommand<Flags, string[], Context>({
   docs: {
     brief: 'List or show objects',
     fullDescription: [
-      'Lists objects of one or more types, or shows those named.',
+      'Lists objects of one or more types, or shows single objects.',
       '',
       'Examples:',
       '  hawser get pvc',
@@ -48,27 +48,27 @@ export const get = buildCommand<Flags, string[], Context>({
     flags: {
       ...connectFlags,
       output: outputFlag,
-      allNamespaces: { kind: 'boolean', default: false, brief: 'From every namespace' },
+      allNamespaces: { kind: 'boolean', default: false, brief: 'All namespaces' },
       selector: {
         kind: 'parsed',
         parse: String,
         optional: true,
         placeholder: 'LABELS',
-        brief: 'Only objects with these labels',
+        brief: 'Label selector',
       },
       fieldSelector: {
         kind: 'parsed',
         parse: String,
         optional: true,
         placeholder: 'FIELDS',
-        brief: 'Only objects with these fields',
+        brief: 'Field selector',
       },
-      watch: { kind: 'boolean', default: false, brief: 'Go on and print changes' },
+      watch: { kind: 'boolean', default: false, brief: 'Watch for changes' },
     },
     aliases: { o: 'output', A: 'allNamespaces', l: 'selector', w: 'watch', n: 'namespace' },
     positional: {
       kind: 'array',
-      parameter: { parse: String, placeholder: 'TYPE[/NAME]', brief: 'What to show' },
+      parameter: { parse: String, placeholder: 'TYPE[/NAME]', brief: 'Types or objects' },
       minimum: 1,
     },
   },

@@ -30,15 +30,15 @@ export const logs = buildCommand<Flags, [string], Context>({
         parse: String,
         optional: true,
         placeholder: 'NAME',
-        brief: 'Which container (default: the only one)',
+        brief: 'Container (default: the only one)',
       },
-      follow: { kind: 'boolean', default: false, brief: 'Go on until the container ends' },
+      follow: { kind: 'boolean', default: false, brief: 'Follow the output until the container ends' },
       tail: { kind: 'parsed', parse: linesFrom, optional: true, placeholder: 'N', brief: 'Only the last N lines' },
     },
     aliases: { c: 'container', f: 'follow', n: 'namespace' },
     positional: {
       kind: 'tuple',
-      parameters: [{ parse: (text: string) => podFrom(text, 'logs'), placeholder: 'POD', brief: 'Whose output' }],
+      parameters: [{ parse: (text: string) => podFrom(text, 'logs'), placeholder: 'POD', brief: 'Name of the pod' }],
     },
   },
   async func(flags, name) {
@@ -77,6 +77,6 @@ export async function printLogs(
 }
 
 function linesFrom(text: string): number {
-  if (!/^\d+$/.test(text)) throw new SyntaxError(`"${text}" is no number of lines`)
+  if (!/^\d+$/.test(text)) throw new SyntaxError(`"${text}" is not a number of lines`)
   return Number(text)
 }

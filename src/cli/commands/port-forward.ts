@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { buildCommand } from '@stricli/core'
 import { objectPath } from '../../client/rest.ts'
 import { createSystemClock } from '../../clock/system-clock.ts'
-import { UsageError } from '../../main/config.ts'
+import { UsageError } from '../../installation/config.ts'
 import type { ByteStream } from '../../streams/byte-stream.ts'
 import { joinStreams, readAll } from '../../streams/byte-stream.ts'
 import { isPort, portForwardProtocols } from '../../streams/port-forward.ts'
@@ -29,9 +29,9 @@ const longestComplaint = 10_000
 
 export const portForward = buildCommand<ConnectFlags, string[], Context>({
   docs: {
-    brief: 'Reach a port of a pod from here',
+    brief: 'Forward local ports to a pod',
     fullDescription: [
-      'Listens on 127.0.0.1 until it is stopped; each connection goes to the port of the pod. Only administrators may.',
+      'Listens on 127.0.0.1 and forwards each connection to the port of the pod, until it is stopped. Needs the role admin.',
       '',
       'Examples:',
       '  hawser port-forward first 8080',
@@ -44,7 +44,7 @@ export const portForward = buildCommand<ConnectFlags, string[], Context>({
     aliases: { n: 'namespace' },
     positional: {
       kind: 'array',
-      parameter: { parse: String, placeholder: 'POD [HERE:]THERE', brief: 'Where to, and which ports' },
+      parameter: { parse: String, placeholder: 'POD [HERE:]THERE', brief: 'Pod and ports' },
       minimum: 2,
     },
   },
@@ -72,7 +72,7 @@ export const portForward = buildCommand<ConnectFlags, string[], Context>({
     }
     await Promise.race([session.ended, stop.signal.aborted || once(stop.signal, 'abort')])
     if (!stop.signal.aborted)
-      throw new Failed(`the connection to pod ${name} was lost: its ports are not forwarded any more`)
+      throw new Failed(`the connection to pod ${name} was lost: its ports are no longer forwarded`)
   },
 })
 
@@ -83,7 +83,7 @@ async function offer(context: Context, session: SpdySession, { here, there }: Po
   })
   server.listen(here, '127.0.0.1')
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
-    throw new Failed(`port ${here} of this machine cannot be had (${error.code}); for any free one write :${there}`)
+    throw new Failed(`port ${here} on this machine cannot be used (${error.code}); use :${there} for any free port`)
   })
   const { port } = server.address() as AddressInfo // listening on TCP
   context.print(`127.0.0.1:${port} -> ${there}`)

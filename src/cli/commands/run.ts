@@ -1,7 +1,7 @@
 // `hawser run`: a command with volumes, as one pod; its output is ours, its exit code is ours, nothing of it stays.
 import { randomBytes } from 'node:crypto'
 import { buildCommand } from '@stricli/core'
-import type { Pod } from '../../api/types.ts'
+import type { Pod } from '../../api/generated/types.ts'
 import { isNotFound } from '../../api/status-error.ts'
 import type { ConnectFlags, Connection } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
@@ -39,8 +39,8 @@ export const run = buildCommand<Flags, string[], Context>({
   docs: {
     brief: 'Run a command with volumes mounted',
     fullDescription: [
-      'Runs a command as a pod (a process of the node, in a mount namespace of its own) with claims mounted at paths.',
-      "Its output is printed, its exit code becomes this program's, and the pod is deleted at the end.",
+      'Runs a command as a pod, with claims mounted at the given paths. The pod is a process on the node with its own mounts.',
+      'Prints its output and exits with its exit code. The pod is deleted at the end.',
       'SIGINT, SIGTERM and SIGHUP stop the command: it gets SIGTERM and, after --grace seconds, SIGKILL.',
       '',
       'Examples:',
@@ -58,7 +58,7 @@ export const run = buildCommand<Flags, string[], Context>({
         optional: true,
         variadic: true,
         placeholder: 'CLAIM:PATH[:ro]',
-        brief: 'Mount this claim there',
+        brief: 'Mount this claim at this path',
       },
       name: { kind: 'parsed', parse: String, optional: true, placeholder: 'NAME', brief: 'Name of the pod' },
       node: { kind: 'parsed', parse: String, optional: true, placeholder: 'NODE', brief: 'Run on this node' },
@@ -68,16 +68,22 @@ export const run = buildCommand<Flags, string[], Context>({
         optional: true,
         variadic: true,
         placeholder: 'NAME=VALUE',
-        brief: 'Set a variable of its environment',
+        brief: 'Set an environment variable',
       },
-      workdir: { kind: 'parsed', parse: String, optional: true, placeholder: 'DIR', brief: 'Its working directory' },
-      grace: { kind: 'parsed', parse: Number, default: '10', placeholder: 'SECONDS', brief: 'Between TERM and KILL' },
-      timeout: { ...timeoutFlag, brief: 'How long to wait until it starts' },
+      workdir: { kind: 'parsed', parse: String, optional: true, placeholder: 'DIR', brief: 'Working directory' },
+      grace: {
+        kind: 'parsed',
+        parse: Number,
+        default: '10',
+        placeholder: 'SECONDS',
+        brief: 'Time between SIGTERM and SIGKILL',
+      },
+      timeout: { ...timeoutFlag, brief: 'Timeout until the command starts' },
     },
     aliases: { n: 'namespace', e: 'env', w: 'workdir' },
     positional: {
       kind: 'array',
-      parameter: { parse: String, placeholder: 'COMMAND', brief: 'What to run, after --' },
+      parameter: { parse: String, placeholder: 'COMMAND', brief: 'The command, after --' },
       minimum: 1,
     },
   },
@@ -155,7 +161,7 @@ async function attend(
     const ended = waitUntil(context, client, { kind: 'Pod', ref }, exitOf)
     const printed = printLogs(context, connection, { name: request.name, follow: true }, logging.signal).catch(
       (error: unknown) => {
-        if (!isNotFound(error)) context.note(`its output cannot be read: ${(error as Error).message}`)
+        if (!isNotFound(error)) context.note(`cannot read its output: ${(error as Error).message}`)
       },
     )
     const code = await ended

@@ -1,6 +1,6 @@
 // `hawser sim`: the whole cluster under faults, on virtual time; one seed is one history.
 import { buildCommand } from '@stricli/core'
-import { UsageError } from '../../main/config.ts'
+import { UsageError } from '../../installation/config.ts'
 import type { SimulationResult } from '../../sim/simulator.ts'
 import type { Context } from '../context.ts'
 import { exitCodes } from '../exit-codes.ts'
@@ -22,8 +22,8 @@ export const sim = buildCommand<Flags, [], Context>({
   docs: {
     brief: 'Simulate a cluster with crashes and lost calls',
     fullDescription: [
-      'Runs the real API server and controllers on model hosts and storage, on virtual time: first under faults, then calm.',
-      'The same seed gives the same history (same hash). Exit code 4 when a rule was broken.',
+      'Runs the real API server and controllers on model hosts and storage, on virtual time: first with faults, then without.',
+      'The same seed gives the same run (same hash). Exit code 4 when an invariant was violated.',
       '',
       'Examples:',
       '  hawser sim --seed 7',
@@ -34,29 +34,29 @@ export const sim = buildCommand<Flags, [], Context>({
   },
   parameters: {
     flags: {
-      seed: { kind: 'parsed', parse: String, default: '1', placeholder: 'SEED', brief: 'A number or any word' },
+      seed: { kind: 'parsed', parse: String, default: '1', placeholder: 'SEED', brief: 'A number or a word' },
       runs: {
         kind: 'parsed',
         parse: countFrom,
         default: '1',
         placeholder: 'N',
-        brief: 'Seeds in a row (numbers only)',
+        brief: 'Number of consecutive seeds',
       },
       steps: {
         kind: 'parsed',
         parse: countFrom,
         default: '60',
         placeholder: 'N',
-        brief: 'What users do, under faults',
+        brief: 'Number of user actions, with faults',
       },
-      nodes: { kind: 'parsed', parse: countFrom, default: '3', placeholder: 'N', brief: 'How many nodes' },
+      nodes: { kind: 'parsed', parse: countFrom, default: '3', placeholder: 'N', brief: 'Number of nodes' },
       cast: {
         kind: 'enum',
         values: ['model', 'real'],
         default: 'model',
-        brief: 'Model nodes and attacher, or all parts as they ship on model hosts',
+        brief: 'model: model nodes and attacher; real: all real parts on model hosts',
       },
-      trace: { kind: 'boolean', default: false, brief: 'Print the end of the history, a line per event' },
+      trace: { kind: 'boolean', default: false, brief: 'Print the end of the trace, one line per event' },
       output: outputFlag,
     },
     aliases: { o: 'output' },
@@ -98,11 +98,11 @@ function show(context: Context, result: SimulationResult, flags: Flags, ms: numb
 /** A numeric seed is a number, as in the test suites; a word stays a word. */
 function seedsOf({ seed, runs }: Flags): (string | number)[] {
   if (/^\d{1,15}$/.test(seed)) return Array.from({ length: runs }, (_, index) => Number(seed) + index)
-  if (runs > 1) throw new UsageError('--runs counts up from a number; this seed is a word', '--seed 1 --runs 20')
+  if (runs > 1) throw new UsageError('--runs needs a number as seed', '--seed 1 --runs 20')
   return [seed]
 }
 
 function countFrom(text: string): number {
-  if (!/^[1-9]\d{0,5}$/.test(text)) throw new SyntaxError(`"${text}" is no number from 1 to 999999`)
+  if (!/^[1-9]\d{0,5}$/.test(text)) throw new SyntaxError(`"${text}" is not a number from 1 to 999999`)
   return Number(text)
 }

@@ -2,15 +2,15 @@
 import { join } from 'node:path'
 import { buildCommand } from '@stricli/core'
 import { isAlreadyExists } from '../../api/status-error.ts'
-import { kubeconfigText, loadKubeconfig } from '../../main/kubeconfig.ts'
-import { UsageError } from '../../main/config.ts'
+import { kubeconfigText, loadKubeconfig } from '../../installation/kubeconfig.ts'
+import { UsageError } from '../../installation/config.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
 
 interface Flags extends ConnectFlags {
-  readonly role: 'admin' | 'read-only' | 'controller'
+  readonly role: 'admin' | 'read-only' | 'monitoring' | 'controller'
   readonly hours: number
   readonly asKubeconfig: boolean
 }
@@ -19,9 +19,9 @@ const namespace = 'kube-system'
 
 export const token = buildCommand<Flags, [string], Context>({
   docs: {
-    brief: 'Make a token for somebody',
+    brief: 'Create a token',
     fullDescription: [
-      'Makes a service account with the role in kube-system and prints a token for it. Deleting the account ends all its tokens.',
+      'Creates a service account in kube-system and prints a token for it. Deleting the account revokes all its tokens.',
       '',
       'Examples:',
       '  hawser token alice                              # may read everything but secrets',
@@ -34,15 +34,18 @@ export const token = buildCommand<Flags, [string], Context>({
       ...connectFlags,
       role: {
         kind: 'enum',
-        values: ['admin', 'read-only', 'controller'],
+        values: ['admin', 'read-only', 'monitoring', 'controller'],
         default: 'read-only',
-        brief: 'What the holder may do',
+        brief: 'Role of the account',
       },
-      hours: { kind: 'parsed', parse: Number, default: '24', placeholder: 'N', brief: 'How long the token is good' },
+      hours: { kind: 'parsed', parse: Number, default: '24', placeholder: 'N', brief: 'Lifetime of the token' },
       asKubeconfig: { kind: 'boolean', default: false, brief: 'Print a kubeconfig with the token in it' },
     },
     aliases: { n: 'namespace' },
-    positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'NAME', brief: 'Who gets it' }] },
+    positional: {
+      kind: 'tuple',
+      parameters: [{ parse: String, placeholder: 'NAME', brief: 'Name of the service account' }],
+    },
   },
   async func(flags, name) {
     if (!(flags.hours > 0)) throw new UsageError('--hours takes a number above 0')

@@ -2,8 +2,9 @@
 import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildCommand } from '@stricli/core'
-import type { HawserConfig } from '../../main/config.ts'
-import { parseListen } from '../../main/config.ts'
+import type { HawserConfig } from '../../installation/config.ts'
+import { parseListen } from '../../installation/config.ts'
+import { packageVersion } from '../../installation/version.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
@@ -16,6 +17,7 @@ interface Flags extends NodeFlags {
   readonly dataDir?: string
   readonly listen: string
   readonly store: 'memory' | 'embedded'
+  readonly acceptStore: boolean
   readonly bare: boolean
   readonly extraNode?: readonly string[]
   readonly disableForceDetachOnTimeout: boolean
@@ -43,7 +45,7 @@ export const up = buildCommand<Flags, [], Context>({
         parse: String,
         optional: true,
         placeholder: 'DIR',
-        brief: 'Where everything durable lies',
+        brief: 'Data directory: objects, keys, volumes of the built-in driver',
       },
       listen: {
         kind: 'parsed',
@@ -52,7 +54,17 @@ export const up = buildCommand<Flags, [], Context>({
         placeholder: 'HOST:PORT',
         brief: 'Address of the API server',
       },
-      store: { kind: 'enum', values: ['memory', 'embedded'], default: 'embedded', brief: 'Where objects are kept' },
+      store: {
+        kind: 'enum',
+        values: ['memory', 'embedded'],
+        default: 'embedded',
+        brief: 'Store of the objects: SQLite (embedded) or memory',
+      },
+      acceptStore: {
+        kind: 'boolean',
+        default: false,
+        brief: 'Go on with a store that is older than the one last used here: later changes are lost',
+      },
       bare: {
         kind: 'boolean',
         default: false,
@@ -64,12 +76,12 @@ export const up = buildCommand<Flags, [], Context>({
         optional: true,
         variadic: true,
         placeholder: 'NAME',
-        brief: 'A further node on this machine (root: <data-dir>/nodes/NAME)',
+        brief: 'Another node on this machine (root: <data-dir>/nodes/NAME)',
       },
       disableForceDetachOnTimeout: {
         kind: 'boolean',
         default: false,
-        brief: 'Never detach from an unhealthy node because of time alone',
+        brief: 'Never detach from an unhealthy node by force after six minutes',
       },
     },
   },
@@ -80,25 +92,21 @@ export const up = buildCommand<Flags, [], Context>({
         this.process.env,
         'sudo hawser up; or without a node: hawser up --bare; or on models: hawser demo --model',
       )
+    // The first word comes before the rest of the program is loaded.
+    this.note(`Hawser ${packageVersion} is starting. Data directory: ${config.dataDirectory}`)
     const { startHawser } = await import('../../main/all-in-one.ts')
-    const { memoryGiver } = await import('../../main/give-back-memory.ts')
     const log = createPinoLog({ level: flags.logLevel })
     const stop = Promise.withResolvers<string>()
     const onSignal = (signal: NodeJS.Signals) => stop.resolve(signal)
     process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
-    const hawser = await startHawser(config, {
-      log,
-      giveBackMemory: await memoryGiver(),
-      rehearse: true,
-      note: (text) => this.note(text),
-    })
+    const hawser = await startHawser(config, { log, onProgress: (text) => this.note(text) })
     this.print(
       hawser.bare
         ? bareText(hawser.url, hawser.kubeconfig)
         : nextSteps(hawser.url, hawser.kubeconfig, this.process.env['PATH'] ?? ''),
     )
     const signal = await stop.promise
-    this.note(`${signal}: stopping (running pods and their mounts stay; the next "hawser up" finds them again)`)
+    this.note(`${signal}: stopping (pods and their mounts stay; the next "hawser up" takes them over)`)
     // A second signal means: now.
     process.once('SIGINT', () => process.exit(1)).once('SIGTERM', () => process.exit(1))
     await hawser[Symbol.asyncDispose]()
@@ -111,6 +119,7 @@ function configOf(flags: Flags, env: Readonly<Partial<Record<string, string>>>):
     dataDirectory,
     listen: parseListen(flags.listen),
     store: flags.store,
+    acceptStore: flags.acceptStore,
     bare: flags.bare,
     nodes: flags.bare
       ? []

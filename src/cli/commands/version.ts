@@ -5,7 +5,7 @@ import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
 import type { OutputForm } from '../output.ts'
 import { json, outputFlag, yaml } from '../output.ts'
-import { packageVersion as own } from '../../main/version.ts'
+import { packageVersion as own } from '../../installation/version.ts'
 
 export const version = buildCommand<ConnectFlags & { readonly output: OutputForm }, [], Context>({
   docs: { brief: 'Print versions', fullDescription: 'Examples:\n  hawser version\n  hawser version -o json' },

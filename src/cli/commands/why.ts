@@ -2,17 +2,17 @@
 import { buildCommand } from '@stricli/core'
 import { kinds } from '../../api/kinds.ts'
 import { notFound } from '../../api/status-error.ts'
-import { UsageError } from '../../main/config.ts'
+import { UsageError } from '../../installation/config.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { json, yaml } from '../output.ts'
 import { resourcesFrom } from '../resources.ts'
-import { explain } from '../why/explain.ts'
-import type { SubjectKind, WhySubject } from '../why/facts.ts'
-import { gatherFacts } from '../why/gather.ts'
-import { printExplanation } from '../why/print.ts'
+import { explain } from '../../why/explain.ts'
+import type { SubjectKind, WhySubject } from '../../why/facts.ts'
+import { gatherFacts } from '../../why/gather.ts'
+import { printExplanation } from '../why-text.ts'
 
 interface Flags extends ConnectFlags {
   readonly output: 'text' | 'json' | 'yaml'
@@ -30,11 +30,11 @@ const explained: ReadonlySet<string> = new Set<SubjectKind>([
 
 export const why = buildCommand<Flags, string[], Context>({
   docs: {
-    brief: 'Explain why something waits, or what was done to it',
+    brief: 'Explain what an object waits for, or what was done to it',
     fullDescription: [
-      'Tells the chain from wish to deed: each step, who does it, how long it took; which step blocks, since when, the last',
-      "error in the driver's own words, when it is tried again, what it does not wait for, and safe commands that help.",
-      'Exit code 4 when something waits, 0 when nothing does, 3 when there is no such object.',
+      'Shows each step from the object to the running pod: who does it, and how long it took. For a step that waits: the cause,',
+      'since when, the last error, the next retry, and safe commands that help.',
+      'Exit code: 0 nothing waits, 4 something waits, 3 no such object.',
       '',
       'Examples:',
       '  hawser why pod/first',
@@ -46,7 +46,7 @@ export const why = buildCommand<Flags, string[], Context>({
   parameters: {
     flags: {
       ...connectFlags,
-      output: { kind: 'enum', values: ['text', 'json', 'yaml'], default: 'text', brief: 'Form of the answer' },
+      output: { kind: 'enum', values: ['text', 'json', 'yaml'], default: 'text', brief: 'Output format' },
     },
     aliases: { n: 'namespace', o: 'output' },
     positional: {
@@ -70,7 +70,7 @@ export const why = buildCommand<Flags, string[], Context>({
       const namespace = kinds[kind].namespaced ? { namespace: connection.namespace } : {}
       return { kind: kind as SubjectKind, name, ...namespace } // checked above
     })
-    if (subjects.length === 0) throw new UsageError('name what to explain', `hawser why ${words[0]}/NAME`)
+    if (subjects.length === 0) throw new UsageError('name the object to explain', `hawser why ${words[0]}/NAME`)
     for (const [index, subject] of subjects.entries()) {
       const now = Date.now()
       const explanation = explain(await gatherFacts(connection.client, subject, now))

@@ -21,7 +21,6 @@ export async function tellModelStory(context: Context): Promise<void> {
     const { startHawser } = await import('../../main/all-in-one.ts')
     act(context, 1, `API server and controllers start in ${directory}`)
     const log = createPinoLog({ level: 'error' })
-    const note = (text: string) => context.note(text)
     await using hawser = await startHawser(
       {
         dataDirectory: directory,
@@ -35,7 +34,7 @@ export async function tellModelStory(context: Context): Promise<void> {
         runtime: 'none',
         forceDetachOnTimeout: true,
       },
-      { log, note },
+      { log },
     )
     phase(context, 'start', performance.now() - start, hawser.url)
     using connection = connect(context, { kubeconfig: hawser.kubeconfig })

@@ -1,5 +1,5 @@
 // The story of the demo, act by act, told through the API alone: claim, write, move, grow, snapshot, restore, delete.
-import type { Pod } from '../../api/types.ts'
+import type { Pod } from '../../api/generated/types.ts'
 import type { Connection } from '../connect.ts'
 import type { Context } from '../context.ts'
 import { isNotFound } from '../../api/status-error.ts'

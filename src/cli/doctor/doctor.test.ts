@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { MountInfo } from '../../host/host.ts'
 import type { DirectoryFacts } from './leftovers.ts'
+import type { HeldVolume } from './local-volumes.ts'
 import { judgeDirectory, podOf } from './leftovers.ts'
 import type { MachineFacts } from './machine.ts'
 import { judgeMachine } from './machine.ts'
@@ -83,11 +84,32 @@ const directory: DirectoryFacts = {
   loops: [],
   roots: [{ root: '/d/node', pods: [] }],
   sockets: [],
+  held: [],
+  staging: [],
   open: [],
 }
 
 const found = (facts: Partial<DirectoryFacts>, pods?: readonly string[]) =>
   judgeDirectory({ ...directory, ...facts }, pods && new Set(pods))
+    .filter(({ level }) => level !== 'ok')
+    .map(({ level, about, fix }) => [level, about, fix])
+
+const held: HeldVolume = {
+  kind: 'volume',
+  id: 'v',
+  path: '/d/volumes/volumes/v',
+  hasRecord: true,
+  hasImage: true,
+  inline: false,
+  ageMs: 3_600_000,
+  marks: [],
+}
+
+const judged = (facts: Partial<DirectoryFacts>, volumes: readonly string[]) =>
+  judgeDirectory({ ...directory, ...facts }, new Set(), {
+    volumes: new Map([['local.hawser.dev', new Set(volumes)]]),
+    snapshots: new Map(),
+  })
     .filter(({ level }) => level !== 'ok')
     .map(({ level, about, fix }) => [level, about, fix])
 
@@ -121,9 +143,42 @@ test('a loop device of a deleted file, or without a mount and a driver, is let g
   assert.deepEqual(found({ loops: [{ ...loop, deleted: true }] }, []), [
     ['problem', 'loop devices', 'losetup -d /dev/loop3'],
   ])
-  assert.deepEqual(found({ loops: [{ ...loop, deleted: false }] }, []), [])
+  assert.deepEqual(found({ loops: [{ ...loop, deleted: false }], held: [{ ...held, marks: ['/d/x'] }] }, []), [])
+  assert.deepEqual(found({ loops: [{ ...loop, deleted: false }], held: [held] }, []), [
+    ['warn', 'loop devices', 'losetup -d /dev/loop3'],
+  ])
   assert.deepEqual(found({ loops: [{ ...loop, deleted: false }], holder: undefined }), [
     ['warn', 'loop devices', 'losetup -d /dev/loop3'],
+  ])
+})
+
+test('an image that no object names is told with the call that deletes it; a young or inline one is not', () => {
+  const sockets = ['/d/node/plugins/local.hawser.dev/csi.sock']
+  const call = `hawser driver rpc ${sockets[0]} Controller/DeleteVolume '{"volumeId": "v"}'`
+  const fix = `${call} (deletes the data; the driver refuses while it is in use)`
+  assert.deepEqual(judged({ held: [held], sockets }, []), [['problem', 'volumes', fix]])
+  assert.deepEqual(judged({ held: [held], sockets }, ['v']), [])
+  assert.deepEqual(judged({ held: [{ ...held, ageMs: 1000 }] }, []), [])
+  assert.deepEqual(judged({ held: [{ ...held, inline: true }] }, []), [])
+  assert.deepEqual(judged({ held: [{ ...held, hasRecord: false }] }, []), [
+    ['warn', 'volumes', 'ls -l /d/volumes/volumes/v'],
+  ])
+  assert.deepEqual(found({ held: [held] }), [], 'without a server nobody knows')
+})
+
+test('a record of a stage that is none, and a staging directory without a volume, are told', () => {
+  const path = '/d/node/plugins/kubernetes.io/csi/local.hawser.dev/h'
+  const marks = [`${path}/globalmount`]
+  assert.deepEqual(judged({ held: [{ ...held, marks }] }, ['v']), [
+    ['warn', 'stage records', 'restart hawser up: its driver removes such records'],
+  ])
+  const staging = [{ path, driver: 'local.hawser.dev', handle: 'v' }]
+  assert.deepEqual(judged({ staging }, ['v']), [])
+  assert.deepEqual(judged({ staging }, []), [
+    ['warn', 'staging directories', `rmdir ${path}/globalmount; rm ${path}/vol_data.json; rmdir ${path}`],
+  ])
+  assert.deepEqual(judged({ staging, mounts: [mount(`${path}/globalmount`)] }, []), [
+    ['problem', 'staging directories', `umount ${path}/globalmount`],
   ])
 })
 

@@ -3,11 +3,19 @@ import { existsSync, readdirSync, readFileSync, realpathSync, statfsSync, statSy
 import { join } from 'node:path'
 import { parseMountinfo } from '../../host/linux/mountinfo.ts'
 import type { MountInfo } from '../../host/host.ts'
-import { lockHolder } from '../../main/data-directory.ts'
+import { lockHolder } from '../../installation/data-directory.ts'
 import type { Finding } from './finding.ts'
 import { ok, problem, warn } from './finding.ts'
+import type { HeldVolume, KnownStorage, StagingDirectory } from './local-volumes.ts'
+import {
+  judgeHeldVolumes,
+  judgeMarks,
+  judgeStagingDirectories,
+  readHeldVolumes,
+  readStagingDirectories,
+} from './local-volumes.ts'
 
-export interface LoopFacts {
+interface LoopFacts {
   readonly device: string
   readonly file: string
   /** Its file was deleted under it. */
@@ -28,6 +36,9 @@ export interface DirectoryFacts {
   /** Node roots in it, with the uids of the pods that have a directory. */
   readonly roots: readonly { readonly root: string; readonly pods: readonly string[] }[]
   readonly sockets: readonly string[]
+  /** What the built-in driver holds. */
+  readonly held: readonly HeldVolume[]
+  readonly staging: readonly StagingDirectory[]
   /** Files that hold secrets and can be read by others. */
   readonly open: readonly string[]
 }
@@ -53,14 +64,23 @@ export function readDirectory(given: string): DirectoryFacts {
     loops: loopDevices().filter(({ file }) => file.startsWith(`${path}/`)),
     roots: roots.map((root) => ({ root, pods: names(join(root, 'pods')) })),
     sockets: roots.flatMap((root) => socketsOf(root)),
+    held: readHeldVolumes(path, Date.now()),
+    staging: readStagingDirectories(roots),
     open: secretFiles
       .map((name) => join(path, name))
       .filter((file) => existsSync(file) && (statSync(file).mode & 0o077) !== 0),
   }
 }
 
-/** `pods` are the uids the server knows; undefined when no server answered. */
-export function judgeDirectory(facts: DirectoryFacts, pods: ReadonlySet<string> | undefined): Finding[] {
+/** `pods` are the uids the server knows, `storage` its volumes; undefined when no server answered. */
+export function judgeDirectory(
+  facts: DirectoryFacts,
+  pods: ReadonlySet<string> | undefined,
+  storage?: KnownStorage,
+): Finding[] {
+  const mounted = new Set(facts.mounts.map(({ mountPoint }) => mountPoint))
+  const bound = new Set(facts.loops.map(({ file }) => file))
+  const socket = facts.sockets.find((each) => each.includes('/local.hawser.dev/'))
   if (!facts.exists) return [warn('data directory', `${facts.path} does not exist yet`, 'hawser up')]
   const gigabytes = (facts.freeBytes / 2 ** 30).toFixed(1)
   const free = `${facts.path} has ${gigabytes} GiB free`
@@ -74,6 +94,9 @@ export function judgeDirectory(facts: DirectoryFacts, pods: ReadonlySet<string> 
     ...judgePods(facts, pods),
     ...judgeMounts(facts, pods),
     ...judgeLoops(facts),
+    ...judgeHeldVolumes(facts.held, storage, socket),
+    ...judgeMarks(facts.held, mounted, bound),
+    ...judgeStagingDirectories(facts.staging, mounted, storage),
   ]
 }
 
@@ -121,12 +144,13 @@ function judgeMounts({ mounts, path, holder }: DirectoryFacts, known: ReadonlySe
     .map(({ mountPoint }) => problem('mounts', `${mountPoint} belongs to no pod`, `umount ${mountPoint}`))
 }
 
-function judgeLoops({ loops, mounts, holder }: DirectoryFacts): Finding[] {
+function judgeLoops({ loops, mounts, holder, held }: DirectoryFacts): Finding[] {
+  const marked = new Set(held.filter(({ marks }) => marks.length > 0).map(({ path }) => `${path}/image`))
   const bad = loops.flatMap(({ device, file, deleted }): Finding[] => {
     if (deleted) return [problem('loop devices', `${device} holds the deleted file ${file}`, `losetup -d ${device}`)]
-    // Between staging and unstaging a loop device without a mount is normal; without a driver process it is not.
+    // Between staging and unstaging a loop device without a mount is normal: then the driver has a record of it.
     const mounted = mounts.some(({ source }) => source === device)
-    return mounted || holder
+    return mounted || (holder !== undefined && marked.has(file))
       ? []
       : [warn('loop devices', `${device} holds ${file}, and nothing has it mounted`, `losetup -d ${device}`)]
   })

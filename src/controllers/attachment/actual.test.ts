@@ -22,33 +22,33 @@ const attached = { kind: 'attached', spec, devicePath: '/dev/x', nodeVersion: 1 
 const attachFailed = { kind: 'attachFailed', spec } as const
 const found = { kind: 'foundInNodeStatus', devicePath: '/dev/y', nodeVersion: -1 } as const
 
-test('ADA-2 the state machine of a volume on a node, every transition', () => {
+test('the state machine of a volume on a node, every transition (ADA-2, TA-26)', () => {
   const table: readonly [
     name: string,
     events: Loose<ActualEvent>[],
     presence: string,
     reported: boolean | undefined,
   ][] = [
-    ['ATT-4 absent, attach ok', [attached], 'attached', true],
-    ['ATT-3 absent, attach error', [attachFailed], 'uncertain', false],
-    ['ATT-4 uncertain, attach ok', [attachFailed, attached], 'attached', true],
-    ['ATT-3 uncertain, attach error', [attachFailed, attachFailed], 'uncertain', false],
-    ['ADR-2 attached, detach begins', [attached, { kind: 'reportWithdrawn' }], 'attached', false],
-    ['DET-7 attached, detach ok', [attached, { kind: 'reportWithdrawn' }, { kind: 'detached' }], 'absent', undefined],
-    ['DET-7 uncertain, detach ok', [attachFailed, { kind: 'detached' }], 'absent', undefined],
+    ['absent, attach ok (ATT-4)', [attached], 'attached', true],
+    ['absent, attach error (ATT-3)', [attachFailed], 'uncertain', false],
+    ['uncertain, attach ok (ATT-4)', [attachFailed, attached], 'attached', true],
+    ['uncertain, attach error (ATT-3)', [attachFailed, attachFailed], 'uncertain', false],
+    ['attached, detach begins (ADR-2)', [attached, { kind: 'reportWithdrawn' }], 'attached', false],
+    ['attached, detach ok (DET-7)', [attached, { kind: 'reportWithdrawn' }, { kind: 'detached' }], 'absent', undefined],
+    ['uncertain, detach ok (DET-7)', [attachFailed, { kind: 'detached' }], 'absent', undefined],
     [
-      'DET-6 attached, detach error',
+      'attached, detach error (DET-6)',
       [attached, { kind: 'reportWithdrawn' }, { kind: 'detachFailed' }],
       'uncertain',
       false,
     ],
-    ['DET-6 uncertain, detach error', [attachFailed, { kind: 'detachFailed' }], 'uncertain', false],
-    ['VVA-3 attached, found missing', [attached, { kind: 'foundNotAttached' }], 'absent', undefined],
-    ['AD-3 attachment found at start', [{ kind: 'foundAttachment', spec }], 'uncertain', false],
-    ['AD-2 listed by the node at start', [found], 'attached', true],
-    ['AD-3 after AD-2', [found, { kind: 'foundAttachment', spec }], 'attached', true],
-    ['ADA-4 ERR-6 a certain attachment stays certain', [attached, attachFailed], 'attached', true],
-    ['NSP-7 only a fresh attach reports again', [attached, { kind: 'detachFailed' }, attached], 'attached', true],
+    ['uncertain, detach error (DET-6)', [attachFailed, { kind: 'detachFailed' }], 'uncertain', false],
+    ['attached, found missing (VVA-3)', [attached, { kind: 'foundNotAttached' }], 'absent', undefined],
+    ['attachment found at start (AD-3)', [{ kind: 'foundAttachment', spec }], 'uncertain', false],
+    ['listed by the node at start (AD-2)', [found], 'attached', true],
+    ['after AD-2 (AD-3)', [found, { kind: 'foundAttachment', spec }], 'attached', true],
+    ['a certain attachment stays certain (ADA-4, ERR-6)', [attached, attachFailed], 'attached', true],
+    ['only a fresh attach reports again (NSP-7)', [attached, { kind: 'detachFailed' }, attached], 'attached', true],
   ]
   for (const [name, events, presence, reported] of table) {
     const item = after(...events)
@@ -57,21 +57,21 @@ test('ADA-2 the state machine of a volume on a node, every transition', () => {
   }
 })
 
-test('T-17 DES-8: a failed write puts the volume back into the report, but only what is certainly attached', () => {
+test('a failed write puts the volume back into the report, but only what is certainly attached (TA-17, DES-8)', () => {
   const certain = after(attached, { kind: 'reportWithdrawn' }, { kind: 'reportRestored' })
   assert.equal(certain?.nodes.get(node)?.reported, true)
   const doubtful = after(attachFailed, { kind: 'reportRestored' })
   assert.equal(doubtful?.nodes.get(node)?.reported, false)
 })
 
-test('ADA-6 T-29: what was detached meanwhile is not reported again', () => {
+test('what was detached meanwhile is not reported again (ADA-6, TA-29)', () => {
   assert.equal(
     after(attached, { kind: 'reportWithdrawn' }, { kind: 'detached' }, { kind: 'reportRestored' }),
     undefined,
   )
 })
 
-test('ADA-7 T-28: the first wish to detach stamps the time, later ones keep it, wanting it again clears it', () => {
+test('the first wish to detach stamps the time, later ones keep it, wanting it again clears it (ADA-7, TA-28)', () => {
   const stamped = after(attached, { kind: 'detachWanted', at: 5 }, { kind: 'detachWanted', at: 9 })
   assert.equal(stamped?.nodes.get(node)?.detachWantedSince, 5)
   const kept = after(attached, { kind: 'detachWanted', at: 5 }, { kind: 'detachFailed' }, attachFailed)
@@ -80,7 +80,7 @@ test('ADA-7 T-28: the first wish to detach stamps the time, later ones keep it, 
   assert.equal(cleared?.nodes.get(node)?.detachWantedSince, undefined)
 })
 
-test('ADA-1 ADA-3 W-20: each node has its own device path', () => {
+test('each node has its own device path (ADA-1, ADA-3, WA-20)', () => {
   const item = after(
     attached,
     { ...attached, node: other, devicePath: '/dev/z' },
@@ -90,12 +90,12 @@ test('ADA-1 ADA-3 W-20: each node has its own device path', () => {
   assert.equal(item?.nodes.get(other)?.devicePath, '')
 })
 
-test('AD-4: a volume found in node status is only a name until a spec explains it', () => {
+test('a volume found in node status is only a name until a spec explains it (AD-4)', () => {
   assert.deepEqual(after(found)?.identity, { kind: 'seen' })
   assert.deepEqual(after(found, { kind: 'specLearned', spec })?.identity, { kind: 'known', spec })
 })
 
-test('ADA-5: the last node takes the record with it; events for unknown volumes change nothing', () => {
+test('the last node takes the record with it; events for unknown volumes change nothing (ADA-5)', () => {
   assert.equal(after(attached, { ...attached, node: other }, { kind: 'detached' })?.nodes.size, 1)
   assert.equal(after({ kind: 'detached' }), undefined)
   assert.equal(after({ kind: 'detachWanted', at: 1 }), undefined)

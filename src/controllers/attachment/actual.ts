@@ -3,7 +3,7 @@
 // 1. Any failed attach leaves doubt; only a successful attach or a successful detach ends it (ATT-3, DET-6).
 // 2. A certain attachment is not made doubtful by a second attempt, only by a failed detach.
 // 3. A volume is told to its node (`reported`) only while it is certainly attached; doubt never adds it (ADA-4, NSP-7).
-// 4. The device path belongs to the volume on one node, not to the volume (W-20).
+// 4. The device path belongs to the volume on one node, not to the volume (WA-20).
 import type { NodeName, UniqueVolumeName } from '../../api/names.ts'
 import type { World } from '../../loop/world.ts'
 import { createWorld } from '../../loop/world.ts'
@@ -16,7 +16,7 @@ export interface ActualVolume {
   readonly nodes: ReadonlyMap<NodeName, OnNode>
 }
 
-export type Identity = { readonly kind: 'known'; readonly spec: VolumeSpec } | { readonly kind: 'seen' }
+type Identity = { readonly kind: 'known'; readonly spec: VolumeSpec } | { readonly kind: 'seen' }
 
 export interface OnNode {
   readonly presence: 'attached' | 'uncertain'
@@ -113,7 +113,7 @@ function change(item: ActualVolume, onNode: OnNode, event: Change): ActualVolume
       return withNode(item, event.node, { ...onNode, detachWantedSince: undefined })
     case 'reportWithdrawn':
       return onNode.reported ? withNode(item, event.node, { ...onNode, reported: false }) : item
-    case 'reportRestored': // only what is certainly attached may be told to the node again (DES-8, W-14)
+    case 'reportRestored': // only what is certainly attached may be told to the node again (DES-8, WA-14)
       if (onNode.reported || onNode.presence !== 'attached') return item
       return withNode(item, event.node, { ...onNode, reported: true })
     case 'detachFailed': // half-finished: doubtful, and out of the report until a fresh attach (DET-6, NSP-7)

@@ -18,8 +18,8 @@ import type { ClusterPlugin } from '../../volume/plugin.ts'
 import type { Registry } from '../../volume/registry.ts'
 import type { ActualWorld } from './actual.ts'
 import { createActualWorld } from './actual.ts'
-import { createAttachmentHistory } from '../history.ts'
-import type { AttachmentHistory } from '../history.ts'
+import { createAttachmentHistory } from './history.ts'
+import type { AttachmentHistory } from './history.ts'
 import { createAudit } from './audit.ts'
 import { createCarryOut } from './carry-out.ts'
 import type { CarryOut } from './carry-out.ts'
@@ -48,7 +48,7 @@ export interface AttachmentDeps {
 }
 
 export interface AttachmentOptions {
-  /** C-3 */
+  /** How long an unhealthy node may keep a volume that nobody wants there (C-3). */
   readonly maxWaitForUnmountMs?: number
   /** C-6: false is `--disable-force-detach-on-timeout`. */
   readonly forceDetachOnTimeout?: boolean
@@ -87,7 +87,7 @@ export function createAttachmentController(deps: AttachmentDeps): AttachmentCont
   const loop = createVolumeLoop({ ...parts, carryOut, waiting, ...(told ? { told } : {}) })
 
   const forgetNode = (node: NodeName) => {
-    // The record of a deleted Node is kept for as long as something of ours is there (AD-9), and no longer (W-34).
+    // The record of a deleted Node is kept for as long as something of ours is there (AD-9), and no longer (WA-34).
     if (nodes.items.get(node)?.exists !== false || index.concerns(node)) return
     nodes.apply({ kind: 'nodeForgotten', name: node })
   }
@@ -95,7 +95,8 @@ export function createAttachmentController(deps: AttachmentDeps): AttachmentCont
     if (event.kind === 'multiAttachReported') return
     const seenOnly = actual.items.get(volume)?.identity.kind === 'seen'
     if (event.kind === 'wanted' && seenOnly) {
-      actual.apply({ kind: 'specLearned', volume, node: event.node, spec: event.spec }) // AD-4
+      // Node status gave only the volume's name; the pod brings its spec (AD-4).
+      actual.apply({ kind: 'specLearned', volume, node: event.node, spec: event.spec })
     }
     loop.wake(volume)
     if (event.kind !== 'unwanted') return

@@ -16,13 +16,13 @@ function after(...events: Parameters<typeof reduceDesired>[1][]): DesiredVolume 
   return events.reduce<DesiredVolume | undefined>(reduceDesired, undefined)
 }
 
-test('ADD-1 ADD-2 ADD-4: wanting twice is wanting once, and the first spec stays', () => {
+test('wanting twice is wanting once, and the first spec stays (ADD-1, ADD-2, ADD-4)', () => {
   const item = after(wanted('p'))
   assert.equal(reduceDesired(item, { ...wanted('p'), spec: { name: 'other' } as VolumeSpec }), item)
   assert.deepEqual([...after(wanted('p'), wanted('q'))!.nodes.get(node)!.pods.keys()], ['p', 'q'])
 })
 
-test('ADD-1: two PersistentVolumes of the same storage: each node is served under its own', () => {
+test('two PersistentVolumes of the same storage: each node is served under its own (ADD-1)', () => {
   const other = { ...wanted('q', nodeName('b')), spec: { name: 'other' } as VolumeSpec }
   assert.deepEqual(
     [...after(wanted('p'), other)!.nodes.values()].map((onNode) => onNode.spec.name),
@@ -30,20 +30,20 @@ test('ADD-1: two PersistentVolumes of the same storage: each node is served unde
   )
 })
 
-test('ADD-3: the last pod takes the node with it, the last node the volume', () => {
+test('the last pod takes the node with it, the last node the volume (ADD-3)', () => {
   assert.equal(after(wanted('p'), wanted('q'), unwanted('p'))?.nodes.get(node)?.pods.size, 1)
   assert.equal(after(wanted('p'), unwanted('p')), undefined)
   assert.deepEqual([...after(wanted('p'), wanted('q', nodeName('b')), unwanted('p'))!.nodes.keys()], ['b'])
 })
 
-test('T-30: taking back what was never wanted changes nothing', () => {
+test('taking back what was never wanted changes nothing (TA-30)', () => {
   const item = after(wanted('p'))
   assert.equal(reduceDesired(item, unwanted('q')), item)
   assert.equal(reduceDesired(item, unwanted('p', nodeName('b'))), item)
   assert.equal(reduceDesired(undefined, unwanted('p')), undefined)
 })
 
-test('ADD-3 MA-4: told users are remembered until the node stops wanting the volume', () => {
+test('told users are remembered until the node stops wanting the volume (ADD-3, MA-4)', () => {
   const told = { kind: 'multiAttachReported', volume, node } as const
   assert.equal(after(wanted('p'), told)?.nodes.get(node)?.multiAttachReported, true)
   assert.equal(after(wanted('p'), told, wanted('q'))?.nodes.get(node)?.multiAttachReported, true)

@@ -12,7 +12,7 @@ export interface DesiredVolume {
   readonly nodes: ReadonlyMap<NodeName, WantedOnNode>
 }
 
-export interface WantedOnNode {
+interface WantedOnNode {
   /** Two PersistentVolumes may name the same storage; each node is served under the name that its pods use (ADD-1). */
   readonly spec: VolumeSpec
   readonly pods: ReadonlyMap<PodUid, PodReference>

@@ -3,7 +3,7 @@
 import { keyFor } from '../../api/meta.ts'
 import { nodeName } from '../../api/names.ts'
 import type { NodeName, UniqueVolumeName } from '../../api/names.ts'
-import type { Node, VolumeAttachment } from '../../api/types.ts'
+import type { Node, VolumeAttachment } from '../../api/generated/types.ts'
 import type { Change, Informers } from '../../client/informer.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Pending } from '../../loop/pending.ts'
@@ -19,7 +19,7 @@ import type { NodeStatusWriter } from './node-status.ts'
 import type { NodeWorld } from './nodes.ts'
 import { nameOf } from './nodes.ts'
 import { createPodFollower } from './pods.ts'
-import { claimKeysOf } from './populate.ts'
+import { claimKeysOf } from '../../api/pod-claims.ts'
 import { explain, recoverAttachment, recoverNode, volumeOf } from './recover.ts'
 
 export interface FollowDeps {

@@ -17,7 +17,7 @@ function setUp() {
 const attached = (volume: typeof v, node: typeof a, devicePath: string) =>
   ({ kind: 'attached', volume, node, spec, devicePath, nodeVersion: 0 }) as const
 
-test('ADA-9 ADA-10: doubtful volumes belong to the node, but only certain ones are reported, with their own device paths', () => {
+test('doubtful volumes belong to the node, but only certain ones are reported, with their own device paths (ADA-9, ADA-10)', () => {
   const { actual, index } = setUp()
   actual.apply(attached(w, a, '/dev/w'))
   actual.apply(attached(w, b, '/dev/other'))
@@ -33,7 +33,7 @@ test('ADA-9 ADA-10: doubtful volumes belong to the node, but only certain ones a
   assert.deepEqual([...index.attachedTo(a)], [w])
 })
 
-test('W-34: a node concerns us while something is wanted on it or attached to it', () => {
+test('a node concerns us while something is wanted on it or attached to it (WA-34)', () => {
   const { desired, actual, index } = setUp()
   const pod = { namespace: 'ns', name: 'p', uid: podUid('p') }
   desired.apply({ kind: 'wanted', volume: v, node: a, spec, pod, at: 1 })
@@ -44,7 +44,7 @@ test('W-34: a node concerns us while something is wanted on it or attached to it
   assert.equal(index.concerns(a), false)
 })
 
-test('DES-1: a word of a node wakes only the volumes that wait for it', () => {
+test('a word of a node wakes only the volumes that wait for it (DES-1)', () => {
   const { index } = setUp()
   index.waitsOn(v, [{ reason: 'inUse', node: a }])
   index.waitsOn(w, [{ reason: 'attachedElsewhere', node: a, holder: b }])

@@ -1,7 +1,7 @@
 // Which volumes concern this node? Kept beside the worlds, so that a Node's event costs what that node has to do with,
 // and nothing more.
 import type { NodeName, UniqueVolumeName } from '../../api/names.ts'
-import type { AttachedVolume } from '../../api/types.ts'
+import type { AttachedVolume } from '../../api/generated/types.ts'
 import type { ActualWorld } from './actual.ts'
 import type { DesiredWorld } from './desired.ts'
 import type { AttachmentWaiting } from './plan.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import { nodeName } from '../../api/names.ts'
 import { notFound, serviceUnavailable } from '../../api/status-error.ts'
-import type { AttachedVolume } from '../../api/types.ts'
+import type { AttachedVolume } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import { createVirtualClock } from '../../clock/virtual-clock.ts'
 import { silentLog } from '../../telemetry/log.ts'
@@ -40,7 +40,7 @@ function setUp() {
 const volume = (name: string): AttachedVolume => ({ name, devicePath: '' })
 const nodeWith = (...names: string[]) => ({ metadata: { name: 'a' }, status: { volumesAttached: names.map(volume) } })
 
-test('ADS-1 ADS-3: nothing is written when the API already has the list', async () => {
+test('nothing is written when the API already has the list (ADS-1, ADS-3)', async () => {
   const { clock, lists, writes, writer } = setUp()
   lists.set('a', [volume('v1'), volume('v2')])
   writer.nodeAppeared(a, nodeWith('v2', 'v1'))
@@ -49,7 +49,7 @@ test('ADS-1 ADS-3: nothing is written when the API already has the list', async 
   await writer.flush(a, never)
 })
 
-test('ADS-2 DES-7 W-2: changes during a write go into one further write', async () => {
+test('changes during a write go into one further write (ADS-2, DES-7, WA-2)', async () => {
   const { clock, lists, stored, writes, writer } = setUp()
   writer.nodeAppeared(a, nodeWith())
   for (const name of ['v1', 'v2', 'v3', 'v4']) {
@@ -62,7 +62,7 @@ test('ADS-2 DES-7 W-2: changes during a write go into one further write', async 
   assert.equal(writes.length, 2)
 })
 
-test('NSP-4 A3: flush resolves only after the API confirmed a list made after the call', async () => {
+test('A3: flush resolves only after the API confirmed a list made after the call (NSP-4)', async () => {
   const { clock, lists, stored, writer } = setUp()
   lists.set('a', [volume('v1')])
   writer.nodeAppeared(a, nodeWith())
@@ -77,7 +77,7 @@ test('NSP-4 A3: flush resolves only after the API confirmed a list made after th
   assert.deepEqual(stored.get('a'), [])
 })
 
-test('ADR-2 step 9 T-31: a failed write is told to who waits, tried again, and leaves other nodes alone', async () => {
+test('a failed write is reported to its waiter and retried, and leaves other nodes alone (ADR-2 step 9, TA-31)', async () => {
   const { clock, lists, stored, writer, fail } = setUp()
   writer.nodeAppeared(a, nodeWith())
   await clock.advance(1)
@@ -95,7 +95,7 @@ test('ADR-2 step 9 T-31: a failed write is told to who waits, tried again, and l
   assert.deepEqual(stored.get('b'), [volume('w1')])
 })
 
-test('ADS-2: a node that is gone needs no telling', async () => {
+test('a node that is gone needs no telling (ADS-2)', async () => {
   const { clock, lists, writes, writer, fail } = setUp()
   fail(notFound({ group: '', plural: 'nodes' }, 'a'))
   lists.set('a', [volume('v1')])
@@ -108,7 +108,7 @@ test('ADS-2: a node that is gone needs no telling', async () => {
   assert.equal(writes.length, 1)
 })
 
-test('AD-8: a re-created Node gets its list again', async () => {
+test('a re-created Node gets its list again (AD-8)', async () => {
   const { clock, lists, stored, writer } = setUp()
   lists.set('a', [volume('v1')])
   writer.nodeAppeared(a, nodeWith('v1'))
@@ -128,7 +128,7 @@ test('a flush that is given up ends at once', async () => {
   await assert.rejects(flushed, /enough/)
 })
 
-test('NSP-1: the controller writes volumesAttached and nothing else', async () => {
+test('the controller writes volumesAttached and nothing else (NSP-1)', async () => {
   const { clock, lists, bodies, writer } = setUp()
   lists.set('a', [volume('v1')])
   writer.touch(a)

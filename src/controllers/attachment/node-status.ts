@@ -8,7 +8,7 @@
 //    with the number of volumes on the node.
 import type { NodeName } from '../../api/names.ts'
 import { isNotFound } from '../../api/status-error.ts'
-import type { AttachedVolume, Node } from '../../api/types.ts'
+import type { AttachedVolume, Node } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
@@ -50,32 +50,11 @@ const shortestPauseMs = 30
 const pausePerEntryMs = 0.1
 const longestPauseMs = 100
 
-export function createNodeStatusWriter({ client, clock, log, listFor }: NodeStatusDeps): NodeStatusWriter {
+export function createNodeStatusWriter(deps: NodeStatusDeps): NodeStatusWriter {
+  const { clock, log, listFor } = deps
   const states = new Map<NodeName, NodeState>()
-  const stateOf = (node: NodeName): NodeState => {
-    const known = states.get(node)
-    if (known) return known
-    const state: NodeState = { confirmed: undefined, exists: true, notBefore: 0, waiters: [] }
-    states.set(node, state)
-    return state
-  }
-
-  const write = async (node: NodeName, state: NodeState, signal: AbortSignal): Promise<void> => {
-    if (!state.exists) return // nobody is there to be told; a new Node object starts the writer again
-    const list = listFor(node)
-    const text = textOf(list)
-    if (text === state.confirmed) return
-    state.confirmed = undefined
-    using deadline = clock.deadline(writeTimeoutMs, signal)
-    const patch = { type: 'merge', body: { status: { volumesAttached: list } } } as const
-    try {
-      await client.patch('Node', { name: node }, patch, { subresource: 'status' }, deadline.signal)
-      state.confirmed = text
-    } catch (error) {
-      if (!isNotFound(error)) throw error
-    }
-    state.notBefore = clock.now() + Math.min(longestPauseMs, shortestPauseMs + list.length * pausePerEntryMs)
-  }
+  const stateOf = (node: NodeName): NodeState =>
+    states.getOrInsertComputed(node, () => ({ confirmed: undefined, exists: true, notBefore: 0, waiters: [] }))
 
   const loop = createKeyLoop<NodeName>({
     name: 'node-status',
@@ -85,13 +64,13 @@ export function createNodeStatusWriter({ client, clock, log, listFor }: NodeStat
     async look(node, signal) {
       const state = stateOf(node)
       const mayRest = state.exists && clock.now() < state.notBefore
-      // Who waits for a list that the API already has is not kept waiting by the pause.
+      // A flush for a list that the API already has does not wait for the pause.
       if (mayRest && (state.waiters.length === 0 || textOf(listFor(node)) !== state.confirmed)) {
         return { again: state.notBefore }
       }
       const waiters = state.waiters.splice(0)
       try {
-        await write(node, state, signal)
+        await write(deps, node, state, signal)
         for (const waiter of waiters) waiter.resolve()
         return undefined
       } catch (error) {
@@ -105,18 +84,9 @@ export function createNodeStatusWriter({ client, clock, log, listFor }: NodeStat
   return {
     touch: (node) => loop.wake(node),
     flush(node, signal) {
-      return new Promise((resolve, reject) => {
-        if (signal.aborted) return reject(signal.reason)
-        const onAbort = () => waiter.reject(signal.reason)
-        const done = () => signal.removeEventListener('abort', onAbort)
-        const waiter: Waiter = {
-          resolve: () => (done(), resolve()),
-          reject: (error) => (done(), reject(error)),
-        }
-        signal.addEventListener('abort', onAbort, { once: true })
-        stateOf(node).waiters.push(waiter)
-        loop.wake(node)
-      })
+      const flushed = waitIn(stateOf(node), signal)
+      loop.wake(node)
+      return flushed
     },
     nodeAppeared(name, node) {
       const state = stateOf(name)
@@ -132,6 +102,43 @@ export function createNodeStatusWriter({ client, clock, log, listFor }: NodeStat
     },
     [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose](),
   }
+}
+
+async function write(
+  { client, clock, listFor }: NodeStatusDeps,
+  node: NodeName,
+  state: NodeState,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!state.exists) return // no node reads the list; a new Node object starts the writer again
+  const list = listFor(node)
+  const text = textOf(list)
+  if (text === state.confirmed) return
+  state.confirmed = undefined
+  using deadline = clock.deadline(writeTimeoutMs, signal)
+  const patch = { type: 'merge', body: { status: { volumesAttached: list } } } as const
+  try {
+    await client.patch('Node', { name: node }, patch, { subresource: 'status' }, deadline.signal)
+    state.confirmed = text
+  } catch (error) {
+    if (!isNotFound(error)) throw error
+  }
+  state.notBefore = clock.now() + Math.min(longestPauseMs, shortestPauseMs + list.length * pausePerEntryMs)
+}
+
+/** Resolves or rejects with the next write, or rejects when the signal is aborted. */
+function waitIn(state: NodeState, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const onAbort = () => waiter.reject(signal.reason)
+    const done = () => signal.removeEventListener('abort', onAbort)
+    const waiter: Waiter = {
+      resolve: () => (done(), resolve()),
+      reject: (error) => (done(), reject(error)),
+    }
+    signal.addEventListener('abort', onAbort, { once: true })
+    state.waiters.push(waiter)
+  })
 }
 
 /** The list as text, whatever its order. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { nodeName, uniqueVolumeName } from '../../api/names.ts'
-import type { Node } from '../../api/types.ts'
+import type { Node } from '../../api/generated/types.ts'
 import type { NodeEvent, NodeRecord } from './nodes.ts'
 import { factsOf, managedAnnotation, outOfServiceTaint, reduceNode } from './nodes.ts'
 
@@ -29,14 +29,14 @@ function node(
 const seen = (object: Node, fresh = false): NodeEvent => ({ kind: 'nodeSeen', name, node: object, fresh })
 const after = (...events: NodeEvent[]) => events.reduce<NodeRecord | undefined>(reduceNode, undefined)
 
-test('AD-8: the annotation makes a node ours, and its loss does not make it foreign again', () => {
+test('the annotation makes a node ours, and its loss does not make it foreign again (AD-8)', () => {
   assert.equal(after(seen(node()))?.managed, false)
   const managed = node({ annotations: { [managedAnnotation]: '' } })
   assert.equal(after(seen(managed))?.managed, true)
   assert.equal(after(seen(managed), seen(node()))?.managed, true)
 })
 
-test('ADR-2 step 5: ready means the condition says True; a missing condition or object is unhealthy', () => {
+test('ready means the condition says True; a missing condition or object is unhealthy (ADR-2 step 5)', () => {
   assert.equal(after(seen(node({ ready: 'True' })))?.ready, true)
   assert.equal(after(seen(node({ ready: 'Unknown' })))?.ready, false)
   assert.equal(after(seen(node()))?.ready, false)
@@ -46,12 +46,12 @@ test('ADR-2 step 5: ready means the condition says True; a missing condition or 
   )
 })
 
-test('FD-4 C-19: any value and effect of the out-of-service taint counts', () => {
+test('any value and effect of the out-of-service taint counts (FD-4, C-19)', () => {
   assert.equal(after(seen(node({ taint: outOfServiceTaint })))?.outOfService, true)
   assert.equal(after(seen(node({ taint: 'other' })))?.outOfService, false)
 })
 
-test('AD-9 FD-6 W-38: a deleted node keeps its in-use set: the last words if they were heard, all of it if not', () => {
+test('a deleted node keeps its in-use set: the last words if they were heard, all of it if not (AD-9, FD-6, WA-38)', () => {
   const used = seen(node({ ready: 'True', inUse: [volume] }))
   const heard = after(used, { kind: 'nodeGone', name, last: node({ ready: 'True', inUse: [] }) })
   assert.equal(factsOf(heard, volume, undefined).inUse, false)
@@ -84,7 +84,7 @@ test('at a fresh start a silent node may use anything; one that has spoken is be
   assert.equal(factsOf(after(seen(node({ ready: 'True' }), true)), volume, undefined).inUse, false)
 })
 
-test('ADA-3 ADA-8: a freshly reported volume counts as used until the node is heard again', () => {
+test('a freshly reported volume counts as used until the node is heard again (ADA-3, ADA-8)', () => {
   const record = after(seen(node({ ready: 'True' })))!
   const onNode = {
     presence: 'attached',

@@ -1,6 +1,6 @@
 // What do nodes say of themselves? One record per node: health, taint, which volumes it uses (rules AD-8, AD-9, ADA-8).
 // The record outlives the Node object: a deleted object is no proof that the machine is dead.
-import type { Node } from '../../api/types.ts'
+import type { Node } from '../../api/generated/types.ts'
 import { nodeName } from '../../api/names.ts'
 import type { NodeName, UniqueVolumeName } from '../../api/names.ts'
 import type { World } from '../../loop/world.ts'

@@ -49,7 +49,7 @@ function setUp(given: Given = {}) {
   const registry = createRegistry([
     {
       name: pluginName('kubernetes.io/csi'),
-      traits: { mountOptions: true, remountOnPodUpdate: false },
+      traits: { takesMountOptions: true, remountOnPodUpdate: false },
       supports: ({ source }) => source.kind === 'csi',
       volumeName: () => 'd^h',
       plugin,
@@ -117,14 +117,14 @@ function setUp(given: Given = {}) {
   }
 }
 
-test('ATT-4 ATT-5: a successful attach is marked, then told to the pods', async () => {
+test('a successful attach is marked, then told to the pods (ATT-4, ATT-5)', async () => {
   assert.deepEqual(await setUp().attach(), {
     log: ['attached a'],
     told: ['Normal SuccessfulAttachVolume AttachVolume.Attach succeeded for volume "pv" '],
   })
 })
 
-test('ATT-1 ATT-2 DES-10: without an attacher nothing is marked, and the users hear of it', async () => {
+test('without an attacher nothing is marked, and the users hear of it (ATT-1, ATT-2, DES-10)', async () => {
   const { log, told } = await setUp({ attachable: false }).attach()
   assert.deepEqual(log, [])
   assert.match(
@@ -133,10 +133,10 @@ test('ATT-1 ATT-2 DES-10: without an attacher nothing is marked, and the users h
   )
 })
 
-test('ATT-3: any failed attach leaves doubt; only one that was never tried leaves nothing', async () => {
+test('any failed attach leaves doubt; only one that was never tried leaves nothing (ATT-3, EVT-2)', async () => {
   const failing = (effect: 'none' | 'unknown' | 'untried') => ({
     attach: async () => {
-      throw new VolumeError('No', 'backend says no', { effect })
+      throw new VolumeError('AttachFailed', 'backend says no', { effect })
     },
   })
   for (const effect of ['none', 'unknown'] as const) {
@@ -148,60 +148,60 @@ test('ATT-3: any failed attach leaves doubt; only one that was never tried leave
   assert.deepEqual((await setUp(failing('untried')).attach()).log, [])
 })
 
-test('ATT-3 ERR-6 FD-7: a volume that dangles on another node is doubtful there', async () => {
+test('a volume that dangles on another node is doubtful there (ATT-3, ERR-6, FD-7)', async () => {
   const attach = async () => {
     throw new VolumeError('Dangling', 'attached to b', { effect: 'none', attachedTo: { node: 'b', devicePath: '' } })
   }
   assert.deepEqual((await setUp({ attach }).attach()).log, ['attachFailed b'])
 })
 
-test('NSP-4 DET-5 DET-7: out of the report, the write confirmed, the live node read, then detached; nobody is told', async () => {
+test('out of the report, the write confirmed, the live node read, then detached; nobody is told (NSP-4, DET-5, DET-7)', async () => {
   assert.deepEqual(await setUp().detach(), {
     log: ['reportWithdrawn a', 'write node status', 'read node', 'detach d^h', 'detached a'],
     told: [],
   })
 })
 
-test('ADR-2 T-17 W-14: a failed write of node status ends it; the volume is reported again', async () => {
+test('a failed write of node status ends it; the volume is reported again (ADR-2, TA-17, WA-14)', async () => {
   const { log } = await setUp({ flushError: serviceUnavailable('away') }).detach()
   assert.deepEqual(log, ['reportWithdrawn a', 'write node status', 'reportRestored a'])
 })
 
-test('DET-4 DET-6 NSP-5: a node that still uses the volume keeps it, and it is doubtful from then on', async () => {
+test('a node that still uses the volume keeps it, and it is doubtful from then on (DET-4, DET-6, NSP-5)', async () => {
   const { log } = await setUp({ inUse: [volume] }).detach()
   assert.deepEqual(log, ['reportWithdrawn a', 'write node status', 'read node', 'detachFailed a'])
 })
 
-test('DET-4 NSP-6: a Node that is gone is safe; one that cannot be read is not', async () => {
+test('a Node that is gone is safe; one that cannot be read is not (DET-4, NSP-6)', async () => {
   const gone = await setUp({ nodeError: notFound({ group: '', plural: 'nodes' }, 'a') }).detach()
   assert.deepEqual(gone.log.slice(-2), ['detach d^h', 'detached a'])
   const unread = await setUp({ nodeError: serviceUnavailable('away') }).detach()
   assert.deepEqual(unread.log.slice(-2), ['read node', 'detachFailed a'])
 })
 
-test('FD-2 FD-4 NSP-6: by force the node is not asked', async () => {
+test('by force the node is not asked (FD-2, FD-4, NSP-6)', async () => {
   const { log } = await setUp({ inUse: [volume] }).detach(spec, false)
   assert.deepEqual(log, ['reportWithdrawn a', 'write node status', 'detach d^h', 'detached a'])
 })
 
-test('DET-6: a failed detach leaves doubt, whatever the error says', async () => {
+test('a failed detach leaves doubt, whatever the error says (DET-6)', async () => {
   for (const effect of ['none', 'unknown', 'untried'] as const) {
     const detach = async () => {
-      throw new VolumeError('No', 'no', { effect })
+      throw new VolumeError('AttachFailed', 'no', { effect })
     }
     assert.equal((await setUp({ detach }).detach()).log.at(-1), 'detachFailed a')
   }
 })
 
-test('DET-2: without a spec the name alone is enough', async () => {
+test('without a spec the name alone is enough (DET-2)', async () => {
   assert.deepEqual((await setUp().detach(undefined)).log.slice(-2), ['detach d^h', 'detached a'])
 })
 
-test('DET-1: a driver that no longer wants attaching still lets go', async () => {
+test('a driver that no longer wants attaching still lets go (DET-1)', async () => {
   assert.deepEqual((await setUp({ attachable: false }).detach()).log.slice(-2), ['detach d^h', 'detached a'])
 })
 
-test('VVA-1 VVA-2 VVA-3 DES-15 W-16: only a definite no counts; no plugin is skipped, no answer keeps what we believed', async () => {
+test('only a definite no counts; no plugin is skipped, no answer keeps what we believed (VVA-1, VVA-2, VVA-3, DES-15, WA-16)', async () => {
   assert.deepEqual((await setUp().verify()).log, [])
   assert.deepEqual((await setUp({ verify: async () => [false] }).verify()).log, [`missing ${volume}`])
   const verify = async () => {
@@ -210,7 +210,7 @@ test('VVA-1 VVA-2 VVA-3 DES-15 W-16: only a definite no counts; no plugin is ski
   assert.deepEqual((await setUp({ verify }).verify()).log, ['unanswered kubernetes.io/csi'])
 })
 
-test('DET-3: without a detacher nothing is touched: not the report, not the volume', async () => {
+test('without a detacher nothing is touched: not the report, not the volume (DET-3)', async () => {
   for (const known of [spec, undefined]) {
     const { log } = await setUp({ attachable: false, detachable: false }).detach(known)
     assert.deepEqual(log, [])

@@ -4,7 +4,7 @@ import { isNotFound } from '../../api/status-error.ts'
 import type { Client } from '../../client/client.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { VolumeError } from '../../volume/effect.ts'
-import { attachmentKey, splitVolumeName } from '../../volume/identity.ts'
+import { attachmentKey, splitVolumeName, volumeLabel } from '../../volume/identity.ts'
 import { eventReasons, eventText, subjects } from '../../volume/messages.ts'
 import type { Operation } from '../../volume/operation.ts'
 import type { Attacher, ClusterPlugin } from '../../volume/plugin.ts'
@@ -12,7 +12,7 @@ import type { Registry } from '../../volume/registry.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { ActualEvent } from './actual.ts'
 import type { NodeStatusWriter } from './node-status.ts'
-import { attacherFor, pluginLabel } from './populate.ts'
+import { attacherFor } from './populate.ts'
 
 export interface AttachRequest {
   readonly volume: UniqueVolumeName
@@ -35,8 +35,8 @@ export const attachOperation: Operation<AttachRequest, AttachDeps, ActualEvent> 
   failureReason: eventReasons.attachFailed,
   key: ({ volume, node, multiAttach }) => attachmentKey(volume, node, multiAttach),
   subject: ({ volume, node, spec }) => subjects.toAttach(spec.name, volume, node),
-  plugin: ({ spec, volume }) => pluginLabel(spec, volume),
-  async run(request, { registry, nodeVersion, succeeded }, step, signal) {
+  plugin: ({ spec, volume }) => volumeLabel(volume, spec),
+  async run(request, { registry, nodeVersion, succeeded }, { step }, signal) {
     const { volume, node, spec } = request
     const attacher = await step('FindAttachablePluginBySpec', () => attacherFor(registry, spec))
     // Whatever the error says, the volume may sit there now: it is doubtful until a detach or an attach succeeds (ATT-3).
@@ -78,15 +78,15 @@ export const detachOperation: Operation<DetachRequest, DetachDeps, ActualEvent> 
   label: 'DetachVolume',
   key: ({ volume, node, multiAttach }) => attachmentKey(volume, node, multiAttach),
   subject: ({ volume, node, spec }) => subjects.attached(spec?.name, volume, node),
-  plugin: ({ spec, volume }) => pluginLabel(spec, volume),
-  async run({ volume, node, spec, verify }, deps, step, signal) {
+  plugin: ({ spec, volume }) => volumeLabel(volume, spec),
+  async run({ volume, node, spec, verify }, deps, { step, emit }, signal) {
     const { attacher, volumeName } = await step(
       spec ? 'findDetachablePluginBySpec' : 'FindAttachablePluginByName',
       () => (spec ? detacherBySpec(deps.registry, spec) : detacherByName(deps.registry, volume)),
     )
     // The volume leaves volumesAttached before we detach: a node that reads the list must never start mounting a device
     // that is about to go. If this write fails, we do not detach, and the volume is reported again (ADR-2 steps 8 and 9).
-    await step('Withdraw', () => {}, { done: () => ({ kind: 'reportWithdrawn', volume, node }) })
+    emit({ kind: 'reportWithdrawn', volume, node })
     const restore = (): ActualEvent => ({ kind: 'reportRestored', volume, node })
     await step('UpdateNodeStatus', () => deps.nodeStatus.flush(node, signal), {
       failed: restore,
@@ -121,14 +121,14 @@ export interface VerifyDeps {
   unanswered(plugin: string, node: NodeName, error: unknown): void
 }
 
-/** One per node at a time; it always succeeds, and only a definite "not attached" changes anything (VVA-3, W-16). */
+/** One per node at a time; it always succeeds, and only a definite "not attached" changes anything (VVA-3, WA-16). */
 export const verifyOperation: Operation<VerifyRequest, VerifyDeps, never> = {
   name: 'verify_volumes_are_attached_per_node',
   label: 'VerifyVolumesAreAttached',
   key: ({ node }) => [node],
   subject: ({ node }) => ({ name: 'nil', details: `on node "${node}"` }),
   plugin: () => '<n/a>',
-  async run({ node, entries }, { registry, missing, unanswered }, _step, signal) {
+  async run({ node, entries }, { registry, missing, unanswered }, _report, signal) {
     for (const [name, group] of byPlugin(registry, entries)) {
       try {
         const specs = group.map(({ spec }) => spec)

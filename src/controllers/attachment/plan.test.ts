@@ -54,7 +54,7 @@ function facts(changes: Partial<Omit<AttachmentFacts, 'node'>> = {}, node: Parti
 
 const kinds = (plan: AttachmentPlan) => plan.actions.map(({ kind, node }) => `${kind} ${node}`)
 
-test('ADR-4: a wanted volume that sits nowhere is attached; one that is attached is left alone', () => {
+test('a wanted volume that sits nowhere is attached; one that is attached is left alone (ADR-4)', () => {
   assert.deepEqual(planVolume(wanted(['a']), undefined, facts()), {
     actions: [{ kind: 'attach', node: a }],
     waiting: [],
@@ -62,24 +62,24 @@ test('ADR-4: a wanted volume that sits nowhere is attached; one that is attached
   assert.deepEqual(planVolume(wanted(['a']), present({ a: {} }), facts()), { actions: [], waiting: [] })
 })
 
-test('ADR-4: a doubtful attachment that is wanted is attached again', () => {
+test('a doubtful attachment that is wanted is attached again (ADR-4)', () => {
   const plan = planVolume(wanted(['a']), present({ a: { presence: 'uncertain' } }), facts())
   assert.deepEqual(plan, { actions: [{ kind: 'attach', node: a }], waiting: [] })
 })
 
-test('ADR-4: wanting an attached volume again stops its detach timer', () => {
+test('wanting an attached volume again stops its detach timer (ADR-4)', () => {
   const plan = planVolume(wanted(['a']), present({ a: { detachWantedSince: now - minute } }), facts())
   assert.deepEqual(plan, { actions: [{ kind: 'cancelDetachTimer', node: a }], waiting: [] })
 })
 
-test('FD-1 ADR-2: an unwanted volume that is not in use is detached, with the live check', () => {
+test('an unwanted volume that is not in use is detached, with the live check (FD-1, ADR-2)', () => {
   for (const presence of ['attached', 'uncertain'] as const) {
     const plan = planVolume(undefined, present({ a: { presence, detachWantedSince: now } }), facts())
     assert.deepEqual(plan, { actions: [{ kind: 'detach', node: a, force: undefined }], waiting: [] })
   }
 })
 
-test('MA-1 MA-3 W-36: an exclusive volume waits for the node that has it, or may have it', () => {
+test('an exclusive volume waits for the node that has it, or may have it (MA-1, MA-3, WA-36)', () => {
   assert.deepEqual(planVolume(wanted(['a', 'b'], true), present({ a: {} }), facts()), {
     actions: [],
     waiting: [{ reason: 'attachedElsewhere', node: b, holder: a }],
@@ -93,7 +93,7 @@ test('MA-1 MA-3 W-36: an exclusive volume waits for the node that has it, or may
   )
 })
 
-test('MA-4 C-2: the users of the waiting node are told once, all who came within a moment together', () => {
+test('the users of the waiting node are told once, all who came within a moment together (MA-4, C-2)', () => {
   const first = planVolume(wanted(['b']), present({ a: { detachWantedSince: now } }), facts({}, { inUse: true }))
   assert.deepEqual(first.actions, [{ kind: 'reportMultiAttach', node: b, holders: [a] }])
   const early = planVolume(
@@ -112,7 +112,7 @@ test('MA-4 C-2: the users of the waiting node are told once, all who came within
   assert.deepEqual(second.actions, [])
 })
 
-test('MA-2 T-19: two nodes that want an exclusive volume at once: the first is served, the other waits', () => {
+test('two nodes that want an exclusive volume at once: the first is served, the other waits (MA-2, TA-19)', () => {
   assert.deepEqual(planVolume(wanted(['a', 'b']), undefined, facts()), {
     actions: [{ kind: 'attach', node: a }],
     waiting: [{ reason: 'anotherNodeFirst', node: b, holder: a }],
@@ -128,7 +128,7 @@ test('two doubtful nodes that are both wanted do not wait for each other for eve
   ])
 })
 
-test('ADR-1 DES-2 T-18: a shared volume is attached and detached node by node, detaches first', () => {
+test('a shared volume is attached and detached node by node, detaches first (ADR-1, DES-2, TA-18)', () => {
   const plan = planVolume(
     wanted(['a', 'b']),
     present({ b: {}, c: { detachWantedSince: now } }),
@@ -140,7 +140,7 @@ test('ADR-1 DES-2 T-18: a shared volume is attached and detached node by node, d
   ])
 })
 
-test('ADR-2 step 3: the first look that finds a volume unwanted starts its timer', () => {
+test('the first look that finds a volume unwanted starts its timer (ADR-2 step 3)', () => {
   assert.deepEqual(planVolume(undefined, present({ a: {} }), facts({}, { inUse: true, ready: false })), {
     actions: [{ kind: 'startDetachTimer', node: a }],
     waiting: [{ reason: 'inUseOnUnhealthyNode', node: a, until: now + 6 * minute + 1 }],
@@ -157,7 +157,7 @@ const healths = {
 }
 const timers = { unset: undefined, fresh: now - minute, atSixMinutes: now - 6 * minute, expired: now - 6 * minute - 1 }
 
-test('ADR-2 ADR-3 W-12 FD-1 FD-2 FD-3 FD-4 FD-5 FD-6: the whole table of one volume on one node', () => {
+test('the whole table of one volume on one node (ADR-2, ADR-3, WA-12, FD-1, FD-2, FD-3, FD-4, FD-5, FD-6)', () => {
   let states = 0
   for (const desired of [true, false]) {
     for (const presence of ['attached', 'uncertain', 'absent'] as const) {

@@ -2,7 +2,8 @@
 // can be taken back exactly, even when its claim has vanished meanwhile (rules AD-5 … AD-7, ADP-1 … ADP-3).
 import { nodeName, podUid } from '../../api/names.ts'
 import type { NodeName, PodUid, UniqueVolumeName } from '../../api/names.ts'
-import type { Pod } from '../../api/types.ts'
+import type { Pod } from '../../api/generated/types.ts'
+import { isTerminated } from '../../api/pod-claims.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { ClusterPlugin } from '../../volume/plugin.ts'
@@ -10,7 +11,7 @@ import type { Registry } from '../../volume/registry.ts'
 import type { DesiredWorld } from './desired.ts'
 import type { NodeWorld } from './nodes.ts'
 import type { Lookups } from './populate.ts'
-import { attachableName, isTerminated, resolvePodVolumes } from './populate.ts'
+import { attachableName, resolvePodVolumes } from './populate.ts'
 
 export interface PodFollower {
   /** A pod appeared or changed, or something it refers to did. Looking twice adds nothing. */

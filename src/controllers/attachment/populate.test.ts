@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import { pluginName, uniqueVolumeName } from '../../api/names.ts'
-import type { ContainerStatus, PersistentVolume, PersistentVolumeClaim, Pod } from '../../api/types.ts'
+import type { ContainerStatus, PersistentVolume, PersistentVolumeClaim, Pod } from '../../api/generated/types.ts'
+import { volumeLabel } from '../../volume/identity.ts'
 import type { ClusterPlugin } from '../../volume/plugin.ts'
 import { createRegistry } from '../../volume/registry.ts'
 import type { Registered } from '../../volume/registry.ts'
-import { claimKeysOf, isTerminated, pluginLabel, resolvePodVolumes } from './populate.ts'
+import { claimKeysOf, isTerminated } from '../../api/pod-claims.ts'
+import { resolvePodVolumes } from './populate.ts'
 
 const attacher = { attach: async () => '', detach: async () => {}, verify: async () => [] }
 const csi: Registered<ClusterPlugin> = {
   name: pluginName('kubernetes.io/csi'),
-  traits: { mountOptions: true, remountOnPodUpdate: false },
+  traits: { takesMountOptions: true, remountOnPodUpdate: false },
   supports: ({ source }) => source.kind === 'csi',
   volumeName: ({ source }) => `d^${(source.value as { volumeHandle: string }).volumeHandle}`,
   plugin: {
@@ -51,7 +53,7 @@ function lookups(claims: PersistentVolumeClaim[], volumes: PersistentVolume[]) {
   }
 }
 
-test('AD-6 ID-1: a bound claim leads to its volume; one bad volume does not affect the others', () => {
+test('a bound claim leads to its volume; one bad volume does not affect the others (AD-6, ID-1)', () => {
   const given = lookups(
     [claim('good'), claim('loose', { status: { phase: 'Pending' } })],
     [persistentVolume('good', csiSource('good'))],
@@ -70,7 +72,7 @@ test('AD-6 ID-1: a bound claim leads to its volume; one bad volume does not affe
   )
 })
 
-test('AD-6: the volume must exist and point back at the claim', () => {
+test('the volume must exist and point back at the claim (AD-6)', () => {
   const claims = [claim('gone'), claim('stolen')]
   const { wanted, problems } = resolvePodVolumes(
     pod('gone', 'stolen'),
@@ -84,7 +86,7 @@ test('AD-6: the volume must exist and point back at the claim', () => {
   )
 })
 
-test('ID-5: types without attaching and drivers that decline it are skipped without a problem', () => {
+test('types without attaching and drivers that decline it are skipped without a problem (ID-5)', () => {
   const claims = [claim('nfs'), claim('plain')]
   const volumes = [
     persistentVolume('nfs', { nfs: { server: 's', path: '/' } }),
@@ -96,7 +98,7 @@ test('ID-5: types without attaching and drivers that decline it are skipped with
   })
 })
 
-test('ID-4: a claim listed twice is one volume', () => {
+test('a claim listed twice is one volume (ID-4)', () => {
   const { wanted } = resolvePodVolumes(
     pod('c', 'c'),
     lookups([claim('c')], [persistentVolume('c', csiSource('c'))]),
@@ -105,7 +107,7 @@ test('ID-4: a claim listed twice is one volume', () => {
   assert.equal(wanted.length, 1)
 })
 
-test('AD-6: a generic ephemeral volume needs a claim that the pod controls', () => {
+test('a generic ephemeral volume needs a claim that the pod controls (AD-6)', () => {
   const ephemeral: Pod = {
     ...pod(),
     spec: { containers: [], nodeName: 'n', volumes: [{ name: 'scratch', ephemeral: {} }] },
@@ -125,7 +127,7 @@ test('AD-6: a generic ephemeral volume needs a claim that the pod controls', () 
   assert.deepEqual(claimKeysOf(ephemeral), ['ns/p-scratch'])
 })
 
-test('MGR-12: a migrated volume is attached under its CSI name, an inline one carries its spec', () => {
+test('a migrated volume is attached under its CSI name, an inline one carries its spec (MGR-12)', () => {
   const inline: Pod = {
     ...pod(),
     spec: {
@@ -149,7 +151,7 @@ test('MGR-12: a migrated volume is attached under its CSI name, an inline one ca
   })
 })
 
-test('ID-7: a pod is over when its phase says so, or when it is deleted and nothing of it runs', () => {
+test('a pod is over when its phase says so, or when it is deleted and nothing of it runs (ID-7)', () => {
   const state = (kind: 'running' | 'waiting' | 'terminated') => [
     { state: { [kind]: {} } } as unknown as ContainerStatus,
   ]
@@ -172,9 +174,9 @@ test('ID-7: a pod is over when its phase says so, or when it is deleted and noth
   for (const [given, over] of table) assert.equal(isTerminated(given), over, JSON.stringify(given))
 })
 
-test('MET-14: CSI volumes are labelled with their driver', () => {
+test('CSI volumes are labelled with their driver (MEA-14)', () => {
   const given = lookups([claim('c')], [persistentVolume('c', csiSource('c'))])
   const [wanted] = resolvePodVolumes(pod('c'), given, registry).wanted
-  assert.equal(pluginLabel(wanted?.spec, wanted!.volume), 'kubernetes.io/csi:d')
-  assert.equal(pluginLabel(undefined, uniqueVolumeName('kubernetes.io/iscsi/x')), 'kubernetes.io/iscsi')
+  assert.equal(volumeLabel(wanted!.volume, wanted?.spec), 'kubernetes.io/csi:d')
+  assert.equal(volumeLabel(uniqueVolumeName('kubernetes.io/iscsi/x'), undefined), 'kubernetes.io/iscsi')
 })

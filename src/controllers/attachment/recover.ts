@@ -2,7 +2,7 @@
 // PersistentVolumes explain (rules AD-2, AD-3, AD-4). After this, a dangling attachment is wanted by a pod or detached.
 import { nodeName, uniqueVolumeName } from '../../api/names.ts'
 import type { UniqueVolumeName } from '../../api/names.ts'
-import type { Node, PersistentVolume, VolumeAttachment } from '../../api/types.ts'
+import type { Node, PersistentVolume, VolumeAttachment } from '../../api/generated/types.ts'
 import { VolumeError } from '../../volume/effect.ts'
 import { migrated } from '../../volume/migration.ts'
 import type { ClusterPlugin } from '../../volume/plugin.ts'
@@ -34,7 +34,7 @@ export function recoverAttachment(
   actual.apply({ kind: 'foundAttachment', ...found, node: nodeName(attachment.spec.nodeName) })
 }
 
-/** A volume that is only a name learns its spec, so that an exclusive volume is not taken for a shared one (W-15). */
+/** A volume that is only a name learns its spec, so that an exclusive volume is not taken for a shared one (WA-15). */
 export function explain(
   actual: ActualWorld,
   persistentVolume: PersistentVolume,

@@ -20,7 +20,7 @@ function wantedBy(...users: readonly ReturnType<typeof pod>[]) {
   return world
 }
 
-test('MA-4 MA-5 T-25 INV-12: four sentences, and no pod of another namespace by name', () => {
+test('four sentences, and no pod of another namespace by name (MA-4, MA-5, TA-25, INV-12)', () => {
   const say = (...users: readonly ReturnType<typeof pod>[]) =>
     multiAttachText(wantedBy(...users).items.get(volume)!, { node: b, pod: pod('mine', 'waiter') }, [a])
   const prefix = 'Multi-Attach error for volume "pv1" '
@@ -53,7 +53,7 @@ test('every reason to wait can be said, with its node, its holder and its time',
   }
 })
 
-test('MET-5 MET-6: volumes are counted per plugin and world, forced detaches by reason', async () => {
+test('volumes are counted per plugin and world, forced detaches by reason (MEA-5, MEA-6, MEA-4)', async () => {
   const metrics = createMetrics()
   const desired = wantedBy(pod('mine', 'p1'))
   const actual = createActualWorld()

@@ -1,12 +1,12 @@
-// What do users and operators hear of attaching? The multi-attach sentences (MA-4, MA-5), metrics (MET-4 … MET-6),
+// What do users and operators hear of attaching? The multi-attach sentences (MA-4, MA-5), metrics (MEA-4 … MEA-6),
 // and each reason to wait in words.
 import type { NodeName } from '../../api/names.ts'
 import { timestamp } from '../../clock/clock.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
+import { volumeLabel } from '../../volume/identity.ts'
 import type { ActualWorld } from './actual.ts'
 import type { DesiredVolume, DesiredWorld, PodReference } from './desired.ts'
 import type { AttachmentWaiting, Force } from './plan.ts'
-import { pluginLabel } from './populate.ts'
 
 /** The sentence for one waiting pod. It never names pods of other namespaces (INV-12). */
 export function multiAttachText(
@@ -72,11 +72,11 @@ export function createAttachmentMetrics(
     (gauge) => {
       gauge.reset()
       for (const { volume, spec, nodes } of desired.items.values()) {
-        gauge.inc({ plugin_name: pluginLabel(spec, volume), state: 'desired_state_of_world' }, nodes.size)
+        gauge.inc({ plugin_name: volumeLabel(volume, spec), state: 'desired_state_of_world' }, nodes.size)
       }
       for (const { volume, identity, nodes } of actual.items.values()) {
         if (identity.kind === 'seen') continue
-        gauge.inc({ plugin_name: pluginLabel(identity.spec, volume), state: 'actual_state_of_world' }, nodes.size)
+        gauge.inc({ plugin_name: volumeLabel(volume, identity.spec), state: 'actual_state_of_world' }, nodes.size)
       }
     },
   )
@@ -87,7 +87,7 @@ export function createAttachmentMetrics(
     (gauge) => {
       gauge.reset()
       for (const { volume, spec, nodes } of desired.items.values()) {
-        for (const [node, { pods }] of nodes) gauge.inc({ node, volume_plugin: pluginLabel(spec, volume) }, pods.size)
+        for (const [node, { pods }] of nodes) gauge.inc({ node, volume_plugin: volumeLabel(volume, spec) }, pods.size)
       }
     },
   )

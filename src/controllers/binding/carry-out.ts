@@ -1,104 +1,186 @@
-// How does a decision become writes? In the order of BND-1, each skipped when nothing changes, the first error stops.
-// Every answer enters the fresh caches at once; a conflict is simply thrown and the key comes back.
-import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
-import { keyOf } from '../../api/meta.ts'
-import type { Client } from '../../client/client.ts'
-import type { FreshCache } from '../../client/fresh-cache.ts'
-import type { Transition } from './waiting.ts'
-import { claimBound, claimPointed, volumeInPhase, volumeTaken, volumeUnbound } from './writes.ts'
-import type { VolumePhase } from './writes.ts'
+// How is the plan for a claim or a volume carried out? By writes and slow operations; answers what the object waits for.
+import type { PersistentVolume, PersistentVolumeClaim } from '../../api/generated/types.ts'
+import type { Pending } from '../../loop/pending.ts'
+import type { EventThrottle } from '../shared/event-throttle.ts'
+import type { Waiting } from '../shared/waiting.ts'
+import { claimLost, claimPending } from '../shared/writes.ts'
+import type { ClaimPlan } from './claim-plan.ts'
+import type { BindingMetrics } from './metrics.ts'
+import { operationName } from './operations.ts'
+import type { Operations } from './operations.ts'
+import { askFor, provision } from './provision.ts'
+import type { ProvisionDeps, ProvisionRequest } from './provision.ts'
+import type { Reclaim } from './reclaim.ts'
+import { claimKey } from './state.ts'
+import type { BindingKey } from './state.ts'
+import type { VolumeHolds } from './volume-holds.ts'
+import { isLetGo } from './volume-plan.ts'
+import type { VolumePlan } from './volume-plan.ts'
+import type { Writer } from './writer.ts'
+
+export interface CarryOutDeps extends ProvisionDeps {
+  readonly pending: Pending
+  readonly operations: Operations
+  readonly reclaim: Reclaim
+  readonly holds: VolumeHolds
+  wake(key: BindingKey): void
+}
+
+interface SyncedClaim {
+  readonly key: BindingKey
+  readonly claim: PersistentVolumeClaim
+  /** The claim as it was cached when the sync began. */
+  readonly beforeRepair: PersistentVolumeClaim
+}
+
+interface SyncedVolume {
+  readonly key: BindingKey
+  readonly volume: PersistentVolume
+  /** The claim of the name in claimRef, if the cache has it. */
+  readonly claim: PersistentVolumeClaim | undefined
+}
 
 export interface CarryOut {
-  /** The four writes. Answers how many were needed. */
-  bind(pair: Pair, rule: string, signal: AbortSignal): Promise<number>
-  unbind(volume: PersistentVolume, rule: string, signal: AbortSignal): Promise<PersistentVolume>
-  /** Answers the volume as written, and whether the phase changed (BND-8). */
-  setPhase(
-    change: PhaseChange,
-    rule: string,
-    signal: AbortSignal,
-  ): Promise<{ readonly volume: PersistentVolume; readonly changed: boolean }>
-  putVolume(
-    before: PersistentVolume,
-    after: PersistentVolume,
-    write: Write,
-    signal: AbortSignal,
-  ): Promise<PersistentVolume>
-  putClaim(
-    before: PersistentVolumeClaim,
-    after: PersistentVolumeClaim,
-    write: Write,
-    signal: AbortSignal,
-  ): Promise<PersistentVolumeClaim>
-}
-
-export interface Pair {
-  readonly claim: PersistentVolumeClaim
-  readonly volume: PersistentVolume
-}
-
-export interface PhaseChange {
-  readonly volume: PersistentVolume
-  readonly phase: VolumePhase
-  readonly message?: string
-}
-
-export interface Write {
-  readonly rule: string
-  readonly what: string
-  readonly subresource?: 'status'
-}
-
-export interface CarryOutDeps {
-  readonly client: Client
-  readonly claims: FreshCache<PersistentVolumeClaim>
-  readonly volumes: FreshCache<PersistentVolume>
-  onTransition?(transition: Transition): void
+  claim(synced: SyncedClaim, plan: ClaimPlan, signal: AbortSignal): Promise<readonly Waiting[]>
+  /** The caller holds the volume. */
+  volume(synced: SyncedVolume, plan: VolumePlan, signal: AbortSignal): Promise<readonly Waiting[]>
 }
 
 export function createCarryOut(deps: CarryOutDeps): CarryOut {
-  const { client, claims, volumes } = deps
-  const told = (object: string, { rule, what }: Write) =>
-    deps.onTransition?.({ controller: 'binding', object, rule, what })
-
-  const putVolume: CarryOut['putVolume'] = async (before, after, write, signal) => {
-    if (after === before) return before
-    const written = await client.update('PersistentVolume', after, optionsOf(write), signal)
-    volumes.wrote(written)
-    told(`PersistentVolume/${after.metadata.name}`, write)
-    return written
-  }
-  const putClaim: CarryOut['putClaim'] = async (before, after, write, signal) => {
-    if (after === before) return before
-    const written = await client.update('PersistentVolumeClaim', after, optionsOf(write), signal)
-    claims.wrote(written)
-    told(`PersistentVolumeClaim/${keyOf(after)}`, write)
-    return written
-  }
   return {
-    putVolume,
-    putClaim,
-    async bind({ claim, volume }, rule, signal) {
-      const taken = await putVolume(volume, volumeTaken(volume, claim), { rule, what: 'point to claim' }, signal)
-      const status = { rule, what: 'phase Bound', subresource: 'status' } as const
-      const shown = await putVolume(taken, volumeInPhase(taken, 'Bound'), status, signal)
-      const pointed = await putClaim(claim, claimPointed(claim, shown), { rule, what: 'point to volume' }, signal)
-      const bound = await putClaim(pointed, claimBound(pointed, shown), status, signal)
-      return [taken !== volume, shown !== taken, pointed !== claim, bound !== pointed].filter(Boolean).length
-    },
-    async unbind(volume, rule, signal) {
-      const loose = await putVolume(volume, volumeUnbound(volume), { rule, what: 'release from claim' }, signal)
-      const status = { rule, what: 'phase Available', subresource: 'status' } as const
-      return putVolume(loose, volumeInPhase(loose, 'Available'), status, signal)
-    },
-    async setPhase({ volume, phase, message }, rule, signal) {
-      const write = { rule, what: `phase ${phase}`, subresource: 'status' } as const
-      const written = await putVolume(volume, volumeInPhase(volume, phase, message), write, signal)
-      return { volume: written, changed: volume.status?.phase !== phase }
-    },
+    claim: (synced, plan, signal) => carryOutClaim(deps, synced, plan, signal),
+    volume: (synced, plan, signal) => carryOutVolume(deps, synced, plan, signal),
   }
 }
 
-function optionsOf(write: Write) {
-  return write.subresource === undefined ? {} : { subresource: write.subresource }
+async function carryOutClaim(
+  deps: CarryOutDeps,
+  { key, claim, beforeRepair }: SyncedClaim,
+  plan: ClaimPlan,
+  signal: AbortSignal,
+): Promise<readonly Waiting[]> {
+  const { writer, events, metrics, holds } = deps
+  const { action, event, waiting } = plan
+  const recordEvent = (object = claim) => {
+    if (event !== undefined) events.record('PersistentVolumeClaim', object, event)
+  }
+  switch (action.kind) {
+    case 'waitForVolume':
+      holds.waitFor(action.volume.metadata.name, key)
+      return waiting
+    case 'bind': {
+      using _hold = holds.hold(action.volume.metadata.name, key)
+      await writer.bind({ claim, volume: action.volume }, signal)
+      metrics.claimBound(claim)
+      return []
+    }
+    case 'markPending':
+      recordEvent()
+      await writer.putClaim(claim, claimPending(claim), { what: 'phase Pending', subresource: 'status' }, signal)
+      return waiting
+    case 'markLost':
+      await writer.putClaim(claim, claimLost(claim), { what: 'phase Lost', subresource: 'status' }, signal)
+      if (claim.status?.phase !== 'Lost') recordEvent() // told once (CLM-21)
+      return waiting
+    case 'assignClass':
+      await assignClass(writer, metrics, claim, action.className, signal)
+      // What follows is decided on the claim as it is now (CLM-7).
+      deps.wake(key)
+      return waiting
+    case 'askProvisioner':
+      metrics.provisionStarted(beforeRepair, action.provisioner)
+      // The recorded outcome of 1.35: asking right after a repair still carries the version from before it, so the first
+      // attempt ends in a conflict that users see as an event. Kept on purpose (conformance 158); the retry succeeds.
+      await askFor(writer, events, beforeRepair, action.provisioner, signal)
+      recordEvent(beforeRepair)
+      return waiting
+    case 'provision':
+      return startProvision(deps, key, { claim, storageClass: action.storageClass, plugin: action.plugin }, waiting)
+    case 'fail':
+      recordEvent()
+      throw new Error(action.message)
+    case 'leave':
+      recordEvent()
+      return waiting
+    default:
+      return action satisfies never
+  }
+}
+
+async function assignClass(
+  writer: Writer,
+  metrics: BindingMetrics,
+  claim: PersistentVolumeClaim,
+  storageClassName: string,
+  signal: AbortSignal,
+): Promise<void> {
+  metrics.retroactiveClass('tried')
+  try {
+    const spec = { ...claim.spec, storageClassName }
+    await writer.putClaim(claim, { ...claim, spec }, { what: `class ${storageClassName}` }, signal)
+  } catch (error) {
+    metrics.retroactiveClass('failed')
+    throw error
+  }
+}
+
+function startProvision(
+  deps: CarryOutDeps,
+  key: BindingKey,
+  request: ProvisionRequest,
+  waiting: readonly Waiting[],
+): readonly Waiting[] {
+  const { operations, pending } = deps
+  const name = operationName('claim', request.claim.metadata.uid)
+  operations.expect(name, key)
+  const begun = pending.start([name], 'volume_provision', () => provision(deps, request, operations.signal))
+  if (begun.kind !== 'backingOff') return waiting
+  return [{ reason: 'provisioningFailed', message: begun.error, until: begun.until }]
+}
+
+async function carryOutVolume(
+  deps: CarryOutDeps,
+  { key, volume, claim }: SyncedVolume,
+  plan: VolumePlan,
+  signal: AbortSignal,
+): Promise<readonly Waiting[]> {
+  const { writer } = deps
+  recordEvents(deps.events, volume, claim, plan)
+  switch (plan.action.kind) {
+    case 'leave':
+    case 'askServer':
+      return plan.waiting
+    case 'wakeClaim':
+      // Nothing is written here; the claim's own sync binds the pair as soon as the hold is released (TC-25).
+      deps.wake(claimKey(plan.action.claim))
+      return plan.waiting
+    case 'markAvailable':
+      await writer.setPhase({ volume, phase: 'Available' }, signal)
+      return plan.waiting
+    case 'markBound':
+      await writer.setPhase({ volume, phase: 'Bound' }, signal)
+      return plan.waiting
+    case 'unbind':
+      await writer.unbind(volume, signal)
+      return plan.waiting
+    case 'release': {
+      const released = isLetGo(volume) ? volume : (await writer.setPhase({ volume, phase: 'Released' }, signal)).volume
+      deps.operations.expect(operationName('volume', volume.metadata.uid), key)
+      return deps.reclaim(released, deps.operations.signal)
+    }
+    default:
+      return plan.action satisfies never
+  }
+}
+
+function recordEvents(
+  events: EventThrottle,
+  volume: PersistentVolume,
+  claim: PersistentVolumeClaim | undefined,
+  plan: VolumePlan,
+): void {
+  for (const { on, event } of plan.events) {
+    if (on === 'volume') events.record('PersistentVolume', volume, event)
+    else if (claim !== undefined) events.record('PersistentVolumeClaim', claim, event)
+  }
 }

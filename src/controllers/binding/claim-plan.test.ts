@@ -1,8 +1,8 @@
-// Every branch of claim sync as a table: facts in, decision, rule, event and reason to wait out.
+// Every branch of claim sync as a table: facts in, decision, event and reason to wait out.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { PersistentVolume } from '../../api/types.ts'
-import { claim, pod, storageClass, volume } from '../../../test/claims/make.ts'
+import type { PersistentVolume } from '../../api/generated/types.ts'
+import { claim, pod, storageClass, volume } from '../../../test/kit/objects.ts'
 import { planClaim } from './claim-plan.ts'
 import type { ClaimFacts } from './claim-plan.ts'
 
@@ -27,167 +27,166 @@ function facts(rest: Partial<ClaimFacts>): ClaimFacts {
   }
 }
 
-/** `action rule event reason`, with `-` for nothing. */
+/** `action event reason`, with `-` for nothing. */
 function told(rest: Partial<ClaimFacts>): string {
-  const { action, rule, event, waiting } = planClaim(facts(rest))
+  const { action, event, waiting } = planClaim(facts(rest))
   const detail =
     'volume' in action ? ` ${action.volume.metadata.name}` : 'provisioner' in action ? ` ${action.provisioner}` : ''
   return [
     action.kind + detail,
-    rule,
     event === undefined ? '-' : `${event.type} ${event.reason}`,
     waiting[0]?.reason ?? '-',
   ].join(' | ')
 }
 
 const table: readonly [string, Partial<ClaimFacts>, string][] = [
-  ['CLM-6 T-1: a match is bound', free(volume()), 'bind v | CLM-6 | - | -'],
+  ['a match is bound (CLM-6, TC-1)', free(volume()), 'bind v | - | -'],
   [
-    'CLM-2 T-2: phase Bound without the mark is still unbound',
+    'phase Bound without the mark is still unbound (CLM-2, TC-2)',
     { claim: claim({ phase: 'Bound' }) },
-    'markPending | CLM-8c | Normal FailedBinding | noVolumeFits',
+    'markPending | Normal FailedBinding | noVolumeFits',
   ],
   [
-    'CLM-3: a terminating claim is bound like any other',
+    'a terminating claim is bound like any other (CLM-3)',
     { claim: claim({ deleting: true }), ...free(volume()) },
-    'bind v | CLM-6 | - | -',
+    'bind v | - | -',
   ],
   [
-    'W-17: a volume in flight is waited for',
+    'a volume in flight is waited for (WC-17)',
     { ...free(volume()), isBusy: () => true },
-    'waitForVolume v | W-17 | - | volumeBusy',
+    'waitForVolume v | - | volumeBusy',
   ],
   [
-    'CLM-4: a class without binding mode is an error',
+    'a class without binding mode is an error (CLM-4)',
     { claim: claim({ className: 'x' }), storageClass: { metadata: { name: 'x' }, provisioner: 'p' } },
-    'fail | CLM-4 | - | retrying',
+    'fail | - | retrying',
   ],
   [
-    'CLM-7 CLM-9 T-43: no match, the default class is taken',
+    'no match, the default class is taken (CLM-7, CLM-9, TC-43)',
     { claim: claim({ className: null }), defaultClass: storageClass('std') },
-    'assignClass | CLM-9 | - | -',
+    'assignClass | - | -',
   ],
   [
-    'CLM-9: "" is a decision',
+    '"" is a decision (CLM-9)',
     { claim: claim(), defaultClass: storageClass('std') },
-    'markPending | CLM-8c | Normal FailedBinding | noVolumeFits',
+    'markPending | Normal FailedBinding | noVolumeFits',
   ],
   [
-    'CLM-9 T-43: so is the beta annotation',
+    'so is the beta annotation (CLM-9, TC-43)',
     {
       claim: claim({ className: null, annotations: { 'volume.beta.kubernetes.io/storage-class': '' } }),
       defaultClass: storageClass('std'),
     },
-    'markPending | CLM-8c | Normal FailedBinding | noVolumeFits',
+    'markPending | Normal FailedBinding | noVolumeFits',
   ],
   [
-    'CLM-8a CLM-10 T-8: delayed, nobody uses it',
+    'delayed, nobody uses it (CLM-8a, CLM-10, TC-8)',
     { claim: claim({ className: 'late' }), storageClass: late },
-    'markPending | CLM-8a | Normal WaitForFirstConsumer | firstConsumer',
+    'markPending | Normal WaitForFirstConsumer | firstConsumer',
   ],
   [
-    'CLM-8a CLM-10: delayed, a pod waits',
+    'delayed, a pod waits (CLM-8a, CLM-10)',
     { claim: claim({ className: 'late' }), storageClass: late, unscheduledPods: () => [pod('p')] },
-    'markPending | CLM-8a | Normal WaitForPodScheduled | podUnscheduled',
+    'markPending | Normal WaitForPodScheduled | podUnscheduled',
   ],
   [
-    'CLM-8b T-12 T-41: delayed with a node: provision',
+    'delayed with a node: provision (CLM-8b, TC-12, TC-41)',
     { claim: claim({ className: 'late', annotations: selected }), storageClass: late },
-    'askProvisioner example.com/csi | PRV-4 | Normal ExternalProvisioning | externalProvisioner',
+    'askProvisioner csi.example.com | Normal ExternalProvisioning | externalProvisioner',
   ],
   [
-    'CLM-8b PRV-2 T-35: the class is missing',
+    'the class is missing (CLM-8b, PRV-2, TC-35)',
     { claim: claim({ className: 'x' }) },
-    'leave | PRV-2 | Warning ProvisioningFailed | classMissing',
+    'leave | Warning ProvisioningFailed | classMissing',
   ],
   [
-    'PRV-1 CTL-10: provisioning is off',
+    'provisioning is off (PRV-1, CTL-10)',
     { claim: claim({ className: 'x' }), provisioningEnabled: false },
-    'leave | PRV-1 | - | provisioningDisabled',
+    'leave | - | provisioningDisabled',
   ],
   [
-    'PRV-2 T-35: no such in-tree plugin',
+    'no such in-tree plugin (PRV-2, TC-35)',
     {
       claim: claim({ className: 'x' }),
       storageClass: storageClass('x', { provisioner: 'kubernetes.io/no-provisioner' }),
     },
-    'leave | PRV-2 | Warning ProvisioningFailed | noProvisioner',
+    'leave | Warning ProvisioningFailed | noProvisioner',
   ],
   [
-    'PRV-2 PRV-8 T-34: one of our plugins',
+    'one of our plugins (PRV-2, PRV-8, TC-34)',
     {
       claim: claim({ className: 'x' }),
       storageClass: storageClass('x', { provisioner: 'kubernetes.io/disk' }),
       canProvision: () => true,
     },
-    'provision | PRV-8 | - | provisioning',
+    'provision | - | provisioning',
   ],
   [
-    'W-11: nothing is made for a claim that goes away',
+    'nothing is made for a claim that goes away (WC-11)',
     {
       claim: claim({ className: 'x', deleting: true }),
       storageClass: storageClass('x', { provisioner: 'kubernetes.io/disk' }),
       canProvision: () => true,
     },
-    'leave | W-11 | - | provisioningDisabled',
+    'leave | - | provisioningDisabled',
   ],
   [
-    'PRV-4 T-42: a migrated provisioner is asked by its new name',
+    'a migrated provisioner is asked by its new name (PRV-4, TC-42)',
     {
       claim: claim({ className: 'x' }),
       storageClass: storageClass('x', { provisioner: 'kubernetes.io/aws-ebs' }),
       canProvision: () => true,
     },
-    'askProvisioner ebs.csi.aws.com | PRV-4 | Normal ExternalProvisioning | externalProvisioner',
+    'askProvisioner ebs.csi.aws.com | Normal ExternalProvisioning | externalProvisioner',
   ],
   [
-    'CLM-11 T-13: the named volume is missing',
+    'the named volume is missing (CLM-11, TC-13)',
     { claim: claim({ volumeName: 'v', phase: 'Bound' }) },
-    'markPending | CLM-11 | - | namedVolumeMissing',
+    'markPending | - | namedVolumeMissing',
   ],
   [
-    'CLM-12 T-9 T-16: named and fitting',
+    'named and fitting (CLM-12, TC-9, TC-16)',
     { claim: claim({ volumeName: 'v' }), namedVolume: volume({ size: '10Gi' }) },
-    'bind v | CLM-12 | - | -',
+    'bind v | - | -',
   ],
   [
-    'CLM-12 T-10: named and lacking a mode',
+    'named and lacking a mode (CLM-12, TC-10)',
     { claim: claim({ volumeName: 'v', modes: ['ReadWriteMany'] }), namedVolume: volume() },
-    'markPending | CLM-12 | Warning VolumeMismatch | namedVolumeUnfit',
+    'markPending | Warning VolumeMismatch | namedVolumeUnfit',
   ],
   [
-    'CLM-13 T-14: both name each other, nothing is checked',
+    'both name each other, nothing is checked (CLM-13, TC-14)',
     {
       claim: claim({ volumeName: 'v', request: '9Gi', className: 'x' }),
       namedVolume: volume({ claimRef: { name: 'c' } }),
     },
-    'bind v | CLM-13 | - | -',
+    'bind v | - | -',
   ],
   [
-    'CLM-14 T-15: it belongs to somebody else',
+    'it belongs to somebody else (CLM-14, TC-15)',
     { claim: claim({ volumeName: 'v' }), namedVolume: volume({ claimRef: { name: 'd', uid: 'x' } }) },
-    'markPending | CLM-14 | Warning FailedBinding | namedVolumeTaken',
+    'markPending | Warning FailedBinding | namedVolumeTaken',
   ],
   [
-    'CLM-15 T-15: the same after our own bind is an error',
+    'the same after our own bind is an error (CLM-15, TC-15)',
     {
       claim: claim({ volumeName: 'v', annotations: ours }),
       namedVolume: volume({ claimRef: { name: 'd', uid: 'x' } }),
     },
-    'fail | CLM-15 | Warning FailedBinding | namedVolumeTaken',
+    'fail | Warning FailedBinding | namedVolumeTaken',
   ],
   [
-    'CLM-16 T-17: bound, but to nothing',
+    'bound, but to nothing (CLM-16, TC-17)',
     { claim: claim({ annotations: done }) },
-    'markLost | CLM-16 | Warning ClaimLost | volumeLost',
+    'markLost | Warning ClaimLost | volumeLost',
   ],
   [
-    'CLM-17 T-17 REC-11: bound, the volume is gone',
+    'bound, the volume is gone (CLM-17, TC-17, RCL-11)',
     { claim: claim({ volumeName: 'v', annotations: done }) },
-    'markLost | CLM-17 | Warning ClaimLost | volumeLost',
+    'markLost | Warning ClaimLost | volumeLost',
   ],
   [
-    'CLM-18 CLM-22 T-18: the volume forgot us: bind again',
+    'the volume forgot us: bind again (CLM-18, CLM-22, TC-18)',
     {
       claim: claim({
         volumeName: 'v',
@@ -197,51 +196,51 @@ const table: readonly [string, Partial<ClaimFacts>, string][] = [
       }),
       namedVolume: volume(),
     },
-    'bind v | CLM-18 | - | -',
+    'bind v | - | -',
   ],
   [
-    'CLM-19 T-6 T-20: right pair, finish the bind',
+    'right pair, finish the bind (CLM-19, TC-6, TC-20)',
     {
       claim: claim({ volumeName: 'v', annotations: done }),
       namedVolume: volume({ claimRef: { name: 'c', uid: 'uid-c' } }),
     },
-    'bind v | CLM-19 | - | -',
+    'bind v | - | -',
   ],
   [
-    'CLM-20 T-19: the volume has another uid',
+    'the volume has another uid (CLM-20, TC-19)',
     {
       claim: claim({ volumeName: 'v', annotations: done }),
       namedVolume: volume({ claimRef: { name: 'c', uid: 'other' } }),
     },
-    'markLost | CLM-20 | Warning ClaimMisbound | misbound',
+    'markLost | Warning ClaimMisbound | misbound',
   ],
   [
-    'CLM-20: or none',
+    'or none (CLM-20)',
     { claim: claim({ volumeName: 'v', annotations: done }), namedVolume: volume({ claimRef: { name: 'c' } }) },
-    'markLost | CLM-20 | Warning ClaimMisbound | misbound',
+    'markLost | Warning ClaimMisbound | misbound',
   ],
 ]
 
 for (const [name, given, expected] of table) test(name, () => assert.equal(told(given), expected))
 
-test('CLM-5: an error of the search is an error of the look', () => {
+test('an error of the search is an error of the look (CLM-5)', () => {
   const broken = () => {
     throw new Error('invalid selector')
   }
   assert.throws(() => planClaim(facts({ findVolume: broken })), /invalid selector/)
 })
 
-test('CLM-10: several pods are named in one sentence, without their namespace', () => {
+test('several pods are named in one sentence, without their namespace (CLM-10)', () => {
   const plan = planClaim(
     facts({ claim: claim({ className: 'late' }), storageClass: late, unscheduledPods: () => [pod('b'), pod('a')] }),
   )
   assert.equal(plan.event?.message, 'waiting for pods a,b to be scheduled')
 })
 
-test('PRV-5: the sentence that users know', () => {
+test('the sentence that users know (PRV-5)', () => {
   const plan = planClaim(facts({ claim: claim({ className: 'x' }), storageClass: storageClass('x') }))
   assert.equal(
     plan.event?.message,
-    "Waiting for a volume to be created either by the external provisioner 'example.com/csi' or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered.",
+    "Waiting for a volume to be created either by the external provisioner 'csi.example.com' or manually by the system administrator. If volume creation is delayed, please verify that the provisioner is running and correctly registered.",
   )
 })

@@ -1,9 +1,12 @@
 // What can be measured about claims and volumes (MET-1 … MET-4)? Names and labels are those that dashboards know.
-// Times are kept by uid, so a re-created object does not inherit them (W-40).
-import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
+// Times are kept by uid, so a re-created object does not inherit them (WC-40).
+import type { PersistentVolume, PersistentVolumeClaim } from '../../api/generated/types.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import { classOf } from './default-class.ts'
+import type { ClusterPlugin } from '../../volume/plugin.ts'
+import type { Registry } from '../../volume/registry.ts'
+import { specOfPersistentVolume } from '../../volume/spec.ts'
+import { classOf } from '../../api/storage-class.ts'
 
 export interface BindingMetrics {
   provisionStarted(claim: PersistentVolumeClaim, plugin: string): void
@@ -19,7 +22,7 @@ export interface BindingMetrics {
 export interface MetricsSources {
   readonly volumes: { readonly items: ReadonlyMap<string, PersistentVolume> }
   readonly claims: { readonly items: ReadonlyMap<string, PersistentVolumeClaim> }
-  pluginOf(volume: PersistentVolume): string
+  readonly plugins: Registry<ClusterPlugin>
 }
 
 export function createBindingMetrics(metrics: Metrics, clock: Clock, sources: MetricsSources): BindingMetrics {
@@ -66,8 +69,8 @@ export function createBindingMetrics(metrics: Metrics, clock: Clock, sources: Me
   }
 }
 
-/** MET-1: counted when somebody looks; empty series are absent. */
-function collectCounts(metrics: Metrics, { volumes, claims, pluginOf }: MetricsSources): void {
+/** MET-1: counted when somebody asks; empty series are absent. */
+function collectCounts(metrics: Metrics, { volumes, claims, plugins }: MetricsSources): void {
   const perClass = (bound: boolean) => () =>
     counted(volumes.items.values(), (volume) =>
       (volume.status?.phase === 'Bound') === bound ? { storage_class: volume.spec.storageClassName ?? '' } : undefined,
@@ -84,7 +87,7 @@ function collectCounts(metrics: Metrics, { volumes, claims, pluginOf }: MetricsS
     )
   const perPlugin = () =>
     counted(volumes.items.values(), (volume) => ({
-      plugin_name: pluginOf(volume),
+      plugin_name: pluginLabel(plugins, volume),
       volume_mode: volume.spec.volumeMode ?? 'Filesystem',
     }))
   const claimLabels = ['namespace', 'storage_class', 'volume_attributes_class'] as const
@@ -136,4 +139,14 @@ function counted<T>(items: Iterable<T>, labelsOf: (item: T) => Record<string, st
     totals.getOrInsertComputed(JSON.stringify(labels), () => ({ labels, count: 0 })).count++
   }
   return totals.values()
+}
+
+function pluginLabel(plugins: Registry<ClusterPlugin>, volume: PersistentVolume): string {
+  const driver = volume.spec.csi?.driver
+  if (driver !== undefined) return `kubernetes.io/csi:${driver}`
+  try {
+    return plugins.find(specOfPersistentVolume(volume, false)).name
+  } catch {
+    return 'N/A'
+  }
 }

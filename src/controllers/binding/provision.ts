@@ -4,30 +4,30 @@ import { annotations, finalizers } from '../../api/annotations.ts'
 import { isAlreadyExists, isNotFound } from '../../api/status-error.ts'
 import { annotation, keyOf, withAnnotations } from '../../api/meta.ts'
 import { pluginName } from '../../api/names.ts'
-import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../../api/types.ts'
+import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
+import { getIfExists } from '../../client/get-if-exists.ts'
 import type { FreshCache } from '../../client/fresh-cache.ts'
 import type { Clock } from '../../clock/clock.ts'
+import { errorText } from '../../telemetry/error-text.ts'
 import type { ClusterPlugin } from '../../volume/plugin.ts'
 import type { Registered, Registry } from '../../volume/registry.ts'
 import { specOfPersistentVolume } from '../../volume/spec.ts'
-import type { CarryOut } from './carry-out.ts'
+import type { Writer } from './writer.ts'
 import { provisioningFailed } from './claim-plan.ts'
-import { classOf } from './default-class.ts'
+import { classOf } from '../../api/storage-class.ts'
 import type { BindingMetrics } from './metrics.ts'
-import { claimMigration } from './migration.ts'
-import { readVolume } from './reclaim.ts'
-import { textOf } from './recycle.ts'
-import type { Teller } from './teller.ts'
-import { claimAskedFor } from './writes.ts'
+import { claimMigration } from '../shared/migration.ts'
+import type { EventThrottle } from '../shared/event-throttle.ts'
+import { claimAskedFor } from '../shared/writes.ts'
 
 export interface ProvisionDeps {
   readonly client: Client
   readonly clock: Clock
   readonly plugins: Registry<ClusterPlugin>
   readonly volumes: FreshCache<PersistentVolume>
-  readonly carryOut: CarryOut
-  readonly teller: Teller
+  readonly writer: Writer
+  readonly events: EventThrottle
   readonly metrics: BindingMetrics
   readonly options: { readonly hostPathProvisioner?: boolean }
 }
@@ -43,8 +43,8 @@ const pauseMs = 10_000
 
 /** PRV-4: both annotations and what migration wants of them, in one write. */
 export async function askFor(
-  carryOut: CarryOut,
-  teller: Teller,
+  writer: Writer,
+  events: EventThrottle,
   claim: PersistentVolumeClaim,
   provisioner: string,
   signal: AbortSignal,
@@ -52,32 +52,33 @@ export async function askFor(
   const asked = claimAskedFor(claim, provisioner)
   if (asked === claim) return claim
   try {
-    return await carryOut.putClaim(claim, claimMigration(asked), { rule: 'PRV-4', what: `ask ${provisioner}` }, signal)
+    return await writer.putClaim(claim, claimMigration(asked), { what: `ask ${provisioner}` }, signal)
   } catch (error) {
     if (!signal.aborted)
-      teller.tell('PersistentVolumeClaim', claim, provisioningFailed(`Error saving claim: ${textOf(error)}`))
+      events.record('PersistentVolumeClaim', claim, provisioningFailed(`Error saving claim: ${errorText(error)}`))
     throw error
   }
 }
 
 export async function provision(deps: ProvisionDeps, request: ProvisionRequest, signal: AbortSignal): Promise<void> {
-  const { client, teller, metrics, volumes } = deps
+  const { client, events, metrics, volumes } = deps
   const { storageClass, plugin: name } = request
   const fail = (claim: PersistentVolumeClaim, message: string, cause?: unknown): never => {
     metrics.failed('provision', name)
-    teller.tell('PersistentVolumeClaim', claim, provisioningFailed(message))
+    events.record('PersistentVolumeClaim', claim, provisioningFailed(message))
     throw new Error(message, { cause })
   }
   if (request.claim.spec.dataSource !== undefined)
     fail(request.claim, `plugin "${name}" is not a CSI plugin. Only CSI plugin can provision a claim with a datasource`)
   metrics.provisionStarted(request.claim, name)
-  const claim = await askFor(deps.carryOut, teller, request.claim, name, signal)
+  const claim = await askFor(deps.writer, events, request.claim, name, signal)
   const volumeName = `pvc-${claim.metadata.uid}`
-  const existing = await readVolume(client, volumeName, signal)
-  if (existing !== undefined) return void volumes.wrote(existing) // PRV-9
+  const existing = await getIfExists(client, 'PersistentVolume', { name: volumeName }, signal)
+  // An earlier try has made it (PRV-9).
+  if (existing !== undefined) return void volumes.wrote(existing)
   const registered = deps.plugins.byName(pluginName(name))
   const options = storageClass.mountOptions ?? []
-  if (options.length > 0 && !registered.traits.mountOptions)
+  if (options.length > 0 && !registered.traits.takesMountOptions)
     fail(
       claim,
       `Mount options are not supported by the provisioner but StorageClass "${storageClass.metadata.name}" has mount options [${options.join(' ')}]`,
@@ -98,14 +99,14 @@ export async function provision(deps: ProvisionDeps, request: ProvisionRequest, 
     await chooseNodeAgain(deps, claim, signal)
     return fail(
       claim,
-      `Failed to provision volume with StorageClass "${storageClass.metadata.name}": ${textOf(error)}`,
+      `Failed to provision volume with StorageClass "${storageClass.metadata.name}": ${errorText(error)}`,
       error,
     )
   }
   await save(deps, claim, volume, registered, signal)
 }
 
-/** PRV-12 */
+/** What the plugin made, as the claim's PersistentVolume (PRV-12). */
 function volumeObject(
   made: PersistentVolume,
   claim: PersistentVolumeClaim,
@@ -151,7 +152,7 @@ async function save(
   registered: Registered<ClusterPlugin>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { client, clock, teller, volumes } = deps
+  const { client, clock, events, volumes } = deps
   const key = keyOf(claim)
   const { name } = volume.metadata
   let failure: Error
@@ -164,13 +165,13 @@ async function save(
       }
     })
     const message = `Successfully provisioned volume ${name} using ${registered.name}`
-    teller.tell('PersistentVolumeClaim', claim, { type: 'Normal', reason: 'ProvisioningSucceeded', message })
+    events.record('PersistentVolumeClaim', claim, { type: 'Normal', reason: 'ProvisioningSucceeded', message })
     return
   } catch (error) {
     if (signal.aborted) throw error
-    const message = `Error creating provisioned PV object for claim ${key}: ${textOf(error)}. Deleting the volume.`
+    const message = `Error creating provisioned PV object for claim ${key}: ${errorText(error)}. Deleting the volume.`
     failure = new Error(message, { cause: error })
-    teller.tell('PersistentVolumeClaim', claim, provisioningFailed(message))
+    events.record('PersistentVolumeClaim', claim, provisioningFailed(message))
   }
   try {
     const { remove } = registered.plugin
@@ -178,8 +179,8 @@ async function save(
     await several(clock, signal, () => remove(specOfPersistentVolume(volume, false), signal))
   } catch (error) {
     if (signal.aborted) throw error
-    const message = `Error cleaning provisioned volume for claim ${key}: ${textOf(error)}. Please delete manually.`
-    teller.tell('PersistentVolumeClaim', claim, { type: 'Warning', reason: 'ProvisioningCleanupFailed', message })
+    const message = `Error cleaning provisioned volume for claim ${key}: ${errorText(error)}. Please delete manually.`
+    events.record('PersistentVolumeClaim', claim, { type: 'Warning', reason: 'ProvisioningCleanupFailed', message })
   }
   throw failure // the claim has no volume: tried again with back-off, and `why` can say so
 }
@@ -195,7 +196,7 @@ async function several(clock: Clock, signal: AbortSignal, attempt: () => Promise
   }
 }
 
-/** PRV-10; W-9: a node that is gone will not come back by waiting, so the placement may choose again. */
+/** PRV-10; WC-9: a node that is gone will not come back by waiting, so the placement may choose again. */
 async function nodeMustExist(
   deps: ProvisionDeps,
   claim: PersistentVolumeClaim,
@@ -208,21 +209,16 @@ async function nodeMustExist(
   } catch (error) {
     if (!isNotFound(error)) throw error
     await chooseNodeAgain(deps, claim, signal)
-    fail(claim, `Failed to get target node: ${textOf(error)}`, error)
+    fail(claim, `Failed to get target node: ${errorText(error)}`, error)
   }
 }
 
 /** PRV-11: taking the selected node away tells the placement to choose again. Best effort. */
 async function chooseNodeAgain(deps: ProvisionDeps, claim: PersistentVolumeClaim, signal: AbortSignal): Promise<void> {
   if (annotation(claim, annotations.selectedNode) === undefined) return
-  const write = { rule: 'PRV-11', what: 'choose the node again' }
+  const write = { what: 'choose the node again' }
   try {
-    await deps.carryOut.putClaim(
-      claim,
-      withAnnotations(claim, { [annotations.selectedNode]: undefined }),
-      write,
-      signal,
-    )
+    await deps.writer.putClaim(claim, withAnnotations(claim, { [annotations.selectedNode]: undefined }), write, signal)
   } catch (error) {
     if (signal.aborted) throw error
   }

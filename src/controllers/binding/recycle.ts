@@ -1,10 +1,11 @@
-// How is a released volume wiped for its next user (REC-9, MGR-13)? By a pod that mounts nothing but that volume.
-// Each recycle builds a fresh pod (W-22), trusts no pod it did not create, and never outlives its deadline.
+// How is a released volume wiped for its next user (RCL-9, MGR-13)? By a pod that mounts nothing but that volume.
+// Each recycle builds a fresh pod (WC-22), trusts no pod it did not create, and never outlives its deadline.
 import { isAlreadyExists, isNotFound } from '../../api/status-error.ts'
 import { bytesOfQuantity } from '../../api/quantity.ts'
-import type { Event, PersistentVolume, Pod } from '../../api/types.ts'
+import type { Event, PersistentVolume, Pod } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { Clock } from '../../clock/clock.ts'
+import { errorText } from '../../telemetry/error-text.ts'
 
 export interface RecyclerDeps {
   readonly client: Client
@@ -21,7 +22,7 @@ export interface RecycleRequest {
 const namespace = 'default'
 const gibibyte = 1024n ** 3n
 
-/** minimum and increment per GiB, in seconds (REC-9). */
+/** minimum and increment per GiB, in seconds (RCL-9). */
 const timeouts = { nfs: [300n, 30n], hostPath: [60n, 30n] } as const
 
 /** Only these volume types can be wiped through a mount. */
@@ -98,8 +99,8 @@ export async function recycle(deps: RecyclerDeps, request: RecycleRequest, signa
     if (!isNotFound(error)) removal = error
   }
   // Why the volume was not wiped is worth more than why its pod is still there; the next try removes that again.
-  if (failure !== undefined) throw new Error(`failed to recycle volume: ${textOf(failure)}`, { cause: failure })
-  if (removal !== undefined) throw new Error(`failed to delete recycler pod: ${textOf(removal)}`, { cause: removal })
+  if (failure !== undefined) throw new Error(`failed to recycle volume: ${errorText(failure)}`, { cause: failure })
+  if (removal !== undefined) throw new Error(`failed to delete recycler pod: ${errorText(removal)}`, { cause: removal })
 }
 
 async function createPod(client: Client, pod: Pod, signal: AbortSignal): Promise<Pod> {
@@ -107,7 +108,7 @@ async function createPod(client: Client, pod: Pod, signal: AbortSignal): Promise
     return await client.create('Pod', pod, {}, signal)
   } catch (error) {
     if (!isAlreadyExists(error))
-      throw new Error(`unexpected error creating recycler pod:  ${textOf(error)}`, { cause: error })
+      throw new Error(`unexpected error creating recycler pod:  ${errorText(error)}`, { cause: error })
     // Nobody knows what the old pod wiped, or when: it is never trusted.
     await client.remove('Pod', { namespace, name: pod.metadata.name }, {}, signal).catch((removal: unknown) => {
       if (!isNotFound(removal)) throw removal
@@ -147,8 +148,4 @@ async function followEvents(deps: RecyclerDeps, request: RecycleRequest, pod: Po
   } catch {
     // Aborted, or not allowed to read events.
   }
-}
-
-export function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

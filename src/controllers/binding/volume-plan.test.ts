@@ -1,7 +1,7 @@
 // Every branch of volume sync and of reclaiming as a table.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { claim, volume } from '../../../test/claims/make.ts'
+import { claim, volume } from '../../../test/kit/objects.ts'
 import { planReclaim, planVolume } from './volume-plan.ts'
 import type { VolumeFacts } from './volume-plan.ts'
 
@@ -10,88 +10,88 @@ const by = (provisioner: string) => ({ 'pv.kubernetes.io/provisioned-by': provis
 
 const table: readonly [string, VolumeFacts, string][] = [
   [
-    'VOL-2 T-23: nobody’s',
+    'nobody’s (VOL-2, TC-23)',
     { volume: volume({ phase: 'Released' }), claim: undefined, live: false },
-    'markAvailable VOL-2',
+    'markAvailable',
   ],
   [
-    'VOL-3 T-23: reserved by name',
+    'reserved by name (VOL-3, TC-23)',
     { volume: volume({ claimRef: { name: 'c' } }), claim: claim(), live: false },
-    'markAvailable VOL-3 reserved',
+    'markAvailable reserved',
   ],
   [
-    'VOL-4 T-28: the cache knows no such claim: ask',
+    'the cache knows no such claim: ask (VOL-4, TC-28)',
     { volume: volume({ claimRef: mine, phase: 'Bound' }), claim: undefined, live: false },
-    'askServer VOL-4',
+    'askServer',
   ],
   [
-    'VOL-5 T-28: another uid in the cache: ask',
+    'another uid in the cache: ask (VOL-5, TC-28)',
     { volume: volume({ claimRef: mine, phase: 'Bound' }), claim: claim({ uid: 'x' }), live: false },
-    'askServer VOL-4',
+    'askServer',
   ],
   [
-    'VOL-4 W-5: a released volume believes the cache',
+    'a released volume believes the cache (VOL-4, WC-5)',
     { volume: volume({ claimRef: mine, phase: 'Released' }), claim: undefined, live: false },
-    'release VOL-6',
+    'release',
   ],
   [
-    'VOL-6 T-24: really gone',
+    'really gone (VOL-6, TC-24)',
     { volume: volume({ claimRef: mine, phase: 'Bound' }), claim: undefined, live: true },
-    'release VOL-6',
+    'release',
   ],
   [
-    'VOL-6 T-24 T-45: another claim of that name',
+    'another claim of that name (VOL-6, TC-24, TC-45)',
     { volume: volume({ claimRef: mine, phase: 'Bound' }), claim: claim({ uid: 'x' }), live: true },
-    'release VOL-6',
+    'release',
   ],
   [
-    'VOL-7 T-22: modes differ',
+    'modes differ (VOL-7, TC-22)',
     { volume: volume({ claimRef: mine, spec: { volumeMode: 'Block' } }), claim: claim(), live: false },
-    'leave VOL-7 namedVolumeUnfit',
+    'leave namedVolumeUnfit',
   ],
   [
-    'VOL-8 T-25: an unbound claim is woken, nothing is written',
+    'an unbound claim is woken, nothing is written (VOL-8, TC-25)',
     { volume: volume({ claimRef: mine }), claim: claim(), live: false },
-    'wakeClaim VOL-8',
+    'wakeClaim',
   ],
   [
-    'VOL-9: its partner',
+    'its partner (VOL-9)',
     { volume: volume({ claimRef: mine }), claim: claim({ volumeName: 'v' }), live: false },
-    'markBound VOL-9',
+    'markBound',
   ],
   [
-    'VOL-10 T-47: the loser of two provisioners',
+    'the loser of two provisioners (VOL-10, TC-47)',
     {
       volume: volume({ claimRef: mine, policy: 'Delete', annotations: by('p') }),
       claim: claim({ volumeName: 'w' }),
       live: false,
     },
-    'release VOL-10',
+    'release',
   ],
   [
-    'VOL-11 T-26: bound elsewhere',
+    'bound elsewhere (VOL-11, TC-26)',
     { volume: volume({ claimRef: mine }), claim: claim({ volumeName: 'w' }), live: false },
-    'unbind VOL-11',
+    'unbind',
   ],
   [
-    'VOL-12: a loser with policy Retain is only unbound',
+    'a loser with policy Retain is only unbound (VOL-12)',
     { volume: volume({ claimRef: mine, annotations: by('p') }), claim: claim({ volumeName: 'w' }), live: false },
-    'unbind VOL-11',
+    'unbind',
   ],
   [
-    'VOL-13: a terminating volume follows the same rules',
+    'a terminating volume follows the same rules (VOL-13)',
     { volume: volume({ claimRef: mine, deleting: true }), claim: claim({ volumeName: 'v' }), live: false },
-    'markBound VOL-9',
+    'markBound',
   ],
 ]
 for (const [name, given, expected] of table) {
   test(name, () => {
-    const { action, rule, waiting } = planVolume(given)
-    assert.equal([action.kind, rule, ...waiting.map(({ reason }) => reason)].join(' '), expected)
+    const { action, waiting } = planVolume(given)
+    assert.equal([action.kind, ...waiting.map(({ reason }) => reason)].join(' '), expected)
   })
 }
 
-test('VOL-7: the two sentences', () => {
+test('the two sentences (VOL-7)', () => {
   const { events } = planVolume({
     volume: volume({ claimRef: mine, spec: { volumeMode: 'Block' } }),
     claim: claim(),
@@ -117,44 +117,44 @@ test('VOL-7: the two sentences', () => {
 const csi = { csi: { driver: 'd', volumeHandle: 'h' } }
 const reclaims: readonly [string, Parameters<typeof volume>[0], string][] = [
   [
-    'REC-1 T-46: migrated',
+    'migrated (RCL-1, TC-46)',
     { policy: 'Delete', annotations: { 'pv.kubernetes.io/migrated-to': 'd' } },
-    'keep REC-1 externalDeleter',
+    'keep externalDeleter',
   ],
-  ['REC-2: Retain', {}, 'keep REC-2 retained'],
+  ['Retain (RCL-2)', {}, 'keep retained'],
   [
-    'REC-3 T-49: an unknown policy',
+    'an unknown policy (RCL-3, TC-49)',
     { spec: { persistentVolumeReclaimPolicy: 'Shred' as 'Retain' } },
-    'fail REC-3 Volume has unrecognized PersistentVolumeReclaimPolicy',
+    'fail Volume has unrecognized PersistentVolumeReclaimPolicy',
   ],
   [
-    'REC-5 T-46: provisioned by an external one',
-    { policy: 'Delete', annotations: by('example.com/csi') },
-    'keep REC-5 externalDeleter',
+    'provisioned by an external one (RCL-5, TC-46)',
+    { policy: 'Delete', annotations: by('csi.example.com') },
+    'keep externalDeleter',
   ],
-  ['REC-5 T-46 W-18: a static CSI volume', { policy: 'Delete', spec: csi }, 'keep REC-5 externalDeleter'],
+  ['a static CSI volume (RCL-5, TC-46, WC-18)', { policy: 'Delete', spec: csi }, 'keep externalDeleter'],
   [
-    'REC-5: an in-tree name without a plugin',
+    'an in-tree name without a plugin (RCL-5)',
     { policy: 'Delete', annotations: by('kubernetes.io/none') },
-    'fail REC-5 no volume plugin matched name: kubernetes.io/none',
+    'fail no volume plugin matched name: kubernetes.io/none',
   ],
   [
-    'REC-6: our plugin by name',
+    'our plugin by name (RCL-6)',
     { policy: 'Delete', annotations: by('kubernetes.io/disk') },
-    'delete REC-6 kubernetes.io/disk',
+    'delete kubernetes.io/disk',
   ],
-  ['REC-6: our plugin by source', { policy: 'Delete' }, 'delete REC-6 kubernetes.io/host-path'],
+  ['our plugin by source (RCL-6)', { policy: 'Delete' }, 'delete kubernetes.io/host-path'],
   [
-    'REC-5 T-27: no plugin for the source',
+    'no plugin for the source (RCL-5, TC-27)',
     { policy: 'Delete', spec: { local: { path: '/x' } } },
-    'fail REC-5 error getting deleter volume plugin for volume "v": no volume plugin matched',
+    'fail error getting deleter volume plugin for volume "v": no volume plugin matched',
   ],
   [
-    'REC-5: a plugin that can only wipe',
+    'a plugin that can only wipe (RCL-5)',
     { policy: 'Delete', spec: { nfs: { server: 's', path: '/' } } },
-    'fail REC-5 error getting deleter volume plugin for volume "v": no deletable volume plugin matched',
+    'fail error getting deleter volume plugin for volume "v": no deletable volume plugin matched',
   ],
-  ['REC-7: Recycle', { policy: 'Recycle' }, 'recycle REC-7'],
+  ['Recycle (RCL-7)', { policy: 'Recycle' }, 'recycle'],
 ]
 for (const [name, wishes, expected] of reclaims) {
   test(name, () => {
@@ -171,6 +171,6 @@ for (const [name, wishes, expected] of reclaims) {
           : plan.kind === 'delete'
             ? plan.plugin
             : undefined
-    assert.equal([plan.kind, plan.rule, ...(detail === undefined ? [] : [detail])].join(' '), expected)
+    assert.equal([plan.kind, ...(detail === undefined ? [] : [detail])].join(' '), expected)
   })
 }

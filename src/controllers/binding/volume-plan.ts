@@ -1,14 +1,13 @@
 // What should happen to this volume next? Every branch of volume sync (VOL-1 … VOL-13) and of reclaiming
-// (REC-1 … REC-8) as total, pure functions.
+// (RCL-1 … RCL-8) as total, pure functions.
 import { annotations, finalizers } from '../../api/annotations.ts'
 import { annotation, hasFinalizer, isDeleting } from '../../api/meta.ts'
-import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
-import type { PlannedEvent } from './claim-plan.ts'
+import type { PersistentVolume, PersistentVolumeClaim } from '../../api/generated/types.ts'
+import type { PlannedEvent } from '../shared/event-throttle.ts'
 import { isRecyclable } from './recycle.ts'
-import { claimKeyOf } from './volume-index.ts'
-import type { Waiting } from './waiting.ts'
+import type { Waiting } from '../shared/waiting.ts'
 
-export type VolumeAction =
+type VolumeAction =
   | { readonly kind: 'markAvailable' | 'markBound' | 'leave' }
   /** The claim's own plan binds the pair. */
   | { readonly kind: 'wakeClaim'; readonly claim: PersistentVolumeClaim }
@@ -19,7 +18,6 @@ export type VolumeAction =
   | { readonly kind: 'release' }
 
 export interface VolumePlan {
-  readonly rule: string
   readonly action: VolumeAction
   readonly events: readonly {
     readonly on: 'volume' | 'claim'
@@ -39,21 +37,20 @@ export interface VolumeFacts {
 export function planVolume(facts: VolumeFacts): VolumePlan {
   const { volume, claim, live } = facts
   const ref = volume.spec.claimRef
-  if (ref === undefined) return simply('VOL-2', 'markAvailable')
-  const on = `PersistentVolumeClaim/${claimKeyOf(volume)}`
-  if (!ref.uid) return { ...simply('VOL-3', 'markAvailable'), waiting: [{ reason: 'reserved', rule: 'VOL-3', on }] }
+  if (ref === undefined) return simply('markAvailable')
+  if (!ref.uid) return { ...simply('markAvailable'), waiting: [{ reason: 'reserved' }] }
   const mine = claim !== undefined && claim.metadata.uid === ref.uid
   if (!mine) {
-    // W-5: a volume that is already Released or Failed costs no live read here; reclaim makes its own.
-    if (!live && !isLetGo(volume)) return simply('VOL-4', 'askServer')
-    return simply('VOL-6', 'release')
+    // WC-5: a volume that is already Released or Failed costs no live read here; reclaim makes its own.
+    if (!live && !isLetGo(volume)) return simply('askServer')
+    return simply('release')
   }
   if (!claim.spec.volumeName) return planUnboundClaim(volume, claim)
-  if (claim.spec.volumeName === volume.metadata.name) return simply('VOL-9', 'markBound')
+  if (claim.spec.volumeName === volume.metadata.name) return simply('markBound')
   const loser =
     annotation(volume, annotations.provisionedBy) !== undefined &&
     volume.spec.persistentVolumeReclaimPolicy === 'Delete'
-  return loser ? simply('VOL-10', 'release') : simply('VOL-11', 'unbind')
+  return loser ? simply('release') : simply('unbind')
 }
 
 export function isLetGo(volume: PersistentVolume): boolean {
@@ -62,33 +59,30 @@ export function isLetGo(volume: PersistentVolume): boolean {
 
 function planUnboundClaim(volume: PersistentVolume, claim: PersistentVolumeClaim): VolumePlan {
   const modeOf = (object: PersistentVolume | PersistentVolumeClaim) => object.spec.volumeMode ?? 'Filesystem'
-  if (modeOf(volume) === modeOf(claim)) return { ...simply('VOL-8', 'leave'), action: { kind: 'wakeClaim', claim } }
+  if (modeOf(volume) === modeOf(claim)) return { ...simply('leave'), action: { kind: 'wakeClaim', claim } }
   const warn = (message: string): PlannedEvent => ({ type: 'Warning', reason: 'VolumeMismatch', message })
   const onVolume = `Cannot bind PersistentVolume to requested PersistentVolumeClaim "${claim.metadata.name}" due to incompatible volumeMode.`
   const onClaim = `Cannot bind PersistentVolume "${volume.metadata.name}" to requested PersistentVolumeClaim due to incompatible volumeMode.`
   return {
-    ...simply('VOL-7', 'leave'),
+    ...simply('leave'),
     events: [
       { on: 'volume', event: warn(onVolume) },
       { on: 'claim', event: warn(onClaim) },
     ],
-    waiting: [{ reason: 'namedVolumeUnfit', rule: 'VOL-7', message: onVolume }],
+    waiting: [{ reason: 'namedVolumeUnfit', message: onVolume }],
   }
 }
 
-function simply(
-  rule: string,
-  kind: 'markAvailable' | 'markBound' | 'leave' | 'askServer' | 'unbind' | 'release',
-): VolumePlan {
-  return { rule, action: { kind }, events: [], waiting: [] }
+function simply(kind: 'markAvailable' | 'markBound' | 'leave' | 'askServer' | 'unbind' | 'release'): VolumePlan {
+  return { action: { kind }, events: [], waiting: [] }
 }
 
 export type ReclaimAction =
-  | { readonly kind: 'keep'; readonly rule: string; readonly waiting: readonly Waiting[] }
-  | { readonly kind: 'delete'; readonly rule: string; readonly plugin: string }
-  | { readonly kind: 'recycle'; readonly rule: string }
+  | { readonly kind: 'keep'; readonly waiting: readonly Waiting[] }
+  | { readonly kind: 'delete'; readonly plugin: string }
+  | { readonly kind: 'recycle' }
   /** Phase Failed with this message, and this warning. */
-  | { readonly kind: 'fail'; readonly rule: string; readonly event: PlannedEvent }
+  | { readonly kind: 'fail'; readonly event: PlannedEvent }
 
 export interface ReclaimFacts {
   readonly volume: PersistentVolume
@@ -100,33 +94,31 @@ export interface ReclaimFacts {
 /** What becomes of a released volume. */
 export function planReclaim(facts: ReclaimFacts): ReclaimAction {
   const { volume } = facts
-  const keep = (rule: string, ...waiting: Waiting[]): ReclaimAction => ({ kind: 'keep', rule, waiting })
-  if (annotation(volume, annotations.migratedTo)) return keep('REC-1', { reason: 'externalDeleter', rule: 'REC-1' })
+  const keep = (...waiting: Waiting[]): ReclaimAction => ({ kind: 'keep', waiting })
+  if (annotation(volume, annotations.migratedTo)) return keep({ reason: 'externalDeleter' })
   switch (volume.spec.persistentVolumeReclaimPolicy) {
     case 'Retain':
-      return keep('REC-2', { reason: 'retained', rule: 'REC-2' })
+      return keep({ reason: 'retained' })
     case 'Recycle':
-      return { kind: 'recycle', rule: 'REC-7' }
+      return { kind: 'recycle' }
     case 'Delete':
       return planDelete(facts)
     default: {
       const message = 'Volume has unrecognized PersistentVolumeReclaimPolicy'
-      return { kind: 'fail', rule: 'REC-3', event: { type: 'Warning', reason: 'VolumeUnknownReclaimPolicy', message } }
+      return { kind: 'fail', event: { type: 'Warning', reason: 'VolumeUnknownReclaimPolicy', message } }
     }
   }
 }
 
-/** REC-5 */
+/** Who deletes: one of our plugins, an external deleter, or nobody (RCL-5). */
 function planDelete({ volume, deleterByName, deleterBySource }: ReclaimFacts): ReclaimAction {
   const { name } = volume.metadata
   const external: ReclaimAction = {
     kind: 'keep',
-    rule: 'REC-5',
-    waiting: [{ reason: 'externalDeleter', rule: 'REC-5' }],
+    waiting: [{ reason: 'externalDeleter' }],
   }
   const failedWith = (message: string): ReclaimAction => ({
     kind: 'fail',
-    rule: 'REC-5',
     event: { type: 'Warning', reason: 'VolumeFailedDelete', message },
   })
   const provisioner = annotation(volume, annotations.provisionedBy)
@@ -134,14 +126,14 @@ function planDelete({ volume, deleterByName, deleterBySource }: ReclaimFacts): R
     const plugin = deleterByName(provisioner)
     // Going away without our finalizer: we took it off when the storage was gone; only the object is left.
     const isDone = isDeleting(volume) && !hasFinalizer(volume, finalizers.volumeController)
-    if (plugin !== undefined && isDone) return { kind: 'keep', rule: 'REC-6', waiting: [] }
-    if (plugin !== undefined) return { kind: 'delete', rule: 'REC-6', plugin }
+    if (plugin !== undefined && isDone) return { kind: 'keep', waiting: [] }
+    if (plugin !== undefined) return { kind: 'delete', plugin }
     if (!provisioner.startsWith('kubernetes.io/')) return external
     return failedWith(`no volume plugin matched name: ${provisioner}`)
   }
   if (annotation(volume, annotations.migratedTo) !== undefined || volume.spec.csi !== undefined) return external
   const plugin = deleterBySource(volume)
-  if (plugin !== undefined) return { kind: 'delete', rule: 'REC-6', plugin }
+  if (plugin !== undefined) return { kind: 'delete', plugin }
   // A type that can be wiped has a plugin here; it only cannot delete.
   const missing = isRecyclable(volume) ? 'no deletable volume plugin matched' : 'no volume plugin matched'
   return failedWith(`error getting deleter volume plugin for volume "${name}": ${missing}`)

@@ -1,14 +1,14 @@
-// Which unbound claims would like to hear that a volume became free, a class appeared or a default changed (W-2)?
+// Which unbound claims must be woken when a volume becomes free, a class appears or a default changes (WC-2)?
 // Claims without a volume, by what they want; oldest first.
 import { annotations } from '../../api/annotations.ts'
 import { annotation, keyOf } from '../../api/meta.ts'
-import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
+import type { PersistentVolume, PersistentVolumeClaim } from '../../api/generated/types.ts'
 import { parseQuantity } from '../../api/quantity.ts'
-import { classOf, hasNoClassDecision } from './default-class.ts'
-import { couldTake, shelfWanted } from './match.ts'
-import { shelfKey, shelfOf } from './volume-index.ts'
-import type { Line } from './line.ts'
-import { createLine } from './line.ts'
+import { classOf, hasNoClassDecision } from '../../api/storage-class.ts'
+import { couldTake, bucketWanted } from '../shared/match.ts'
+import { bucketKey, bucketOf } from '../shared/volume-index.ts'
+import type { FifoQueue } from './fifo-queue.ts'
+import { createFifoQueue } from './fifo-queue.ts'
 
 export interface WaitingClaims {
   put(claim: PersistentVolumeClaim): void
@@ -16,15 +16,15 @@ export interface WaitingClaims {
   has(key: string): boolean
   ofClass(className: string): Iterable<string>
   withoutClass(): Iterable<string>
-  /** The oldest claim in line that could take this free volume and is not passed over. */
+  /** The oldest claim in the queue that could take this free volume and is not passed over. */
   bestFor(volume: PersistentVolume, passOver: (key: string) => boolean): string | undefined
-  /** The claim thinks about a volume: it leaves the line, so that nobody has to pass over it. */
+  /** The claim was offered a volume: it leaves the queue until it has decided, so that no search visits it. */
   step(key: string, where: 'out' | 'back'): void
 }
 
 export function createWaitingClaims(): WaitingClaims {
   const known = new Map<string, PersistentVolumeClaim>()
-  const shelves = new Map<string, Line>()
+  const buckets = new Map<string, FifoQueue>()
   const classes = new Map<string, Set<string>>()
   const classless = new Set<string>()
 
@@ -33,10 +33,10 @@ export function createWaitingClaims(): WaitingClaims {
     if (claim === undefined) return
     known.delete(key)
     classless.delete(key)
-    const shelf = shelfKey(shelfWanted(claim))
-    const line = shelves.get(shelf)
-    line?.leave(key)
-    if (line?.isEmpty()) shelves.delete(shelf)
+    const bucket = bucketKey(bucketWanted(claim))
+    const queue = buckets.get(bucket)
+    queue?.remove(key)
+    if (queue?.isEmpty()) buckets.delete(bucket)
     classes.get(classOf(claim))?.delete(key)
     if (classes.get(classOf(claim))?.size === 0) classes.delete(classOf(claim))
   }
@@ -46,14 +46,14 @@ export function createWaitingClaims(): WaitingClaims {
       const key = keyOf(claim)
       const before = known.get(key)
       if (!isUnbound(claim)) return remove(key)
-      // An update that changes nothing of interest keeps the claim's place in the line.
+      // An update that changes nothing of interest keeps the claim's place in the queue.
       if (before !== undefined && before.metadata.uid === claim.metadata.uid && sameWish(before, claim)) {
         known.set(key, claim)
         return
       }
       remove(key)
       known.set(key, claim)
-      shelves.getOrInsertComputed(shelfKey(shelfWanted(claim)), createLine).join(key)
+      buckets.getOrInsertComputed(bucketKey(bucketWanted(claim)), createFifoQueue).push(key)
       classes.getOrInsertComputed(classOf(claim), () => new Set()).add(key)
       if (hasNoClassDecision(claim)) classless.add(key)
     },
@@ -63,14 +63,14 @@ export function createWaitingClaims(): WaitingClaims {
     bestFor(volume, passOver) {
       const size = parseQuantity(volume.spec.capacity?.['storage'] ?? '0')
       const fits = (key: string) => !passOver(key) && couldTakeSafely({ size, volume }, known.get(key)!)
-      return shelves.get(shelfKey(shelfOf(volume)))?.first(fits)
+      return buckets.get(bucketKey(bucketOf(volume)))?.find(fits)
     },
     step(key, where) {
       const claim = known.get(key)
       if (claim === undefined) return
-      const line = shelves.getOrInsertComputed(shelfKey(shelfWanted(claim)), createLine)
-      if (where === 'out') line.leave(key)
-      else line.comeBack(key)
+      const queue = buckets.getOrInsertComputed(bucketKey(bucketWanted(claim)), createFifoQueue)
+      if (where === 'out') queue.remove(key)
+      else queue.pushFront(key)
     },
   }
 }
@@ -81,7 +81,7 @@ function isUnbound(claim: PersistentVolumeClaim): boolean {
 
 function sameWish(before: PersistentVolumeClaim, after: PersistentVolumeClaim): boolean {
   return (
-    shelfKey(shelfWanted(before)) === shelfKey(shelfWanted(after)) &&
+    bucketKey(bucketWanted(before)) === bucketKey(bucketWanted(after)) &&
     hasNoClassDecision(before) === hasNoClassDecision(after)
   )
 }

@@ -1,6 +1,7 @@
 // Which claims does a pod's generic ephemeral volumes need, and may it have them (EPH-1 … EPH-5)? Pure.
 import { isControlledBy, isDeleting, keyFor, keyOf } from '../../api/meta.ts'
-import type { PersistentVolumeClaim, Pod } from '../../api/types.ts'
+import type { PersistentVolumeClaim, Pod, Volume } from '../../api/generated/types.ts'
+import { claimNameOf } from '../../api/pod-claims.ts'
 
 export type EphemeralAction =
   | { readonly kind: 'create'; readonly claim: PersistentVolumeClaim }
@@ -14,10 +15,11 @@ export function planEphemeral(
   if (isDeleting(pod)) return []
   const actions: EphemeralAction[] = []
   for (const volume of pod.spec?.volumes ?? []) {
-    if (volume.ephemeral === undefined) continue
-    const claimKey = keyFor(pod.metadata.namespace, ephemeralName(pod, volume.name))
+    const name = volume.ephemeral && claimNameOf(pod, volume)
+    if (name === undefined) continue
+    const claimKey = keyFor(pod.metadata.namespace, name)
     const claim = claimOf(claimKey)
-    if (claim === undefined) actions.push({ kind: 'create', claim: claimFor(pod, volume) })
+    if (claim === undefined) actions.push({ kind: 'create', claim: claimFor(pod, volume, name) })
     else if (!isControlledBy(claim, pod)) {
       const message = `PVC ${claimKey} was not created for pod ${keyOf(pod)} (pod is not owner)`
       return [...actions, { kind: 'foreign', volume: volume.name, message, claimKey }]
@@ -26,15 +28,8 @@ export function planEphemeral(
   return actions
 }
 
-export function ephemeralName(pod: Pod, volumeName: string): string {
-  return `${pod.metadata.name}-${volumeName}`
-}
-
-/** EPH-2 */
-function claimFor(
-  pod: Pod,
-  volume: NonNullable<Pod['spec']>['volumes'] extends readonly (infer V)[] | undefined ? V : never,
-): PersistentVolumeClaim {
+/** The claim from the pod's template; the pod owns it and takes it along when it goes (EPH-2). */
+function claimFor(pod: Pod, volume: Volume, claimName: string): PersistentVolumeClaim {
   const template = volume.ephemeral?.volumeClaimTemplate
   const { labels, annotations } = template?.metadata ?? {}
   const { name, namespace, uid } = pod.metadata
@@ -42,7 +37,7 @@ function claimFor(
     apiVersion: 'v1',
     kind: 'PersistentVolumeClaim',
     metadata: {
-      name: ephemeralName(pod, volume.name),
+      name: claimName,
       ...(namespace === undefined ? {} : { namespace }),
       ...(labels === undefined ? {} : { labels }),
       ...(annotations === undefined ? {} : { annotations }),

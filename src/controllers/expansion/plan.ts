@@ -2,7 +2,11 @@
 import { annotations, resizeConditions } from '../../api/annotations.ts'
 import { annotation, withAnnotations, withCondition } from '../../api/meta.ts'
 import { compareQuantities } from '../../api/quantity.ts'
-import type { PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimCondition } from '../../api/types.ts'
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  PersistentVolumeClaimCondition,
+} from '../../api/generated/types.ts'
 
 export type ResizeStatus =
   | 'ControllerResizeInProgress'
@@ -12,18 +16,18 @@ export type ResizeStatus =
   | 'NodeResizeInfeasible'
 
 export type ExpansionPlan =
-  | { readonly kind: 'leave'; readonly rule: string }
+  | { readonly kind: 'leave' }
   /** The pair does not agree: a retry may find it mended. */
-  | { readonly kind: 'fail'; readonly rule: string; readonly message: string }
+  | { readonly kind: 'fail'; readonly message: string }
   /** EXP-3: the driver that took the type over resizes; the claim is told its name. */
-  | { readonly kind: 'handOver'; readonly rule: string; readonly plugin: string; readonly driver: string }
-  /** EXP-4 */
-  | { readonly kind: 'external'; readonly rule: string }
+  | { readonly kind: 'handOver'; readonly plugin: string; readonly driver: string }
+  /** An external resizer grows it (EXP-4). */
+  | { readonly kind: 'external' }
   /** EXP-5: all done, only the volume's annotation is left. */
-  | { readonly kind: 'tidy'; readonly rule: string }
+  | { readonly kind: 'tidy' }
   /** The node must try again. */
-  | { readonly kind: 'rearmNode'; readonly rule: string }
-  | { readonly kind: 'expand'; readonly rule: string; readonly size: string }
+  | { readonly kind: 'rearmNode' }
+  | { readonly kind: 'expand'; readonly size: string }
 
 export interface ExpansionFacts {
   readonly claim: PersistentVolumeClaim
@@ -35,24 +39,23 @@ export interface ExpansionFacts {
 }
 
 export function planExpansion({ claim, volume, migrated, expandable }: ExpansionFacts): ExpansionPlan {
-  if (claim.status?.phase !== 'Bound') return { kind: 'leave', rule: 'EXP-1' }
+  if (claim.status?.phase !== 'Bound') return { kind: 'leave' }
   const ref = volume.spec.claimRef
   if (ref?.namespace !== claim.metadata.namespace || ref?.uid !== claim.metadata.uid) {
     const message = `persistent Volume is not bound to PVC being updated : ${claim.metadata.namespace}/${claim.metadata.name}`
-    return { kind: 'fail', rule: 'EXP-2', message }
+    return { kind: 'fail', message }
   }
   const request = claim.spec.resources?.requests?.['storage']
   const shown = claim.status.capacity?.['storage']
   const half = annotation(volume, annotations.preResizeCapacity) !== undefined
-  if (compareQuantities(request, shown) <= 0 && !half) return { kind: 'leave', rule: 'EXP-2' }
-  if (migrated !== undefined) return { kind: 'handOver', rule: 'EXP-3', ...migrated }
+  if (compareQuantities(request, shown) <= 0 && !half) return { kind: 'leave' }
+  if (migrated !== undefined) return { kind: 'handOver', ...migrated }
   if (!expandable) {
     // An expansion that only the node has to finish is announced, too: the resizer tidies up behind it.
-    return { kind: 'external', rule: 'EXP-4' }
+    return { kind: 'external' }
   }
   const size = volume.spec.capacity?.['storage']
-  if (compareQuantities(shown, request) >= 0 && compareQuantities(shown, size) >= 0)
-    return { kind: 'tidy', rule: 'EXP-5' }
+  if (compareQuantities(shown, request) >= 0 && compareQuantities(shown, size) >= 0) return { kind: 'tidy' }
   return planSize(claim, size, request ?? '0')
 }
 
@@ -60,7 +63,7 @@ export function planExpansion({ claim, volume, migrated, expandable }: Expansion
 function planSize(claim: PersistentVolumeClaim, size: string | undefined, request: string): ExpansionPlan {
   const allocated = claim.status?.allocatedResources?.['storage']
   const status = claim.status?.allocatedResourceStatuses?.['storage'] as ResizeStatus | undefined
-  const expand = (to: string): ExpansionPlan => ({ kind: 'expand', rule: 'EXP-5', size: to })
+  const expand = (to: string): ExpansionPlan => ({ kind: 'expand', size: to })
   const isSmaller = compareQuantities(size, request) < 0
   switch (status) {
     case undefined:
@@ -71,15 +74,15 @@ function planSize(claim: PersistentVolumeClaim, size: string | undefined, reques
       return expand(allocated ?? request)
     case 'NodeResizePending':
     case 'NodeResizeInProgress':
-      return isSmaller ? expand(allocated ?? request) : { kind: 'leave', rule: 'EXP-5' }
+      return isSmaller ? expand(allocated ?? request) : { kind: 'leave' }
     case 'NodeResizeInfeasible':
-      return isSmaller ? expand(allocated ?? request) : { kind: 'rearmNode', rule: 'EXP-5' }
+      return isSmaller ? expand(allocated ?? request) : { kind: 'rearmNode' }
     default:
       return status satisfies never
   }
 }
 
-/** The claim while the storage grows: by whom, the size promised, status and condition; old conditions go (W-32). */
+/** The claim while the storage grows: by whom, the size promised, status and condition; old conditions go (WC-32). */
 export function claimGrowing(
   claim: PersistentVolumeClaim,
   size: string,

@@ -1,7 +1,7 @@
 // A silent node becomes Unknown once, a living one never does, one without a lease is left alone.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Lease, Node } from '../../api/types.ts'
+import type { Lease, Node } from '../../api/generated/types.ts'
 import { microTimestamp } from '../../clock/clock.ts'
 import { planHealth } from './plan.ts'
 
@@ -17,7 +17,7 @@ const lease = (agoMs: number): Lease => ({
 })
 const plan = (...args: [Node, Lease | undefined]) => planHealth(...args, now, 't')
 
-test('FD-2: forty seconds of silence make a node Unknown, keeping the time it was last heard', () => {
+test('forty seconds of silence make a node Unknown, keeping the time it was last heard (FD-2)', () => {
   const condition = {
     type: 'Ready',
     status: 'Unknown',

@@ -1,6 +1,6 @@
 // Has a node fallen silent? Decided from its lease alone: an agent renews it every few seconds.
 import { findCondition } from '../../api/meta.ts'
-import type { Lease, Node, NodeCondition } from '../../api/types.ts'
+import type { Lease, Node, NodeCondition } from '../../api/generated/types.ts'
 
 export type HealthPlan =
   | { readonly kind: 'nothing' }
@@ -9,7 +9,7 @@ export type HealthPlan =
   | { readonly kind: 'markUnknown'; readonly condition: NodeCondition }
 
 /** As Kubernetes: forty seconds without a word. */
-export const silentAfterMs = 40_000
+const silentAfterMs = 40_000
 
 /** A node without a lease is somebody else's business: nothing is said about it. */
 export function planHealth(node: Node, lease: Lease | undefined, now: number, timestamp: string): HealthPlan {

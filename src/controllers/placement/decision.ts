@@ -1,16 +1,16 @@
 // A node has been chosen and the claims are on their way: is everything bound, must we wait, or choose again (SCH-12)?
 import { annotations } from '../../api/annotations.ts'
 import { annotation, keyOf } from '../../api/meta.ts'
-import type { Node, PersistentVolumeClaim } from '../../api/types.ts'
-import { isReachable } from '../binding/match.ts'
+import type { Node, PersistentVolumeClaim, Pod } from '../../api/generated/types.ts'
+import { isReachable } from '../shared/match.ts'
 import type { ClusterView } from './cluster-view.ts'
 import { isFullyBound } from './pod-volumes.ts'
 
 export type Progress =
   | { readonly kind: 'bound' }
-  | { readonly kind: 'waiting'; readonly on: string }
-  /** Fail and choose again. */
-  | { readonly kind: 'rejected'; readonly message: string }
+  | { readonly kind: 'waiting' }
+  /** Fail and choose again: a node that did not get its volumes is avoided, one whose volume was taken away is not. */
+  | { readonly kind: 'rejected'; readonly message: string; readonly avoidNode: boolean }
 
 export interface Decision {
   readonly node: Node
@@ -19,6 +19,12 @@ export interface Decision {
   /** Claim → volume that we wrote for it. */
   readonly volumes: ReadonlyMap<string, string>
   readonly until: number
+}
+
+/** A pod with a node in mind. It counts on that node until the informer shows it there. */
+export interface DecidedPod {
+  readonly pod: Pod
+  readonly decision: Decision
 }
 
 export function progressOf(decision: Decision, view: ClusterView): Progress {
@@ -33,7 +39,7 @@ export function progressOf(decision: Decision, view: ClusterView): Progress {
 
 function progressOfClaim(claim: PersistentVolumeClaim, decision: Decision, view: ClusterView): Progress {
   const key = keyOf(claim)
-  const waiting: Progress = { kind: 'waiting', on: `PersistentVolumeClaim/${key}` }
+  const waiting: Progress = { kind: 'waiting' }
   if (isFullyBound(claim)) {
     const volume = view.volume(claim.spec.volumeName ?? '')
     if (volume === undefined) return waiting // not seen yet
@@ -49,10 +55,10 @@ function progressOfClaim(claim: PersistentVolumeClaim, decision: Decision, view:
     return waiting
   }
   if (annotation(claim, annotations.selectedNode) !== decision.node.metadata.name)
-    return rejected(`provisioning failed for PVC "${claim.metadata.name}"`)
+    return rejected(`provisioning failed for PVC "${claim.metadata.name}"`, true)
   return waiting
 }
 
-function rejected(message: string): Progress {
-  return { kind: 'rejected', message: `binding volumes: ${message}` }
+export function rejected(message: string, avoidNode = false): Progress {
+  return { kind: 'rejected', message: `binding volumes: ${message}`, avoidNode }
 }

@@ -10,7 +10,7 @@ import {
 } from '../../api/node-selector.ts'
 import { addAmounts, compareAmounts, parseQuantity } from '../../api/quantity.ts'
 import type { Amount } from '../../api/quantity.ts'
-import type { Container, Node, Pod } from '../../api/types.ts'
+import type { Container, Node, Pod } from '../../api/generated/types.ts'
 import type { Refusals } from './cluster-view.ts'
 
 export function refusalsOfNode(pod: Pod, node: Node, others: Iterable<Pod>): Refusals {
@@ -39,9 +39,9 @@ function taint(pod: Pod, node: Node): Refusals {
   return found === undefined ? [] : [`node(s) had untolerated taint {${found.key}: ${found.value ?? ''}}`]
 }
 
-/** A node that says nothing about its readiness is taken at its word. */
+/** A node that has never said that it is ready is not: nobody may be there to run the pod. */
 export function isReady(node: Node): boolean {
-  return (findCondition(node.status?.conditions, 'Ready')?.status ?? 'True') === 'True'
+  return findCondition(node.status?.conditions, 'Ready')?.status === 'True'
 }
 
 /** A node that does not say what it has is not limited by what it does not say. */
@@ -67,7 +67,7 @@ function resources(pod: Pod, node: Node, others: Iterable<Pod>): Refusals {
 const zero = parseQuantity('0')
 
 /** The larger of all containers together and the largest init container; zero requests do not count. */
-export function requestsOf(pod: Pod): ReadonlyMap<string, Amount> {
+function requestsOf(pod: Pod): ReadonlyMap<string, Amount> {
   const together = new Map<string, Amount>()
   for (const container of pod.spec?.containers ?? [])
     for (const [name, amount] of containerRequests(container))

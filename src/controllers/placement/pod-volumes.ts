@@ -2,10 +2,10 @@
 import { annotations } from '../../api/annotations.ts'
 import { annotation, isControlledBy, isDeleting } from '../../api/meta.ts'
 import { compareQuantities } from '../../api/quantity.ts'
-import type { PersistentVolumeClaim, Pod } from '../../api/types.ts'
-import { classOf } from '../binding/default-class.ts'
-import { requestOf } from '../binding/match.ts'
-import { claimsOf } from '../pod-claims.ts'
+import type { PersistentVolumeClaim, Pod } from '../../api/generated/types.ts'
+import { classOf } from '../../api/storage-class.ts'
+import { requestOf } from '../shared/match.ts'
+import { claimsOf } from '../../api/pod-claims.ts'
 import type { ClusterView } from './cluster-view.ts'
 
 export type PodVolumes =

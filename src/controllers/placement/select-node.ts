@@ -2,8 +2,8 @@
 // in the sentence that users know from `kubectl describe pod`.
 import { factsOfNode, matchesTerm } from '../../api/node-selector.ts'
 import { compareAmounts, parseQuantity } from '../../api/quantity.ts'
-import type { Node, Pod } from '../../api/types.ts'
-import { requestOf } from '../binding/match.ts'
+import type { Node, Pod } from '../../api/generated/types.ts'
+import { requestOf } from '../shared/match.ts'
 import type { ClusterView } from './cluster-view.ts'
 import { refusalsOfNode } from './node-filters.ts'
 import { volumesOfPod } from './pod-volumes.ts'
@@ -14,7 +14,13 @@ export type Selection =
   | { readonly kind: 'node'; readonly offer: NodeOffer }
   | { readonly kind: 'none'; readonly message: string }
 
-export function selectNode(pod: Pod, nodes: readonly Node[], view: ClusterView): Selection {
+/** `rejectedAt`: when this node last turned out not to get the pod's volumes; 0 for a node that was not tried. */
+export function selectNode(
+  pod: Pod,
+  nodes: readonly Node[],
+  view: ClusterView,
+  rejectedAt: (nodeName: string) => number,
+): Selection {
   const none = (why: string): Selection => ({ kind: 'none', message: `0/${nodes.length} nodes are available: ${why}.` })
   if (nodes.length === 0) return { kind: 'none', message: 'no nodes available to schedule pods' }
   const volumes = volumesOfPod(pod, view)
@@ -30,22 +36,24 @@ export function selectNode(pod: Pod, nodes: readonly Node[], view: ClusterView):
     if (refusals.length === 0) offers.push(offer)
     for (const reason of refusals) counts.set(reason, (counts.get(reason) ?? 0) + 1)
   }
-  const best = offers.sort(byPreference(pod, view))[0]
+  const best = offers.sort(byPreference(pod, view, rejectedAt))[0]
   if (best !== undefined) return { kind: 'node', offer: best }
   const lines = Array.from(counts, ([reason, count]) => `${count} ${reason}`).sort()
   return none(lines.join(', '))
 }
 
 /**
- * 1. Volumes that are there beat volumes that must be made. 2. Among volumes that are there, the tightest fit (W-31).
- * 3. Preferred node affinity. 4. Fewest pods. 5. The name, so that equal clusters decide equally.
+ * 1. Nodes that have not rejected the pod's volumes, then the one whose rejection is oldest: each gets its turn.
+ * 2. Volumes that are there beat volumes that must be made. 3. Among volumes that are there, the tightest fit (WC-31).
+ * 4. Preferred node affinity. 5. Fewest pods. 6. The name, so that equal clusters decide equally.
  */
-function byPreference(pod: Pod, view: ClusterView) {
+function byPreference(pod: Pod, view: ClusterView, rejectedAt: (nodeName: string) => number) {
   const podsOn = new Map<string, number>()
   const count = (name: string) => podsOn.getOrInsertComputed(name, () => Array.from(view.podsOn(name)).length)
   return (left: NodeOffer, right: NodeOffer): number => {
     const [leftName, rightName] = [left.node.metadata.name, right.node.metadata.name]
     return (
+      rejectedAt(leftName) - rejectedAt(rightName) ||
       left.provisions.length - right.provisions.length ||
       wasteOrder(left, right) ||
       preference(pod, right.node) - preference(pod, left.node) ||

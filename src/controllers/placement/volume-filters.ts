@@ -5,15 +5,16 @@ import { factsOfNode } from '../../api/node-selector.ts'
 import { addAmounts, compareAmounts, parseQuantity } from '../../api/quantity.ts'
 import type { Amount } from '../../api/quantity.ts'
 import { matchesSelector } from '../../api/selectors.ts'
-import type { Node, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass } from '../../api/types.ts'
-import { classOf } from '../binding/default-class.ts'
-import { findVolume, isReachable, requestOf } from '../binding/match.ts'
-import { claimsOf } from '../pod-claims.ts'
+import type { Node, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass } from '../../api/generated/types.ts'
+import { classOf } from '../../api/storage-class.ts'
+import { findVolume, isReachable, requestOf } from '../shared/match.ts'
+import { claimsOf } from '../../api/pod-claims.ts'
 import type { ClusterView, Refusals } from './cluster-view.ts'
 
 export const reasons = {
   affinity: "node(s) didn't match PersistentVolume's node affinity",
   bindConflict: "node(s) didn't find available persistent volumes to bind",
+  noDriver: "node(s) didn't have the CSI driver that makes the volume",
   noSpace: 'node(s) did not have enough free storage',
   volumeMissing: 'node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)',
   zone: 'node(s) had no available volume zone',
@@ -41,11 +42,12 @@ export interface VolumeDemand {
 
 export function offerOfNode(demand: VolumeDemand, node: Node, view: ClusterView): NodeOffer {
   const boundVolumes = demand.bound.map((claim) => view.volume(claim.spec.volumeName ?? ''))
-  const { takes, provisions, conflict, noSpace } = forDelayed(demand.delayed, node, view)
+  const { takes, provisions, conflict, noDriver, noSpace } = forDelayed(demand.delayed, node, view)
   // SCH-9: in this order.
   const refusals = [
     ...(boundVolumes.some((volume) => volume && !isReachable(volume, node)) ? [reasons.affinity] : []),
     ...(conflict ? [reasons.bindConflict] : []),
+    ...(noDriver ? [reasons.noDriver] : []),
     ...(noSpace ? [reasons.noSpace] : []),
     ...(boundVolumes.includes(undefined) ? [reasons.volumeMissing] : []),
     ...(boundVolumes.some((volume) => volume && !isInZone(volume, node)) ? [reasons.zone] : []),
@@ -55,7 +57,7 @@ export function offerOfNode(demand: VolumeDemand, node: Node, view: ClusterView)
   return { node, refusals, takes, provisions }
 }
 
-/** RWP-2: wherever the other pod runs; ephemeral claims included (W-28). */
+/** RWP-2: wherever the other pod runs; ephemeral claims included (WC-28). */
 export function singlePodConflict(pod: Pod, view: ClusterView): boolean {
   return claimsOf(pod).some((use) => {
     const claim = view.claim(use.key)
@@ -64,13 +66,14 @@ export function singlePodConflict(pod: Pod, view: ClusterView): boolean {
   })
 }
 
-/** SCH-5, SCH-6 */
+/** Claims with delayed binding take a free volume that the node reaches, or one is made there (SCH-5, SCH-6). */
 function forDelayed(delayed: readonly PersistentVolumeClaim[], node: Node, view: ClusterView) {
   const takes: { claim: PersistentVolumeClaim; volume: PersistentVolume }[] = []
   const provisions: PersistentVolumeClaim[] = []
   const chosen = new Set<string>()
   const requested = new Map<string, Amount>()
   let conflict = false
+  let noDriver = false
   let noSpace = false
   for (const claim of delayed) {
     const selected = annotation(claim, annotations.selectedNode)
@@ -86,7 +89,7 @@ function forDelayed(delayed: readonly PersistentVolumeClaim[], node: Node, view:
         takes.push({ claim, volume: match.volume })
         continue
       }
-      // W-16: a volume reserved for the claim out of this node's reach forbids making a second one.
+      // WC-16: a volume reserved for the claim out of this node's reach forbids making a second one.
       if (match.kind === 'wrongNode') {
         conflict = true
         continue
@@ -94,23 +97,25 @@ function forDelayed(delayed: readonly PersistentVolumeClaim[], node: Node, view:
     }
     const verdict = mayProvision(claim, node, view, requested)
     if (verdict === 'yes') provisions.push(claim)
+    else if (verdict === 'noDriver') noDriver = true
     else if (verdict === 'noSpace') noSpace = true
     else conflict = true
   }
-  return { takes, provisions, conflict, noSpace }
+  return { takes, provisions, conflict, noDriver, noSpace }
 }
 
-/** SCH-7, SCH-8; W-25: what the pod's claims ask of one class is added up. */
+/** SCH-7, SCH-8; WC-25: what the pod's claims ask of one class is added up. */
 function mayProvision(
   claim: PersistentVolumeClaim,
   node: Node,
   view: ClusterView,
   requested: Map<string, Amount>,
-): 'yes' | 'no' | 'noSpace' {
+): 'yes' | 'no' | 'noDriver' | 'noSpace' {
   const className = classOf(claim)
   const storageClass = view.storageClass(className)
   if (storageClass === undefined || !storageClass.provisioner || storageClass.provisioner === noProvisioner) return 'no'
   if (!isAllowed(storageClass, node)) return 'no'
+  if (!mayHaveDriver(storageClass.provisioner, node, view)) return 'noDriver'
   const sum = addAmounts(requested.get(className) ?? parseQuantity('0'), parseQuantity(requestOf(claim)))
   requested.set(className, sum)
   if (view.csiDriver(storageClass.provisioner)?.spec.storageCapacity !== true) return 'yes'
@@ -126,8 +131,17 @@ function mayProvision(
   return 'noSpace'
 }
 
+/**
+ * Only nodes that registered the driver can use its volumes. A provisioner that no node registered is not a CSI driver,
+ * or is about to register its first node: then every node may be tried.
+ */
+function mayHaveDriver(provisioner: string, node: Node, view: ClusterView): boolean {
+  const registered = Array.from(view.csiNodesOf(provisioner), ({ metadata }) => metadata.name)
+  return registered.length === 0 || registered.includes(node.metadata.name)
+}
+
 /** Terms are alternatives; no list allows every node, an empty term none. */
-export function isAllowed(storageClass: StorageClass, node: Node): boolean {
+function isAllowed(storageClass: StorageClass, node: Node): boolean {
   const terms = storageClass.allowedTopologies ?? []
   const { labels: has } = factsOfNode(node)
   return (
@@ -139,8 +153,8 @@ export function isAllowed(storageClass: StorageClass, node: Node): boolean {
   )
 }
 
-/** SZN-1 */
-export function isInZone(volume: PersistentVolume, node: Node): boolean {
+/** The volume's zone and region labels name the node's (SZN-1). */
+function isInZone(volume: PersistentVolume, node: Node): boolean {
   const has = node.metadata.labels ?? {}
   const general = { [labels.betaZone]: labels.zone, [labels.betaRegion]: labels.region } as Record<string, string>
   const keys = [labels.zone, labels.region, labels.betaZone, labels.betaRegion]
@@ -153,7 +167,7 @@ export function isInZone(volume: PersistentVolume, node: Node): boolean {
   })
 }
 
-/** SLM-1 */
+/** The node would have more volumes of a driver than its CSINode allows (SLM-1). */
 function exceedsLimit({ pod, bound, delayed }: VolumeDemand, node: Node, view: ClusterView): boolean {
   const drivers = view.csiNode(node.metadata.name)?.spec.drivers ?? []
   const limits = new Map(drivers.map((driver) => [driver.name, driver.allocatable?.count]))
@@ -163,7 +177,8 @@ function exceedsLimit({ pod, bound, delayed }: VolumeDemand, node: Node, view: C
   const present = new Map<string, string>()
   for (const other of view.podsOn(node.metadata.name)) {
     if (other.metadata.uid === pod.metadata.uid) continue
-    const claims = claimsOf(other).flatMap((use) => view.claim(use.key) ?? []) // SLM-3
+    // Claims that do not exist are ignored for pods that already run (SLM-3).
+    const claims = claimsOf(other).flatMap((use) => view.claim(use.key) ?? [])
     for (const [volume, driver] of csiVolumesOf(claims, view)) present.set(volume, driver)
   }
   for (const attachment of view.attachmentsOn(node.metadata.name)) {

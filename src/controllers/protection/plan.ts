@@ -3,41 +3,46 @@
 import { finalizers } from '../../api/annotations.ts'
 import { findCondition, hasFinalizer, isControlledBy, isDeleting } from '../../api/meta.ts'
 import type { KubeObject } from '../../api/meta.ts'
-import type { PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimCondition, Pod } from '../../api/types.ts'
-import { claimsOf, isTerminated } from '../pod-claims.ts'
+import type {
+  PersistentVolume,
+  PersistentVolumeClaim,
+  PersistentVolumeClaimCondition,
+  Pod,
+} from '../../api/generated/types.ts'
+import { claimsOf, isTerminated } from '../../api/pod-claims.ts'
 
 export type ProtectionPlan =
-  | { readonly kind: 'add' | 'leave'; readonly rule: string }
-  /** Remove if nothing uses the object: the caller asks, cheaply first, then the server itself. */
-  | { readonly kind: 'removeIfUnused'; readonly rule: string }
-  | { readonly kind: 'remove'; readonly rule: string }
-  | { readonly kind: 'keep'; readonly rule: string }
+  | { readonly kind: 'add' | 'leave' | 'remove' }
+  /** Remove if no pod uses the claim: carry-out asks the cache first, then the server itself. */
+  | { readonly kind: 'removeIfUnused' }
+  | { readonly kind: 'keep'; readonly reason: 'protectedByClaim' | 'protectedByPods' | 'protectedByReferences' }
 
-/** PCP-1 */
+/** A claim is protected from its creation on; a deleted one until no pod uses it (PCP-1, PCP-2). */
 export function planClaimProtection(claim: PersistentVolumeClaim): ProtectionPlan {
-  return planByUse(claim, finalizers.claimProtection, 'PCP-1')
+  return plan(claim, finalizers.claimProtection, { kind: 'removeIfUnused' })
 }
 
-/** VCP-1 */
-export function planClassProtection(attributesClass: KubeObject): ProtectionPlan {
-  return planByUse(attributesClass, finalizers.attributesClassProtection, 'VCP-1')
+/** A deleted attributes class is kept until no claim and no volume names it (VCP-1). */
+export function planClassProtection(attributesClass: KubeObject, isUsed: boolean): ProtectionPlan {
+  const release: ProtectionPlan = isUsed ? { kind: 'keep', reason: 'protectedByReferences' } : { kind: 'remove' }
+  return plan(attributesClass, finalizers.attributesClassProtection, release)
 }
 
-/** PVP-1, PVP-2, PVP-3 */
+/** A deleted volume is kept while it is bound (PVP-1, PVP-2, PVP-3). */
 export function planVolumeProtection(volume: PersistentVolume): ProtectionPlan {
-  const has = hasFinalizer(volume, finalizers.volumeProtection)
-  if (!isDeleting(volume)) return has ? { kind: 'leave', rule: 'PVP-1' } : { kind: 'add', rule: 'PVP-1' }
-  if (!has) return { kind: 'leave', rule: 'PVP-3' }
-  return volume.status?.phase === 'Bound' ? { kind: 'keep', rule: 'PVP-2' } : { kind: 'remove', rule: 'PVP-3' }
+  const isBound = volume.status?.phase === 'Bound'
+  const release: ProtectionPlan = isBound ? { kind: 'keep', reason: 'protectedByClaim' } : { kind: 'remove' }
+  return plan(volume, finalizers.volumeProtection, release)
 }
 
-function planByUse(object: KubeObject, finalizer: string, rule: string): ProtectionPlan {
-  const has = hasFinalizer(object, finalizer)
-  if (!isDeleting(object)) return has ? { kind: 'leave', rule } : { kind: 'add', rule }
-  return has ? { kind: 'removeIfUnused', rule } : { kind: 'leave', rule }
+/** `release` decides about a protected object that is being deleted. */
+function plan(object: KubeObject, finalizer: string, release: ProtectionPlan): ProtectionPlan {
+  const isProtected = hasFinalizer(object, finalizer)
+  if (!isDeleting(object)) return { kind: isProtected ? 'leave' : 'add' }
+  return isProtected ? release : { kind: 'leave' }
 }
 
-/** PCP-2: a placed pod uses the claim as long as the pod object exists, finished or not. */
+/** A placed pod uses the claim as long as the pod object exists, finished or not (PCP-2). */
 export function podUses(pod: Pod, claim: PersistentVolumeClaim): boolean {
   if (!pod.spec?.nodeName || pod.metadata.namespace !== claim.metadata.namespace) return false
   return claimsOf(pod).some((use) => {
@@ -51,12 +56,12 @@ function isShutDown(pod: Pod): boolean {
   return isDeleting(pod) && pod.metadata.deletionGracePeriodSeconds === 0
 }
 
-/** PCP-5: a pod that is not over names the claim, placed or not. */
+/** A pod that has not ended names the claim, placed or not (PCP-5). */
 export function podReferences(pod: Pod, claim: PersistentVolumeClaim): boolean {
   return !isTerminated(pod) && claimsOf(pod).some((use) => use.claimName === claim.metadata.name)
 }
 
-/** PCP-5: the condition as it should be, or undefined when nothing has to be written. */
+/** The `Unused` condition as it should be, or undefined when nothing has to be written (PCP-5). */
 export function unusedCondition(
   claim: PersistentVolumeClaim,
   used: boolean,
@@ -74,14 +79,12 @@ export function unusedCondition(
   }
 }
 
-/** VCP-1: everything that names an attributes class. Nearly always nothing, and asked at every change. */
+/** The attributes classes that an object names (VCP-1). Nearly always none, and asked at every change. */
 export function classesNamedBy(object: PersistentVolume | PersistentVolumeClaim): readonly string[] {
   const wanted = object.spec.volumeAttributesClassName
   const status = (object as PersistentVolumeClaim).status
   const current = status?.currentVolumeAttributesClassName
   const target = status?.modifyVolumeStatus?.targetVolumeAttributesClassName
-  if (!wanted && !current && !target) return none
+  if (!wanted && !current && !target) return []
   return [...new Set([wanted, current, target].filter((name): name is string => Boolean(name)))]
 }
-
-const none: readonly string[] = []

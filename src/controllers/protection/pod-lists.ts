@@ -1,6 +1,6 @@
 // Which pods does the server itself have in a namespace? One list is shared by all claims that ask at the same time,
-// but never with a claim that is newer than the list (W-8, W-30).
-import type { PersistentVolumeClaim, Pod } from '../../api/types.ts'
+// but never with a claim that is newer than the list (WC-8, WC-30).
+import type { PersistentVolumeClaim, Pod } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import { versionNumber, versionOf } from '../../client/versions.ts'
 

@@ -15,7 +15,7 @@ export interface VolumeRecord {
   readonly attachments: Readonly<Record<string, Attachment>>
 }
 
-export interface Attachment {
+interface Attachment {
   readonly readOnly: boolean
   readonly shared: boolean
 }
@@ -33,6 +33,7 @@ export interface Records {
   volume(id: string, signal: AbortSignal): Promise<VolumeRecord | undefined>
   volumes(signal: AbortSignal): Promise<readonly VolumeRecord[]>
   putVolume(record: VolumeRecord, signal: AbortSignal): Promise<void>
+  /** Also what an earlier removal that failed has left. */
   removeVolume(id: string, signal: AbortSignal): Promise<void>
   snapshot(id: string, signal: AbortSignal): Promise<SnapshotRecord | undefined>
   snapshots(signal: AbortSignal): Promise<readonly SnapshotRecord[]>
@@ -44,9 +45,12 @@ export interface Records {
 
 export interface StorageBackend {
   create(record: VolumeRecord, signal: AbortSignal): Promise<void>
+  /** Is the volume's storage there, whole? A create that fails never takes it away. */
+  exists(record: VolumeRecord, signal: AbortSignal): Promise<boolean>
   remove(record: VolumeRecord, signal: AbortSignal): Promise<void>
   grow(record: VolumeRecord, sizeBytes: bigint, signal: AbortSignal): Promise<void>
   snapshot(snapshot: SnapshotRecord, source: VolumeRecord, signal: AbortSignal): Promise<void>
+  snapshotExists(snapshot: SnapshotRecord, signal: AbortSignal): Promise<boolean>
   removeSnapshot(snapshot: SnapshotRecord, signal: AbortSignal): Promise<void>
   availableBytes(signal: AbortSignal): Promise<bigint>
   /** Changes attributes of a volume in use; throws INVALID_ARGUMENT for those it does not know. Absent: not offered. */
@@ -70,6 +74,9 @@ export interface StageInput {
 export interface NodeBackend {
   /** Makes the volume's filesystem visible at `path` (a directory), or prepares its device for block access. */
   stage(input: StageInput, signal: AbortSignal): Promise<void>
+  /** Is it staged there, so that somebody may be using it? A stage that fails is undone only if it was not. */
+  isStaged(volume: VolumeRecord, path: string, signal: AbortSignal): Promise<boolean>
+  /** Also undoes a stage that failed half-way. */
   unstage(volume: VolumeRecord, path: string, signal: AbortSignal): Promise<void>
   /** What a block publish binds to the target. */
   device(volume: VolumeRecord, readOnly: boolean, signal: AbortSignal): Promise<string>

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { create } from '@bufbuild/protobuf'
-import { CapacityRangeSchema } from '../proto/csi_pb.ts'
+import { CapacityRangeSchema } from '../generated/csi_pb.ts'
 import { chooseSize, createExclusive, pageOf } from './checks.ts'
 
 const limits = { minimumBytes: 10n, maximumBytes: 100n }

@@ -2,8 +2,8 @@
 // volume at the same time.
 import { CsiError } from '../codes.ts'
 import type { StatusName } from '../codes.ts'
-import { VolumeCapability_AccessMode_Mode as Mode } from '../proto/csi_pb.ts'
-import type { CapacityRange, VolumeCapability } from '../proto/csi_pb.ts'
+import { VolumeCapability_AccessMode_Mode as Mode } from '../generated/csi_pb.ts'
+import type { CapacityRange, VolumeCapability } from '../generated/csi_pb.ts'
 
 export function fail(status: StatusName, details: string): CsiError {
   return new CsiError(status, details)

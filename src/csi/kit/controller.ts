@@ -5,7 +5,7 @@
 // 2. An id is made from the volume's name, so a repeated CreateVolume finds its own work.
 import { createHash } from 'node:crypto'
 import type { MessageInitShape } from '@bufbuild/protobuf'
-import type { Controller, CreateVolumeRequest, VolumeCapability, VolumeSchema } from '../proto/csi_pb.ts'
+import type { Controller, CreateVolumeRequest, VolumeCapability, VolumeSchema } from '../generated/csi_pb.ts'
 import type { UnaryHandlers } from '../service.ts'
 import type { VolumeRecord } from './backend.ts'
 import {
@@ -21,6 +21,7 @@ import {
 } from './checks.ts'
 import type { KitDeps } from './driver.ts'
 import { controllerCapabilities } from './identity.ts'
+import { answered, orUndo } from './undo.ts'
 
 type Handlers = UnaryHandlers<typeof Controller>
 
@@ -61,44 +62,45 @@ export function controllerHandlers(deps: KitDeps): Handlers {
 }
 
 function lifeHandlers(deps: KitDeps): Pick<Handlers, 'createVolume' | 'deleteVolume' | 'controllerExpandVolume'> {
-  const { settings, records, storage, exclusive } = deps
+  const { settings, records, storage, exclusive, clock } = deps
   return {
     createVolume(request, signal) {
       requireText(request.name, 'name')
       checkCapabilities(request.volumeCapabilities, settings.multiNode)
       const id = volumeId(request.name)
-      return exclusive(id, async () => {
-        const wanted = await plannedVolume(deps, id, request, signal)
-        const present = await records.volume(id, signal)
-        if (present) checkSame(present, wanted, request)
-        else await checkRoom(deps, wanted.capacityBytes, signal)
-        const record = present ?? wanted
-        if (!present) await records.putVolume(record, signal)
-        await createStorage(deps, record, request, signal).catch(async (error: unknown) => {
-          // The storage refused: nothing may stay behind under this name. If undoing fails too, the record keeps the trace.
-          if (!present)
-            await storage.remove(record, signal).then(
-              () => records.removeVolume(id, signal),
-              () => {},
-            )
-          throw error
-        })
-        return { volume: volumeMessage(deps, record) }
-      })
+      return exclusive(id, () =>
+        answered(async () => {
+          const wanted = await plannedVolume(deps, id, request, signal)
+          const present = await records.volume(id, signal)
+          if (present) checkSame(present, wanted, request)
+          else await checkRoom(deps, wanted.capacityBytes, signal)
+          const record = present ?? wanted
+          const make = async () => {
+            if (!present) await records.putVolume(record, signal)
+            await createStorage(deps, record, request, signal)
+          }
+          // Storage that is there already may hold data: a repeated call that fails takes nothing away.
+          if (present && (await storage.exists(present, signal))) await make()
+          else await orUndo(clock, make, (undoing) => removeAll(deps, record, undoing))
+          return { volume: volumeMessage(deps, record) }
+        }),
+      )
     },
     deleteVolume(request, signal) {
       requireText(request.volumeId, 'volume id')
       return exclusive(request.volumeId, async () => {
         const record = await records.volume(request.volumeId, signal)
-        if (!record) return {}
+        if (!record) {
+          await records.removeVolume(request.volumeId, signal)
+          return {}
+        }
         if (Object.keys(record.attachments).length > 0) {
           throw fail(
             'FAILED_PRECONDITION',
             `volume ${record.id} is still published to ${Object.keys(record.attachments).join(', ')}`,
           )
         }
-        await storage.remove(record, signal)
-        await records.removeVolume(record.id, signal)
+        await removeAll(deps, record, signal)
         return {}
       })
     },
@@ -206,6 +208,16 @@ async function createStorage(
 ): Promise<void> {
   await storage.create(record, signal)
   if (Object.keys(mutableParameters).length > 0) await storage.modify?.(record, mutableParameters, signal)
+}
+
+/** The record goes last: while it is there, the call can be repeated. */
+export async function removeAll(
+  { storage, records }: KitDeps,
+  record: VolumeRecord,
+  signal: AbortSignal,
+): Promise<void> {
+  await storage.remove(record, signal)
+  await records.removeVolume(record.id, signal)
 }
 
 export async function requireVolume(deps: KitDeps, id: string, signal: AbortSignal): Promise<VolumeRecord> {

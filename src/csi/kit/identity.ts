@@ -4,8 +4,8 @@ import {
   NodeServiceCapability_RPC_Type as NodeRpc,
   PluginCapability_Service_Type as Service,
   PluginCapability_VolumeExpansion_Type as Expansion,
-} from '../proto/csi_pb.ts'
-import type { Identity } from '../proto/csi_pb.ts'
+} from '../generated/csi_pb.ts'
+import type { Identity } from '../generated/csi_pb.ts'
 import type { UnaryHandlers } from '../service.ts'
 import type { KitDeps } from './driver.ts'
 

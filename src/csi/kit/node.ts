@@ -2,14 +2,15 @@
 // What is staged and published is read from the kernel, never remembered: a killed driver loses nothing.
 import { dirname } from 'node:path/posix'
 import { hasCode } from '../../host/host-error.ts'
-import { VolumeCapability_AccessMode_Mode as Mode, VolumeUsage_Unit } from '../proto/csi_pb.ts'
-import type { Node, NodePublishVolumeRequest, VolumeCapability } from '../proto/csi_pb.ts'
+import { VolumeCapability_AccessMode_Mode as Mode, VolumeUsage_Unit } from '../generated/csi_pb.ts'
+import type { Node, NodePublishVolumeRequest, VolumeCapability } from '../generated/csi_pb.ts'
 import type { UnaryHandlers } from '../service.ts'
 import type { StageInput, VolumeRecord } from './backend.ts'
 import { allModes, chooseSize, fail, requireCapability, requireText, singleNodeModes } from './checks.ts'
-import { requireVolume } from './controller.ts'
+import { removeAll, requireVolume } from './controller.ts'
 import type { KitDeps } from './driver.ts'
 import { nodeCapabilities } from './identity.ts'
+import { answered, orUndo } from './undo.ts'
 
 type Handlers = UnaryHandlers<typeof Node>
 
@@ -32,30 +33,28 @@ export function nodeHandlers(deps: KitDeps): Handlers {
 }
 
 function stageHandlers(deps: KitDeps): Pick<Handlers, 'nodeStageVolume' | 'nodeUnstageVolume'> {
-  const { node, exclusive, settings } = deps
+  const { node, exclusive, settings, clock } = deps
   return {
     nodeStageVolume(request, signal) {
       requireText(request.volumeId, 'volume id')
       requireText(request.stagingTargetPath, 'staging target path')
       const capability = requireCapability(request.volumeCapability, modesOf(deps))
-      return exclusive(request.volumeId, async () => {
-        const volume = await requireVolume(deps, request.volumeId, signal)
-        const attachment = volume.attachments[settings.nodeId]
-        if (settings.attach && !attachment) {
-          throw fail('FAILED_PRECONDITION', `volume ${volume.id} is not published to node ${settings.nodeId}`)
-        }
-        const readOnly = attachment?.readOnly ?? false
-        await node.stage(
-          {
-            volume,
-            path: request.stagingTargetPath,
-            access: accessOf(capability),
-            readOnly: readOnly || readsOnly(capability),
-          },
-          signal,
-        )
-        return {}
-      })
+      return exclusive(request.volumeId, () =>
+        answered(async () => {
+          const volume = await requireVolume(deps, request.volumeId, signal)
+          const attachment = volume.attachments[settings.nodeId]
+          if (settings.attach && !attachment) {
+            throw fail('FAILED_PRECONDITION', `volume ${volume.id} is not published to node ${settings.nodeId}`)
+          }
+          const readOnly = attachment?.readOnly ?? false
+          const path = request.stagingTargetPath
+          const input = { volume, path, access: accessOf(capability), readOnly: readOnly || readsOnly(capability) }
+          const stage = () => node.stage(input, signal)
+          if (await node.isStaged(volume, path, signal)) await stage()
+          else await orUndo(clock, stage, (undoing) => node.unstage(volume, path, undoing))
+          return {}
+        }),
+      )
     },
     nodeUnstageVolume(request, signal) {
       requireText(request.volumeId, 'volume id')
@@ -70,40 +69,38 @@ function stageHandlers(deps: KitDeps): Pick<Handlers, 'nodeStageVolume' | 'nodeU
 }
 
 function publishHandlers(deps: KitDeps): Pick<Handlers, 'nodePublishVolume' | 'nodeUnpublishVolume'> {
-  const { host, node, records, storage, exclusive } = deps
+  const { node, records, exclusive, clock } = deps
   return {
     nodePublishVolume(request, signal) {
       requireText(request.volumeId, 'volume id')
       requireText(request.targetPath, 'target path')
       const capability = requireCapability(request.volumeCapability, modesOf(deps))
-      return exclusive(request.volumeId, async () => {
-        if (request.volumeContext[ephemeralKey] === 'true') return publishEphemeral(deps, request, capability, signal)
-        const volume = await requireVolume(deps, request.volumeId, signal)
-        if (request.stagingTargetPath === '')
-          throw fail('FAILED_PRECONDITION', 'staging target path missing in request')
-        if (await isPublished(deps, request.targetPath, signal)) return {}
-        const block = capability.accessType.case === 'block'
-        const readOnly = request.readonly || readsOnly(capability)
-        const source = block
-          ? await node.device(volume, readOnly, signal)
-          : await stagedSource(deps, volume, request, capability, signal)
-        await bindAt(deps, source, request.targetPath, block ? 'file' : 'directory', readOnly, signal)
-        return {}
-      })
+      return exclusive(request.volumeId, () =>
+        answered(async () => {
+          if (request.volumeContext[ephemeralKey] === 'true') return publishEphemeral(deps, request, capability, signal)
+          const volume = await requireVolume(deps, request.volumeId, signal)
+          if (request.stagingTargetPath === '')
+            throw fail('FAILED_PRECONDITION', 'staging target path missing in request')
+          if (await isPublished(deps, request.targetPath, signal)) return {}
+          const block = capability.accessType.case === 'block'
+          const readOnly = request.readonly || readsOnly(capability)
+          const source = block
+            ? await node.device(volume, readOnly, signal)
+            : await stagedSource(deps, volume, request, capability, signal)
+          const bind = () => bindAt(deps, source, request.targetPath, block ? 'file' : 'directory', readOnly, signal)
+          await orUndo(clock, bind, (undoing) => removeTarget(deps, request.targetPath, undoing))
+          return {}
+        }),
+      )
     },
     nodeUnpublishVolume(request, signal) {
       requireText(request.volumeId, 'volume id')
       requireText(request.targetPath, 'target path')
       return exclusive(request.volumeId, async () => {
-        await host.mounts.unmount(request.targetPath, {}, signal)
-        await host.files.remove(request.targetPath, signal)
+        await removeTarget(deps, request.targetPath, signal)
         const volume = await records.volume(request.volumeId, signal)
-        if (volume?.ephemeral) {
-          await node.unstage(volume, ephemeralStage(deps, request.volumeId), signal)
-          await host.files.remove(ephemeralStage(deps, request.volumeId), signal)
-          await storage.remove(volume, signal)
-          await records.removeVolume(volume.id, signal)
-        }
+        if (volume?.ephemeral) await removeEphemeral(deps, volume, signal)
+        else if (!volume) await records.removeVolume(request.volumeId, signal)
         return {}
       })
     },
@@ -159,7 +156,7 @@ async function publishEphemeral(
   capability: VolumeCapability,
   signal: AbortSignal,
 ): Promise<object> {
-  const { records, storage, node, settings } = deps
+  const { records, storage, node, settings, clock } = deps
   if (capability.accessType.case === 'block') throw fail('INVALID_ARGUMENT', 'inline volumes are filesystems')
   if (await isPublished(deps, request.targetPath, signal)) return {}
   const present = await records.volume(request.volumeId, signal)
@@ -172,14 +169,35 @@ async function publishEphemeral(
     ephemeral: true,
     attachments: {},
   }
-  if (!present) await records.putVolume(volume, signal)
-  await storage.create(volume, signal)
-  const path = ephemeralStage(deps, request.volumeId)
-  await deps.host.files.mkdirAll(path, 0o750, signal)
-  await node.stage({ volume, path, access: accessOf(capability), readOnly: false }, signal)
-  const source = deps.node.directory ? await deps.node.directory(volume, signal) : path
-  await bindAt(deps, source, request.targetPath, 'directory', request.readonly, signal)
+  const make = async () => {
+    if (!present) await records.putVolume(volume, signal)
+    await storage.create(volume, signal)
+    const path = ephemeralStage(deps, request.volumeId)
+    await deps.host.files.mkdirAll(path, 0o750, signal)
+    await node.stage({ volume, path, access: accessOf(capability), readOnly: false }, signal)
+    const source = deps.node.directory ? await deps.node.directory(volume, signal) : path
+    await bindAt(deps, source, request.targetPath, 'directory', request.readonly, signal)
+  }
+  const used = present !== undefined && (await storage.exists(present, signal))
+  await orUndo(clock, make, async (undoing) => {
+    await removeTarget(deps, request.targetPath, undoing)
+    // The pod may have written to it before the machine was restarted: only an unpublish takes it away.
+    if (used) throw new Error('the volume was made by an earlier call')
+    await removeEphemeral(deps, volume, undoing)
+  })
   return {}
+}
+
+async function removeEphemeral(deps: KitDeps, volume: VolumeRecord, signal: AbortSignal): Promise<void> {
+  const path = ephemeralStage(deps, volume.id)
+  await deps.node.unstage(volume, path, signal)
+  await deps.host.files.remove(path, signal)
+  await removeAll(deps, volume, signal)
+}
+
+async function removeTarget({ host }: KitDeps, path: string, signal: AbortSignal): Promise<void> {
+  await host.mounts.unmount(path, {}, signal)
+  await host.files.remove(path, signal)
 }
 
 /** Beside the driver's own data, never in the pod's directory, which must be empty after the unpublish. */

@@ -1,12 +1,13 @@
 // How are snapshots cut, listed and removed? The snapshot calls of the Controller service; same rules as volumes:
 // the record first, the storage after it, ids from names.
 import { timestampFromMs } from '@bufbuild/protobuf/wkt'
-import type { Controller } from '../proto/csi_pb.ts'
+import type { Controller } from '../generated/csi_pb.ts'
 import type { UnaryHandlers } from '../service.ts'
 import type { SnapshotRecord } from './backend.ts'
 import { fail, pageOf, requireText } from './checks.ts'
 import { hashedId, requireVolume } from './controller.ts'
 import type { KitDeps } from './driver.ts'
+import { answered, orUndo } from './undo.ts'
 
 type Handlers = Pick<
   UnaryHandlers<typeof Controller>,
@@ -21,40 +22,37 @@ export function snapshotHandlers(deps: KitDeps): Handlers {
       requireText(request.sourceVolumeId, 'source volume id')
       const id = hashedId('snap', request.name)
       return exclusive(id, () =>
-        exclusive(request.sourceVolumeId, async () => {
-          const present = await records.snapshot(id, signal)
-          if (present && present.sourceVolumeId !== request.sourceVolumeId) {
-            throw fail('ALREADY_EXISTS', `snapshot ${request.name} exists for another volume`)
-          }
-          const source = await requireVolume(deps, request.sourceVolumeId, signal)
-          const snapshot: SnapshotRecord = present ?? {
-            id,
-            name: request.name,
-            sourceVolumeId: source.id,
-            sizeBytes: source.capacityBytes,
-            createdMs: clock.now(),
-          }
-          if (!present) await records.putSnapshot(snapshot, signal)
-          await storage.snapshot(snapshot, source, signal).catch(async (error: unknown) => {
-            if (!present) {
-              await storage.removeSnapshot(snapshot, signal).then(
-                () => records.removeSnapshot(id, signal),
-                () => {},
-              )
+        exclusive(request.sourceVolumeId, () =>
+          answered(async () => {
+            const present = await records.snapshot(id, signal)
+            if (present && present.sourceVolumeId !== request.sourceVolumeId) {
+              throw fail('ALREADY_EXISTS', `snapshot ${request.name} exists for another volume`)
             }
-            throw error
-          })
-          return { snapshot: message(snapshot) }
-        }),
+            const source = await requireVolume(deps, request.sourceVolumeId, signal)
+            const snapshot: SnapshotRecord = present ?? {
+              id,
+              name: request.name,
+              sourceVolumeId: source.id,
+              sizeBytes: source.capacityBytes,
+              createdMs: clock.now(),
+            }
+            const cut = async () => {
+              if (!present) await records.putSnapshot(snapshot, signal)
+              await storage.snapshot(snapshot, source, signal)
+            }
+            if (present && (await storage.snapshotExists(present, signal))) await cut()
+            else await orUndo(clock, cut, (undoing) => removeSnapshot(deps, snapshot, undoing))
+            return { snapshot: message(snapshot) }
+          }),
+        ),
       )
     },
     deleteSnapshot(request, signal) {
       requireText(request.snapshotId, 'snapshot id')
       return exclusive(request.snapshotId, async () => {
         const snapshot = await records.snapshot(request.snapshotId, signal)
-        if (!snapshot) return {}
-        await storage.removeSnapshot(snapshot, signal)
-        await records.removeSnapshot(snapshot.id, signal)
+        if (snapshot) await removeSnapshot(deps, snapshot, signal)
+        else await records.removeSnapshot(request.snapshotId, signal)
         return {}
       })
     },
@@ -75,6 +73,15 @@ export function snapshotHandlers(deps: KitDeps): Handlers {
       return { entries: page.map((snapshot) => ({ snapshot: message(snapshot) })), nextToken }
     },
   }
+}
+
+async function removeSnapshot(
+  { storage, records }: KitDeps,
+  snapshot: SnapshotRecord,
+  signal: AbortSignal,
+): Promise<void> {
+  await storage.removeSnapshot(snapshot, signal)
+  await records.removeSnapshot(snapshot.id, signal)
 }
 
 function message(snapshot: SnapshotRecord) {

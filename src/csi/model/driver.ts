@@ -23,7 +23,7 @@ export interface ModelStorage {
   onNode(node: { readonly nodeId: string; readonly host: ModelNodeHost }): DriverHandlers
 }
 
-export type ModelNodeHost = Pick<Host, 'files' | 'mounts' | 'filesystems' | 'devices'>
+type ModelNodeHost = Pick<Host, 'files' | 'mounts' | 'filesystems' | 'devices'>
 
 export interface ModelOptions extends Partial<Omit<DriverSettings, 'nodeId' | 'name' | 'workDirectory'>> {
   readonly name?: string
@@ -47,9 +47,11 @@ export function createModelStorage(options: ModelOptions): ModelStorage {
   const { modifies } = options
   const storage: StorageBackend = {
     create: async (record) => void allocated.add(record.id),
+    exists: async (record) => allocated.has(record.id),
     remove: async (record) => void allocated.delete(record.id),
     grow: async () => {},
     snapshot: async (snapshot) => void allocated.add(snapshot.id),
+    snapshotExists: async (snapshot) => allocated.has(snapshot.id),
     removeSnapshot: async (snapshot) => void allocated.delete(snapshot.id),
     availableBytes: async () => options.maximumVolumeBytes ?? 1n << 50n,
     ...(modifies && {
@@ -93,10 +95,13 @@ export function createModelStorage(options: ModelOptions): ModelStorage {
 export function modelConnection(transport: Transport | DriverHandlers) {
   return {
     transport: typeof transport === 'function' ? transport : directTransport(transport),
-    onLost: () => ({ [Symbol.dispose]: () => {} }),
+    onLost: never,
+    onReady: never,
     [Symbol.dispose]: () => {},
   }
 }
+
+const never = () => ({ [Symbol.dispose]: () => {} })
 
 function modelNode(host: ModelNodeHost, dataDirectory: string): NodeBackend {
   const backing = (volume: VolumeRecord) => `${dataDirectory}/${volume.id}`
@@ -109,6 +114,7 @@ function modelNode(host: ModelNodeHost, dataDirectory: string): NodeBackend {
       if (await mounted(path, signal)) return
       await host.mounts.bind({ source: backing(volume), target: path }, signal)
     },
+    isStaged: (_volume, path, signal) => mounted(path, signal),
     async unstage(_volume, path, signal) {
       if (await mounted(path, signal)) await host.mounts.unmount(path, {}, signal)
     },

@@ -5,7 +5,7 @@ import { asVolumeError, VolumeError } from '../../volume/effect.ts'
 import { createCall } from '../deadline.ts'
 import { openDriver } from '../drivers.ts'
 import type { Connect, Driver, Drivers } from '../drivers.ts'
-import { Registration } from '../proto/registration_pb.ts'
+import { Registration } from '../generated/registration_pb.ts'
 import { unaryClient } from '../service.ts'
 import type { NodeInfoPublisher } from './node-info.ts'
 import { checkDriverName, compareVersions, highestSupported } from './versions.ts'
@@ -39,78 +39,26 @@ const infoMs = 1_000
 const notifyMs = 5_000
 
 export function createHandshake(deps: HandshakeDeps): Handshake {
-  const { connect, clock, drivers, nodeInfo } = deps
-  const versions = new Map<string, Version>()
-
-  const validate = (name: string, offered: readonly string[]): Version => {
-    checkDriverName(name)
-    const highest = highestSupported(offered)
-    const present = versions.get(name)
-    if (present && compareVersions(present, highest) >= 0) {
-      const message = `cannot register CSI driver ${name}: a driver of that name is already registered with version ${present.join('.')}`
-      throw new VolumeError('RegistrationRefused', message, { effect: 'none' })
-    }
-    return highest
-  }
-  /** REG-7: stored first, so that a removal during the calls finds it; undone on any failure. */
-  const install = async (
-    name: string,
-    endpoint: string,
-    version: Version,
-    signal: AbortSignal,
-  ): Promise<Registered> => {
-    const driver = openDriver({ name, endpoint, connect, clock })
-    try {
-      const info = await driver.node.info(signal)
-      await nodeInfo.install(name, info, signal)
-    } catch (error) {
-      driver[Symbol.dispose]()
-      throw error
-    }
-    versions.set(name, version)
-    drivers.add(driver)
-    return { driver, version }
-  }
-  const unregister = async ({ driver, version }: Registered, signal: AbortSignal) => {
-    // A newer instance may have taken the name meanwhile (T-29): then there is nothing of ours left to remove.
-    if (drivers.get(driver.name) !== driver) return driver[Symbol.dispose]()
-    if (versions.get(driver.name) === version) versions.delete(driver.name)
-    drivers.remove(driver)
-    await nodeInfo.uninstall(driver.name, signal)
-  }
+  const { connect, clock } = deps
+  const registry: VersionedDrivers = { ...deps, versions: new Map() }
   return {
-    unregister,
+    unregister: (registered, signal) => unregister(registry, registered, signal),
     async register(socketPath, signal) {
       using connection = connect(socketPath)
       const client = unaryClient(Registration, connection.transport)
-      const within = (timeoutMs: number) => createCall(clock, timeoutMs)
       await reachable(deps, socketPath, client, signal)
-      const info = await within(infoMs)('GetInfo', (options) => client.getInfo({}, options), signal)
-      const notify = (pluginRegistered: boolean, error: string) =>
-        within(notifyMs)(
+      const info = await createCall(clock, infoMs)('GetInfo', (options) => client.getInfo({}, options), signal)
+      const notify: Notify = (pluginRegistered, error) =>
+        createCall(clock, notifyMs)(
           'NotifyRegistrationStatus',
-          (o) => client.notifyRegistrationStatus({ pluginRegistered, error }, o),
+          (options) => client.notifyRegistrationStatus({ pluginRegistered, error }, options),
           signal,
         )
-      let registered: Registered
-      try {
-        if (info.type !== pluginType)
-          throw new VolumeError(
-            'RegistrationRefused',
-            `no handler registered for plugin type: ${info.type} at socket ${socketPath}`,
-            { effect: 'none' },
-          )
-        const version = validate(info.name, info.supportedVersions)
-        registered = await install(info.name, info.endpoint === '' ? socketPath : info.endpoint, version, signal)
-      } catch (error) {
-        const { message } = asVolumeError(error)
-        await notify(false, `RegisterPlugin error -- plugin registration failed with err: ${message}`).catch(() => {})
-        throw error
-      }
+      const registered = await installOrNotify(registry, info, socketPath, notify, signal)
       try {
         await notify(true, '')
       } catch (error) {
-        await unregister(registered, signal)
+        await unregister(registry, registered, signal)
         throw error
       }
       return registered
@@ -119,16 +67,96 @@ export function createHandshake(deps: HandshakeDeps): Handshake {
       using probe = openDriver({ name: expectedName ?? '', endpoint, connect, clock })
       await probe.identity.waitReady(signal)
       const { name } = await probe.identity.info(signal)
-      if (expectedName !== undefined && expectedName !== name) {
-        const message = `the driver at ${endpoint} calls itself ${name}, not ${expectedName}`
-        throw new VolumeError('RegistrationRefused', message, { effect: 'none' })
-      }
-      return install(name, endpoint, validate(name, ['1.0.0']), signal)
+      if (expectedName !== undefined && expectedName !== name)
+        throw registrationRefused(`the driver at ${endpoint} calls itself ${name}, not ${expectedName}`)
+      return install(registry, name, endpoint, validate(registry, name, ['1.0.0']), signal)
     },
   }
 }
 
-/** REG-4 dials for up to ten seconds; a socket file may exist a moment before its server listens. */
+interface VersionedDrivers extends HandshakeDeps {
+  /** The version under which each driver is registered. */
+  readonly versions: Map<string, Version>
+}
+
+type Notify = (pluginRegistered: boolean, error: string) => Promise<unknown>
+
+/** A failure is told to the plugin and thrown. */
+async function installOrNotify(
+  registry: VersionedDrivers,
+  info: {
+    readonly type: string
+    readonly name: string
+    readonly endpoint: string
+    readonly supportedVersions: string[]
+  },
+  socketPath: string,
+  notify: Notify,
+  signal: AbortSignal,
+): Promise<Registered> {
+  try {
+    if (info.type !== pluginType)
+      throw registrationRefused(`no handler registered for plugin type: ${info.type} at socket ${socketPath}`)
+    const version = validate(registry, info.name, info.supportedVersions)
+    const endpoint = info.endpoint === '' ? socketPath : info.endpoint
+    return await install(registry, info.name, endpoint, version, signal)
+  } catch (error) {
+    const { message } = asVolumeError(error)
+    await notify(false, `RegisterPlugin error -- plugin registration failed with err: ${message}`).catch(() => {})
+    throw error
+  }
+}
+
+function validate({ versions }: VersionedDrivers, name: string, offered: readonly string[]): Version {
+  checkDriverName(name)
+  const highest = highestSupported(offered)
+  const present = versions.get(name)
+  if (present && compareVersions(present, highest) >= 0) {
+    throw registrationRefused(
+      `cannot register CSI driver ${name}: a driver of that name is already registered with version ${present.join('.')}`,
+    )
+  }
+  return highest
+}
+
+/** The driver counts as registered only when the node has published it; a failure undoes everything (REG-7). */
+async function install(
+  { connect, clock, drivers, nodeInfo, versions }: VersionedDrivers,
+  name: string,
+  endpoint: string,
+  version: Version,
+  signal: AbortSignal,
+): Promise<Registered> {
+  const driver = openDriver({ name, endpoint, connect, clock })
+  try {
+    const info = await driver.node.info(signal)
+    await nodeInfo.install(name, info, signal)
+  } catch (error) {
+    driver[Symbol.dispose]()
+    throw error
+  }
+  versions.set(name, version)
+  drivers.add(driver)
+  return { driver, version }
+}
+
+async function unregister(
+  { drivers, nodeInfo, versions }: VersionedDrivers,
+  { driver, version }: Registered,
+  signal: AbortSignal,
+): Promise<void> {
+  // A newer instance may have taken the name meanwhile (TP-29): then there is nothing of ours left to remove.
+  if (drivers.get(driver.name) !== driver) return driver[Symbol.dispose]()
+  if (versions.get(driver.name) === version) versions.delete(driver.name)
+  drivers.remove(driver)
+  await nodeInfo.uninstall(driver.name, signal)
+}
+
+function registrationRefused(message: string): VolumeError {
+  return new VolumeError('RegistrationRefused', message, { effect: 'none' })
+}
+
+/** A socket file may exist a moment before its server listens: dialled for up to ten seconds (REG-4). */
 async function reachable(
   { clock }: HandshakeDeps,
   socketPath: string,

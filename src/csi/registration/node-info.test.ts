@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { entryFor, withEntry } from './node-info.ts'
 
-test('CSINODE-3: limits, sorted keys, and no write for what is the same', () => {
+test('limits, sorted keys, and no write for what is the same (CSINODE-3)', () => {
   const info = { nodeId: 'id', topology: { z: '1', a: '2' } }
   assert.deepEqual(entryFor('d', { ...info, maxVolumes: 0n }), { name: 'd', nodeID: 'id', topologyKeys: ['a', 'z'] })
   assert.deepEqual(entryFor('d', { ...info, maxVolumes: -5n }).allocatable, undefined)

@@ -2,7 +2,7 @@
 // CSINode: node id, topology keys, attach limit (CSINODE-1 … CSINODE-9).
 import { annotation } from '../../api/meta.ts'
 import { isNotFound } from '../../api/status-error.ts'
-import type { CSINode, CSINodeDriver, CSINodeStatus, Node, StorageHealth } from '../../api/types.ts'
+import type { CSINode, CSINodeDriver, CSINodeStatus, Node, StorageHealth } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import { migratedPlugins } from '../../volume/migration.ts'
 import type { Clock } from '../../clock/clock.ts'
@@ -90,7 +90,7 @@ export function createNodeInfoPublisher(deps: {
   }
 }
 
-/** CSINODE-3 */
+/** What a driver says of itself, as its entry in the CSINode (CSINODE-3). */
 export function entryFor(driver: string, info: NodeInfo): CSINodeDriver {
   const limit = info.maxVolumes > maxLimit ? maxLimit : info.maxVolumes
   const keys = Object.keys(info.topology ?? {}).toSorted()

@@ -29,7 +29,7 @@ export interface RegistrarDeps {
   readonly root: string
 }
 
-export interface NamedDriver {
+interface NamedDriver {
   /** Checked against what the driver calls itself; absent: any name. */
   readonly name?: string
   readonly endpoint: string
@@ -67,8 +67,17 @@ export async function createRegistrar(deps: RegistrarDeps, signal: AbortSignal):
   return {
     async register(named, stop) {
       const { driver } = await handshake.registerDirectly(named.endpoint, named.name, stop)
-      // A moment later: it is either back by then, or we are both being stopped.
-      driver.onLost(() => restarted.wakeAt(driver, clock.now() + 1_000))
+      let wasLost = false
+      driver.onLost(() => {
+        wasLost = true
+        // A moment later: it is either back by then, or we are both being stopped.
+        restarted.wakeAt(driver, clock.now() + 1_000)
+      })
+      driver.onReady(() => {
+        if (!wasLost) return // what it says of the node was published when it was registered
+        restarted.forget(driver)
+        restarted.wake(driver)
+      })
       log.info('driver registered', { driver: driver.name, endpoint: driver.endpoint })
     },
     async [Symbol.asyncDispose]() {

@@ -1,6 +1,6 @@
 // Is the storage behind a driver well, as this node sees it? Asked every minute where a driver can tell; the answers stand
-// in CSINode and as a metric (CSI-71, MET-13). A question that fails leaves what was known.
-import type { StorageHealth } from '../../api/types.ts'
+// in CSINode and as a metric (CSI-71, MEA-13). A question that fails leaves what was known.
+import type { StorageHealth } from '../../api/generated/types.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { timestamp } from '../../clock/clock.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
@@ -64,7 +64,7 @@ export function createStorageHealth({ clock, log, metrics, drivers, nodeInfo }: 
 type Condition = NonNullable<StorageHealth['healthConditions']>[number]
 
 /** The same list if no condition came or went; words alone are no news. A condition that stays keeps its time. */
-export function withStorageHealth(
+function withStorageHealth(
   present: readonly StorageHealth[],
   driver: string,
   entries: readonly StorageHealthEntry[],

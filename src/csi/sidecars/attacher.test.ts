@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { attacherFinalizer } from './attacher.ts'
 import { leaseNames } from './leases.ts'
 
-test('SIDE-26: every strange character is a dash, and no name ends in one', () => {
+test('every strange character is a dash, and no name ends in one (SIDE-26)', () => {
   assert.equal(attacherFinalizer('local.hawser.dev'), 'external-attacher/local-hawser-dev')
   assert.equal(attacherFinalizer('odd.'), 'external-attacher/odd-X')
 })

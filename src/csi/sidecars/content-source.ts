@@ -1,12 +1,15 @@
 // From what is a new volume filled? A snapshot or another claim, checked and protected before the driver is asked
 // (SIDE-13, SIDE-14, XPR-12).
-import { annotation, hasFinalizer, isDeleting } from '../../api/meta.ts'
+import { refused } from '../../volume/effect.ts'
+import { annotation, hasFinalizer, isDeleting, refKey } from '../../api/meta.ts'
 import { finalizers } from '../../api/annotations.ts'
 import { bytesOfQuantity } from '../../api/quantity.ts'
-import type { PersistentVolumeClaim } from '../../api/types.ts'
-import { createKeyLoop } from '../../loop/key-loop.ts'
+import type { PersistentVolumeClaim } from '../../api/generated/types.ts'
+import { classOf } from '../../api/storage-class.ts'
+import { createObjectLoop, keyText, objectKey } from '../../client/object-loop.ts'
+import type { ObjectKey } from '../../client/object-loop.ts'
 import type { ContentSource } from '../values.ts'
-import { addFinalizer, className, dropFinalizer, jobBackoff, refused } from './job.ts'
+import { addFinalizer, dropFinalizer, jobBackoff } from './job.ts'
 import type { JobDeps } from './job.ts'
 
 export type FoundSource =
@@ -45,31 +48,37 @@ async function cloneSource(
   signal: AbortSignal,
 ): Promise<ContentSource> {
   if (!deps.controller.has('CLONE_VOLUME'))
-    throw refused('NotSupported', `driver ${deps.driver.name} cannot clone volumes`)
+    throw refused('NotSupported', `driver ${deps.driver.name} cannot clone volumes`, 'none')
   const namespace = claim.metadata.namespace ?? ''
   const source = await deps.client.get('PersistentVolumeClaim', { namespace, name }, signal)
-  if (isDeleting(source)) throw refused('SourceDeleting', `the claim ${name} to clone is being deleted`)
+  if (isDeleting(source)) throw refused('SourceDeleting', `the claim ${name} to clone is being deleted`, 'none')
   if (source.status?.phase !== 'Bound' || !source.spec?.volumeName)
-    throw refused('SourceUnbound', `the claim ${name} to clone is not bound`)
-  if (className(source) === '') throw refused('SourceWithoutClass', `the claim ${name} to clone has no storage class`)
+    throw refused('SourceUnbound', `the claim ${name} to clone is not bound`, 'none')
+  if (classOf(source) === '')
+    throw refused('SourceWithoutClass', `the claim ${name} to clone has no storage class`, 'none')
   if (requested(claim) < requested(source)) {
     throw refused(
       'SourceTooLarge',
       `error, new PVC request must be greater than or equal in size to the specified PVC data source, requested ${requested(claim)} but source is ${requested(source)}`,
+      'none',
     )
   }
   const volume = await deps.client.get('PersistentVolume', { name: source.spec.volumeName }, signal)
   const csi = volume.spec?.csi
   if (csi?.driver !== deps.driver.name)
-    throw refused('SourceForeign', `the source volume ${volume.metadata.name} is not of driver ${deps.driver.name}`)
+    throw refused(
+      'SourceForeign',
+      `the source volume ${volume.metadata.name} is not of driver ${deps.driver.name}`,
+      'none',
+    )
   if (volume.spec?.claimRef?.uid !== source.metadata.uid || volume.status?.phase !== 'Bound') {
-    throw refused('SourceUnbound', `the source volume ${volume.metadata.name} is not bound to ${name}`)
+    throw refused('SourceUnbound', `the source volume ${volume.metadata.name} is not bound to ${name}`, 'none')
   }
   if ((claim.spec?.volumeMode ?? 'Filesystem') !== (volume.spec?.volumeMode ?? 'Filesystem')) {
-    throw refused('SourceModeDiffers', `the source volume ${volume.metadata.name} has another volumeMode`)
+    throw refused('SourceModeDiffers', `the source volume ${volume.metadata.name} has another volumeMode`, 'none')
   }
   if (!(await addFinalizer(deps.client, 'PersistentVolumeClaim', source, finalizers.cloningProtection, signal))) {
-    throw refused('SourceDeleting', `the claim ${name} to clone is being deleted`)
+    throw refused('SourceDeleting', `the claim ${name} to clone is being deleted`, 'none')
   }
   return { kind: 'volume', volumeId: csi.volumeHandle }
 }
@@ -82,33 +91,36 @@ async function snapshotSource(
   signal: AbortSignal,
 ): Promise<ContentSource> {
   if (!deps.controller.has('CREATE_DELETE_SNAPSHOT'))
-    throw refused('NotSupported', `driver ${deps.driver.name} has no snapshots`)
+    throw refused('NotSupported', `driver ${deps.driver.name} has no snapshots`, 'none')
   const namespace = claim.metadata.namespace ?? ''
   const snapshot = await deps.client.get('VolumeSnapshot', { namespace, name }, signal)
   const contentName = snapshot.status?.boundVolumeSnapshotContentName
-  if (!contentName) throw refused('SnapshotNotReady', `snapshot ${name} not bound`)
+  if (!contentName) throw refused('SnapshotNotReady', `snapshot ${name} not bound`, 'none')
   const content = await deps.client.get('VolumeSnapshotContent', { name: contentName }, signal)
   const back = content.spec.volumeSnapshotRef
   if (back.uid !== snapshot.metadata.uid || back.name !== name || back.namespace !== namespace) {
     throw refused(
       'SnapshotNotReady',
       `snapshotcontent ${contentName} for snapshot ${namespace}/${name} is bound to a different snapshot`,
+      'none',
     )
   }
   if (content.spec.driver !== provisioner) {
     throw refused(
       'SnapshotForeign',
       `requested volume type is ${provisioner} but the snapshot is from ${content.spec.driver}`,
+      'none',
     )
   }
-  if (snapshot.status?.readyToUse !== true) throw refused('SnapshotNotReady', `snapshot ${name} is not Ready`)
+  if (snapshot.status?.readyToUse !== true) throw refused('SnapshotNotReady', `snapshot ${name} is not Ready`, 'none')
   const handle = content.status?.snapshotHandle
-  if (!handle) throw refused('SnapshotNotReady', `snapshot handle of ${name} is not available`)
+  if (!handle) throw refused('SnapshotNotReady', `snapshot handle of ${name} is not available`, 'none')
   const restoreSize = snapshot.status.restoreSize
   if (restoreSize !== undefined && requested(claim) < bytesOfQuantity(restoreSize)) {
     throw refused(
       'SourceTooLarge',
       `requested volume size ${requested(claim)} is less than the size ${bytesOfQuantity(restoreSize)} for the source snapshot ${name}`,
+      'none',
     )
   }
   const mode = content.spec.sourceVolumeMode
@@ -116,10 +128,11 @@ async function snapshotSource(
     throw refused(
       'SourceModeDiffers',
       `requested volume modifies the mode of the source volume but does not have permission to do so`,
+      'none',
     )
   }
   const mine = await addFinalizer(deps.client, 'VolumeSnapshot', snapshot, finalizers.snapshotAsSource, signal)
-  if (!mine) throw refused('SourceDeleting', `snapshot ${name} is being deleted`)
+  if (!mine) throw refused('SourceDeleting', `snapshot ${name} is being deleted`, 'none')
   return { kind: 'snapshot', snapshotId: handle }
 }
 
@@ -137,39 +150,39 @@ export function createSourceReleaser(deps: JobDeps): AsyncDisposable {
   const { clock, driver, informers, log } = deps
   const stack = new AsyncDisposableStack()
   const loop = stack.use(
-    createKeyLoop<SourceKey>({
+    createObjectLoop<SourceKey>({
       name: `sources ${driver.name}`,
       clock,
       workers: 2,
       backoff: jobBackoff,
       look: (key, signal) => (deps.active() ? releaseUnused(deps, key, undefined, signal) : Promise.resolve()),
-      onError: (key, error) => log.warn('source still protected', { driver: driver.name, source: key, error }),
+      onError: (key, error) => log.warn('source still protected', { driver: driver.name, source: keyText(key), error }),
     }),
   )
-  const claims = informers.of('PersistentVolumeClaim')
   stack.use(
-    claims.subscribe(({ object, previous, key }) => {
+    informers.of('PersistentVolumeClaim').subscribe(({ object, previous }) => {
       const left = object ? undefined : sourceKey(previous)
       if (left) loop.wake(left)
       if (object && isDeleting(object) && hasFinalizer(object, finalizers.cloningProtection))
-        loop.wake(`PersistentVolumeClaim ${key}`)
+        loop.wake(objectKey('PersistentVolumeClaim', object))
     }),
   )
   stack.use(
-    informers.of('VolumeSnapshot').subscribe(({ object, key }) => {
+    informers.of('VolumeSnapshot').subscribe(({ object }) => {
       if (object && isDeleting(object) && hasFinalizer(object, finalizers.snapshotAsSource))
-        loop.wake(`VolumeSnapshot ${key}`)
+        loop.wake(objectKey('VolumeSnapshot', object))
     }),
   )
   return stack
 }
 
-type SourceKey = `${'PersistentVolumeClaim' | 'VolumeSnapshot'} ${string}`
+type SourceKey = ObjectKey<'PersistentVolumeClaim' | 'VolumeSnapshot'>
 
 function sourceKey(claim: PersistentVolumeClaim): SourceKey | undefined {
   const reference = sourceReference(claim)
-  if (reference?.kind !== 'PersistentVolumeClaim' && reference?.kind !== 'VolumeSnapshot') return undefined
-  return `${reference.kind} ${claim.metadata.namespace ?? ''}/${reference.name}`
+  const kind = reference?.kind
+  if (kind !== 'PersistentVolumeClaim' && kind !== 'VolumeSnapshot') return undefined
+  return { kind, namespace: claim.metadata.namespace ?? '', name: reference!.name }
 }
 
 async function releaseUnused(
@@ -180,16 +193,16 @@ async function releaseUnused(
 ): Promise<void> {
   const claims = informers.of('PersistentVolumeClaim')
   for (const other of claims.items.values()) {
-    const used = sourceKey(other) === source && (other.status?.phase ?? 'Pending') === 'Pending'
-    if (used && other.metadata.uid !== except) return
+    if ((other.status?.phase ?? 'Pending') !== 'Pending' || other.metadata.uid === except) continue
+    const used = sourceKey(other)
+    if (used && keyText(used) === keyText(source)) return
   }
-  const [kind, key = ''] = source.split(' ')
-  if (kind === 'PersistentVolumeClaim') {
-    const found = claims.get(key)
-    if (found) await dropFinalizer(client, 'PersistentVolumeClaim', found, finalizers.cloningProtection, signal)
+  if (source.kind === 'PersistentVolumeClaim') {
+    const claim = claims.get(refKey(source))
+    if (claim) await dropFinalizer(client, 'PersistentVolumeClaim', claim, finalizers.cloningProtection, signal)
     return
   }
-  const snapshot = informers.of('VolumeSnapshot').get(key)
+  const snapshot = informers.of('VolumeSnapshot').get(refKey(source))
   if (snapshot) await dropFinalizer(client, 'VolumeSnapshot', snapshot, finalizers.snapshotAsSource, signal)
 }
 

@@ -1,16 +1,19 @@
 // When is a driver's volume deleted? When its PersistentVolume is released, its policy says Delete and nothing is
 // attached any more (SIDE-20, SIDE-21, XPR-10, XPR-11).
 import { annotations, finalizers } from '../../api/annotations.ts'
-import { annotation, hasFinalizer, isDeleting } from '../../api/meta.ts'
-import { isNotFound } from '../../api/status-error.ts'
-import { factsOfNode, matchesNodeSelector } from '../../api/node-selector.ts'
-import type { PersistentVolume } from '../../api/types.ts'
+import type { PersistentVolume } from '../../api/generated/types.ts'
+import { annotation } from '../../api/meta.ts'
+import { objectKey } from '../../client/object-loop.ts'
+import type { ObjectKey } from '../../client/object-loop.ts'
 import type { Looked } from '../../loop/key-loop.ts'
-import { asVolumeError, VolumeError } from '../../volume/effect.ts'
+import { asVolumeError, VolumeError, refused } from '../../volume/effect.ts'
 import { timeouts } from '../deadline.ts'
 import type { Strings } from '../values.ts'
-import { createJobStory, createToldLoop, reference } from './job-history.ts'
-import { addFinalizer, dropFinalizer, jobBackoff, readSecret, refused, workers } from './job.ts'
+import { planDelete } from './delete-plan.ts'
+import type { DeleteFacts } from './delete-plan.ts'
+import { createJobHistory } from './job-history.ts'
+import { createLoopWithHistory } from './job-loop.ts'
+import { addFinalizer, dropFinalizer, ignoreGone, readSecret, workers } from './job.ts'
 import type { JobDeps } from './job.ts'
 import { resolveSecret, splitParameters } from './parameters.ts'
 
@@ -20,120 +23,135 @@ export interface DeleterOptions {
   onDeleted?(): void
 }
 
+/** A volume whose pod has just gone may be in use for a moment: it is asked again often, and told only after a while. */
 const quietMs = 10_000
 const busyMs = 250
 
+const finalizer = finalizers.externalProvisioner
+
 export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisposable {
-  const { client, clock, log, recorder, driver, informers } = deps
+  const { clock, driver, informers } = deps
   const stack = new AsyncDisposableStack()
   const volumes = informers.of('PersistentVolume')
-  const nodes = informers.of('Node')
   const attachments = informers.of('VolumeAttachment')
   const attachedTo = attachments.index(({ spec }) =>
     spec.source.persistentVolumeName ? [spec.source.persistentVolumeName] : [],
   )
-  const controller = driver.controller(timeouts.provisioner)
-  const finalizer = finalizers.externalProvisioner
-  const waiting = new Map<string, number>()
-  const story = createJobStory(deps, 'delete')
-  const objectsOf = (name: string) => [reference('PersistentVolume', name)]
-
-  const isOurs = (volume: PersistentVolume) => {
-    const by = annotation(volume, annotations.provisionedBy)
-    const owner = annotation(volume, annotations.migratedTo) ?? by ?? volume.spec?.csi?.driver
-    if (owner !== driver.name || volume.spec?.csi?.driver !== driver.name) return false
-    const required = volume.spec.nodeAffinity?.required
-    if (options.ownNode === undefined || !required) return true
-    const node = nodes.get(options.ownNode)
-    return node !== undefined && matchesNodeSelector(required, factsOfNode(node))
-  }
-  const look = async (name: string, signal: AbortSignal): Promise<Looked | void> => {
-    if (!deps.active()) return { again: clock.now() + 10_000 }
-    const volume = volumes.get(name)
-    if (!volume || !isOurs(volume)) return
-    const policy = volume.spec?.persistentVolumeReclaimPolicy
-    if (hasFinalizer(volume, finalizer) && policy !== 'Delete')
-      await dropFinalizer(client, 'PersistentVolume', volume, finalizer, signal)
-    if (policy !== 'Delete') return
-    if (volume.status?.phase === 'Bound' && !isDeleting(volume)) {
-      await addFinalizer(client, 'PersistentVolume', volume, finalizer, signal)
-      return
-    }
-    if (volume.status?.phase !== 'Released' || (isDeleting(volume) && !hasFinalizer(volume, finalizer))) return
-    return removeVolume(volume, signal).catch((error: unknown): Looked => {
-      // A volume whose pod has just gone is still being taken apart; only a long wait is worth a word.
-      const since = waiting.get(name) ?? clock.now()
-      waiting.set(name, since)
-      if (isBusy(error) && clock.now() - since < quietMs) return { again: clock.now() + busyMs }
-      recorder.event(
-        { kind: 'PersistentVolume', object: volume },
-        'Warning',
-        'VolumeFailedDelete',
-        asVolumeError(error).message,
-      )
-      throw error
-    })
-  }
-  const removeVolume = async (volume: PersistentVolume, signal: AbortSignal) => {
-    const { name } = volume.metadata
-    const attachment = [...attachedTo.get(name)][0]
-    if (attachment && deps.controller.has('PUBLISH_UNPUBLISH_VOLUME')) {
-      throw refused('StillAttached', `persistentvolume ${name} is still attached to node ${attachment.spec.nodeName}`)
-    }
-    await controller.deleteVolume(volume.spec?.csi?.volumeHandle ?? '', await deletionSecrets(volume, signal), signal)
-    log.info('volume deleted', { driver: driver.name, volume: name })
-    const uid = volume.metadata.uid
-    await client.remove('PersistentVolume', { name }, uid === undefined ? {} : { uid }, signal).catch(ignoreGone)
-    await dropFinalizer(client, 'PersistentVolume', volume, finalizer, signal)
-    options.onDeleted?.()
-  }
-  /** From the volume's annotations, else from its class; a missing secret is the driver's to judge. */
-  const deletionSecrets = async (volume: PersistentVolume, signal: AbortSignal): Promise<Strings> => {
-    const name = annotation(volume, annotations.deletionSecretName)
-    const namespace = annotation(volume, annotations.deletionSecretNamespace)
-    const parameters = informers.of('StorageClass').get(volume.spec?.storageClassName ?? '')?.parameters
-    const template = name === undefined ? splitParameters(parameters).secrets.provisioner : undefined
-    const ref =
-      name && namespace
-        ? { name, namespace }
-        : resolveSecret(template, { volumeName: volume.metadata.name, claim: undefined })
-    return readSecret(client, ref, signal).catch((error: unknown) => {
-      log.warn('deletion secret cannot be read', { volume: volume.metadata.name, error })
-      return {}
-    })
-  }
+  /** Since when a volume could not be deleted. */
+  const refusedSince = new Map<string, number>()
   const loop = stack.use(
-    createToldLoop(story, objectsOf, {
-      name: `deleter ${driver.name}`,
-      clock,
-      workers,
-      backoff: jobBackoff,
-      look,
-      onError: (name, error, retryAt) =>
-        log.warn('volume not deleted', { driver: driver.name, volume: name, error, retryAt }),
+    createLoopWithHistory<ObjectKey<'PersistentVolume'>>(deps, {
+      ...{ name: 'deleter', workers, failure: 'volume not deleted', history: createJobHistory(deps, 'delete') },
+      async sync({ name }, signal) {
+        const volume = volumes.get(name)
+        if (!volume) return
+        const publishes = deps.controller.has('PUBLISH_UNPUBLISH_VOLUME')
+        const attachment = publishes ? [...attachedTo.get(name)][0] : undefined
+        const facts = { ...factsOf(deps, options, volume), attachedTo: attachment?.spec.nodeName }
+        return carryOut(
+          deps,
+          options,
+          facts,
+          (error) => notDeleted(deps, volume, error, refusedSince.getOrInsert(name, clock.now())),
+          signal,
+        )
+      },
     }),
   )
   stack.use(
     volumes.subscribe(({ object, key }) => {
-      if (!object) waiting.delete(key)
-      if (object?.spec?.csi?.driver === driver.name) loop.wake(key)
+      if (!object) refusedSince.delete(key)
+      if (object?.spec?.csi?.driver === driver.name) loop.wake(objectKey('PersistentVolume', object))
     }),
   )
   stack.use(
     attachments.subscribe(({ kind, previous }) => {
       const name = kind === 'removed' ? previous.spec.source.persistentVolumeName : undefined
-      // What was refused while it was attached may go now.
-      if (name && previous?.spec.attacher === driver.name) loop.wake(name)
+      // A volume that was refused while it was attached may be deleted now.
+      if (name && previous?.spec.attacher === driver.name) loop.wake({ kind: 'PersistentVolume', name })
     }),
   )
   return stack
 }
 
+function factsOf({ driver, informers }: JobDeps, { ownNode }: DeleterOptions, volume: PersistentVolume) {
+  const own = ownNode === undefined ? {} : { ownNode: { node: informers.of('Node').get(ownNode) } }
+  return { volume, driver: driver.name, ...own }
+}
+
+async function carryOut(
+  deps: JobDeps,
+  options: DeleterOptions,
+  facts: DeleteFacts,
+  notDeleted: (error: unknown) => Looked,
+  signal: AbortSignal,
+): Promise<Looked | void> {
+  const { client } = deps
+  const { volume } = facts
+  const plan = planDelete(facts)
+  switch (plan.kind) {
+    case 'nothing':
+      return
+    case 'addFinalizer':
+      return void (await addFinalizer(client, 'PersistentVolume', volume, finalizer, signal))
+    case 'dropFinalizer':
+      return dropFinalizer(client, 'PersistentVolume', volume, finalizer, signal)
+    case 'waitForDetach': {
+      const message = `persistentvolume ${volume.metadata.name} is still attached to node ${plan.node}`
+      return notDeleted(refused('StillAttached', message, 'none'))
+    }
+    case 'delete':
+      try {
+        await deleteVolume(deps, volume, signal)
+        return options.onDeleted?.()
+      } catch (error) {
+        return notDeleted(error)
+      }
+    default:
+      return plan satisfies never
+  }
+}
+
+/** The storage first, then the object, then the finalizer: a crash in between repeats an idempotent call. */
+async function deleteVolume(deps: JobDeps, volume: PersistentVolume, signal: AbortSignal): Promise<void> {
+  const { client, driver, log } = deps
+  const { name, uid } = volume.metadata
+  const secrets = await deletionSecrets(deps, volume, signal)
+  await driver.controller(timeouts.provisioner).deleteVolume(volume.spec?.csi?.volumeHandle ?? '', secrets, signal)
+  log.info('volume deleted', { driver: driver.name, volume: name })
+  await client.remove('PersistentVolume', { name }, uid === undefined ? {} : { uid }, signal).catch(ignoreGone)
+  await dropFinalizer(client, 'PersistentVolume', volume, finalizer, signal)
+}
+
+/** From the volume's annotations, else from its class; a missing secret is the driver's to judge. */
+async function deletionSecrets(
+  { client, informers, log }: JobDeps,
+  volume: PersistentVolume,
+  signal: AbortSignal,
+): Promise<Strings> {
+  const name = annotation(volume, annotations.deletionSecretName)
+  const namespace = annotation(volume, annotations.deletionSecretNamespace)
+  const parameters = informers.of('StorageClass').get(volume.spec?.storageClassName ?? '')?.parameters
+  const template = name === undefined ? splitParameters(parameters).secrets.provisioner : undefined
+  const ref =
+    name && namespace
+      ? { name, namespace }
+      : resolveSecret(template, { volumeName: volume.metadata.name, claim: undefined })
+  return readSecret(client, ref, signal).catch((error: unknown) => {
+    log.warn('deletion secret cannot be read', { volume: volume.metadata.name, error })
+    return {}
+  })
+}
+
+/** Asks again soon while the volume is busy; records an event and throws when it stays so, or for any other error. */
+function notDeleted({ clock, recorder }: JobDeps, volume: PersistentVolume, error: unknown, since: number): Looked {
+  if (isBusy(error) && clock.now() - since < quietMs) return { again: clock.now() + busyMs }
+  const { message } = asVolumeError(error)
+  recorder.event({ kind: 'PersistentVolume', object: volume }, 'Warning', 'VolumeFailedDelete', message)
+  throw error
+}
+
 /** Attached, staged or published somewhere: true for a moment after every pod's end. */
 function isBusy(error: unknown): boolean {
   return error instanceof VolumeError && (error.code === 'StillAttached' || error.code === 'FAILED_PRECONDITION')
-}
-
-function ignoreGone(error: unknown): void {
-  if (!isNotFound(error)) throw error
 }

@@ -1,13 +1,13 @@
 // Is a volume ill? Drivers say so in their lists, or of each volume alone, in the words of the older protocol or the newer
 // one; the claim's user hears of it as an event, and again when it is well (SIDE-51). The history has it for whoever asks why.
-import { keyOf } from '../../api/meta.ts'
-import type { PersistentVolume } from '../../api/types.ts'
+import { objectKey } from '../../client/object-loop.ts'
+import type { PersistentVolume } from '../../api/generated/types.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { ControllerWaitReason } from '../../volume/wait-reasons.ts'
 import type { ListedVolume } from '../controller.ts'
 import { timeouts } from '../deadline.ts'
 import type { HealthEntry } from '../health.ts'
-import { reference } from './job-history.ts'
+import { referenceTo } from './job-history.ts'
 import { jobBackoff } from './job.ts'
 import type { JobDeps } from './job.ts'
 
@@ -85,7 +85,10 @@ function tell(
   const ref = volume.spec?.claimRef
   const object = informers.of('PersistentVolumeClaim').get(`${ref?.namespace ?? ''}/${ref?.name ?? ''}`)
   if (!object) return
-  const objects = [reference('PersistentVolumeClaim', keyOf(object)), reference('PersistentVolume', name)]
+  const objects = [
+    referenceTo(objectKey('PersistentVolumeClaim', object)),
+    referenceTo({ kind: 'PersistentVolume', name }),
+  ]
   const about = { actor: `csi ${driver.name}`, operation: 'health', key: name, objects }
   const reason: ControllerWaitReason = 'volumeAbnormal'
   if (condition.abnormal || abnormal.has(name))

@@ -2,12 +2,11 @@
 // these jobs change objects: from the newest version, again on conflict.
 import { Buffer } from 'node:buffer'
 import type { KindMap, KindName } from '../../api/kinds.ts'
-import { annotation, hasFinalizer, isDeleting, refOf, withFinalizer, withoutFinalizer } from '../../api/meta.ts'
-import type { ObjectRef } from '../../api/meta.ts'
-import { annotations } from '../../api/annotations.ts'
+import { hasFinalizer, isDeleting, refOf, withFinalizer, withoutFinalizer } from '../../api/meta.ts'
 import { isConflict, isForbidden, isNotFound } from '../../api/status-error.ts'
-import type { PersistentVolumeClaim, SecretReference } from '../../api/types.ts'
+import type { PersistentVolumeClaim, SecretReference } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
+import { getIfExists } from '../../client/get-if-exists.ts'
 import type { History } from '../../client/history.ts'
 import type { Recorder } from '../../client/recorder.ts'
 import type { BackoffShape } from '../../clock/backoff.ts'
@@ -35,7 +34,7 @@ export interface JobDeps {
   active(): boolean
 }
 
-/** SIDE-3 */
+/** How failed syncs come back (SIDE-3). */
 export const jobBackoff: BackoffShape = { firstMs: 1_000, capMs: 300_000 }
 export const slowRetryMs = 300_000
 export const workers = 32
@@ -60,7 +59,7 @@ export async function change<K extends KindName>(
     } catch (error) {
       if (isNotFound(error)) return undefined
       if (!isConflict(error) || attempt >= conflictTries) throw error
-      const fresh = await getOrNothing(client, kind, refOf(object), signal)
+      const fresh = await getIfExists(client, kind, refOf(object), signal)
       if (fresh === undefined || fresh.metadata.uid !== object.metadata.uid) return undefined
       object = fresh
     }
@@ -90,21 +89,7 @@ export async function dropFinalizer<K extends KindName>(
   await change(client, kind, object, (each) => withoutFinalizer(each, finalizer), {}, signal)
 }
 
-export async function getOrNothing<K extends KindName>(
-  client: Client,
-  kind: K,
-  ref: ObjectRef,
-  signal: AbortSignal,
-): Promise<KindMap[K] | undefined> {
-  try {
-    return await client.get(kind, ref, signal)
-  } catch (error) {
-    if (isNotFound(error)) return undefined
-    throw error
-  }
-}
-
-/** SIDE-5: the values of a secret as strings. */
+/** The values of a secret as strings (SIDE-5). */
 export async function readSecret(
   client: Client,
   ref: SecretReference | undefined,
@@ -123,10 +108,17 @@ export async function readSecret(
   )
 }
 
-export function className(claim: PersistentVolumeClaim): string {
-  return annotation(claim, annotations.betaStorageClass) ?? claim.spec?.storageClassName ?? ''
+/** For removals: an object that is gone already is what was wanted. */
+export function ignoreGone(error: unknown): void {
+  if (!isNotFound(error)) throw error
 }
 
-export function refused(code: string, message: string): VolumeError {
-  return new VolumeError(code, message, { effect: 'none' })
+export function recordOnClaim(
+  { recorder }: Pick<JobDeps, 'recorder'>,
+  claim: PersistentVolumeClaim,
+  type: 'Normal' | 'Warning',
+  reason: string,
+  text: string,
+): void {
+  recorder.event({ kind: 'PersistentVolumeClaim', object: claim }, type, reason, text)
 }

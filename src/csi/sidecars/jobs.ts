@@ -7,11 +7,12 @@ import type { History } from '../../client/history.ts'
 import type { Informers } from '../../client/informer.ts'
 import { createRecorder } from '../../client/recorder.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
+import type { KeyLoop } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Driver, Drivers } from '../drivers.ts'
 import type { ControllerCapabilityName, NodeCapabilityName } from '../values.ts'
 import { createAttacher } from './attacher.ts'
-import { createCapacityTracker } from './capacity.ts'
+import { createCapacityTracker, removeCapacities } from './capacity.ts'
 import { createSourceReleaser } from './content-source.ts'
 import { createDeleter } from './deleter.ts'
 import { createHealthMonitor } from './health.ts'
@@ -90,25 +91,22 @@ export function createCsiJobs(deps: CsiJobsDeps, options: CsiJobsOptions = {}): 
       onError: (driver, error, retryAt) => log.warn('csi jobs not started', { driver: driver.name, error, retryAt }),
     }),
   )
-  const losses = new Map<Driver, Disposable>()
+  const connections = new Map<Driver, Disposable>()
   stack.use(
     drivers.subscribe(({ kind, driver }) => {
-      if (kind === 'added') {
-        losses.set(
-          driver,
-          driver.onLost(() => (stale.add(driver), loop.wake(driver))),
-        )
-      } else {
-        losses.get(driver)?.[Symbol.dispose]()
-        losses.delete(driver)
+      if (kind === 'added') connections.set(driver, followConnection(driver, loop, stale))
+      else {
+        connections.get(driver)?.[Symbol.dispose]()
+        connections.delete(driver)
       }
       loop.wake(driver)
     }),
   )
   const recorder = stack.use(createRecorder({ client, clock, log, component: 'snapshot-controller' }))
-  stack.use(
-    createSnapshotBinder({ client: view.client, clock, log, informers: view.caches, recorder, history: deps.history }),
-  )
+  const binder = { client: view.client, clock, log, informers: view.caches, recorder, history: deps.history }
+  const active = () => !leases.heldByAnother('snapshot-controller', '')
+  const isLeft = (driver: string) => isLeftTo(options, driver, 'snapshot-controller')
+  stack.use(createSnapshotBinder({ ...binder, active }, { isLeft }))
   return {
     running: names,
     async [Symbol.asyncDispose]() {
@@ -116,6 +114,18 @@ export function createCsiJobs(deps: CsiJobsDeps, options: CsiJobsOptions = {}): 
       for (const driver of [...running.keys()]) await stop(driver)
     },
   }
+}
+
+/** A driver that was away begins anew, and as soon as it is back: how long it was away is no reason to wait. */
+function followConnection(
+  driver: Driver,
+  loop: Pick<KeyLoop<Driver>, 'wake' | 'forget'>,
+  stale: Set<Driver>,
+): Disposable {
+  const stack = new DisposableStack()
+  stack.use(driver.onLost(() => (stale.add(driver), loop.wake(driver))))
+  stack.use(driver.onReady(() => (loop.forget(driver), loop.wake(driver))))
+  return stack
 }
 
 const watchedKinds = [
@@ -149,15 +159,16 @@ async function start(
   // A controller-only instance has no node service: then nothing is known of it, which is fine.
   const node = await driver.nodeCapabilities(signal).catch(() => new Set<NodeCapabilityName>())
   await using stack = new AsyncDisposableStack()
-  const left = options.leaveTo?.[driver.name]
   const base = (job: JobName, component: string): JobDeps | undefined => {
-    if (left === 'all' || left?.includes(job)) return undefined
+    if (isLeftTo(options, driver.name, job)) return undefined
     const recorder = stack.use(createRecorder({ client, clock, log, component }))
     const active = () => !shared.leases.heldByAnother(job, driver.name)
     return { client, clock, log, informers, driver, plugin, controller, node, recorder, active, history }
   }
   const own = options.ownNode === undefined ? {} : { ownNode: options.ownNode }
   const provisioner = base('provisioner', `${driver.name}_hawser`)
+  if (!provisioner)
+    await removeCapacities({ client, informers }, { driver: driver.name, managedBy: managedBy(options) }, signal)
   if (provisioner && controller.has('CREATE_DELETE_VOLUME')) startProvisioner(stack, provisioner, options, own)
   const attacher = base('attacher', `csi-attacher ${driver.name}`)
   if (attacher) stack.use(createAttacher(attacher))
@@ -170,11 +181,19 @@ async function start(
   return stack.move()
 }
 
+function isLeftTo({ leaveTo }: CsiJobsOptions, driver: string, job: JobName): boolean {
+  const left = leaveTo?.[driver]
+  return left === 'all' || left?.includes(job) === true
+}
+
 /** In the newer protocol, or in the older one. */
 function tellsHealth(controller: ReadonlySet<ControllerCapabilityName>): boolean {
   if (controller.has('LIST_VOLUME_HEALTH') || controller.has('GET_VOLUME_HEALTH')) return true
   return controller.has('VOLUME_CONDITION') && (controller.has('LIST_VOLUMES') || controller.has('GET_VOLUME'))
 }
+
+/** Whose CSIStorageCapacity objects are ours. */
+const managedBy = ({ ownNode }: CsiJobsOptions) => `hawser-${ownNode ?? 'controller'}`
 
 function startProvisioner(
   stack: AsyncDisposableStack,
@@ -186,7 +205,7 @@ function startProvisioner(
     ? stack.use(
         createCapacityTracker(deps, {
           namespace: options.namespace ?? 'kube-system',
-          managedBy: `hawser-${options.ownNode ?? 'controller'}`,
+          managedBy: managedBy(options),
           ...own,
         }),
       )

@@ -1,12 +1,10 @@
 // Does someone else do this job? Upstream's sidecars hold a lease each while they lead; as long as it is fresh and not
 // ours, the job is theirs.
-import type { Lease } from '../../api/types.ts'
+import type { Lease } from '../../api/generated/types.ts'
 import type { Informers } from '../../client/informer.ts'
 import type { Clock } from '../../clock/clock.ts'
 
-export type JobName = 'provisioner' | 'attacher' | 'resizer' | 'snapshotter'
-
-export const jobNames: readonly JobName[] = ['provisioner', 'attacher', 'resizer', 'snapshotter']
+export type JobName = 'provisioner' | 'attacher' | 'resizer' | 'snapshotter' | 'snapshot-controller'
 
 /** The names under which upstream's sidecars elect their leader, in whatever namespace they run. */
 export function leaseNames(job: JobName, driver: string): readonly string[] {
@@ -20,6 +18,8 @@ export function leaseNames(job: JobName, driver: string): readonly string[] {
       return [`external-resizer-${safe}`]
     case 'snapshotter':
       return [`external-snapshotter-leader-${safe}`]
+    case 'snapshot-controller':
+      return ['snapshot-controller-leader'] // one for all drivers
     default:
       return job satisfies never
   }

@@ -1,201 +1,212 @@
 // Who changes a volume's attributes while it lives? ControllerModifyVolume follows the claim's VolumeAttributesClass
-// (SIDE-39, MOD-1 … MOD-4).
-//
-// What is in progress is finished before another change is begun, unless the driver's last word on it was final: the claim's
-// status says what is in progress, so a restart changes nothing (MOD-3).
+// (SIDE-39, MOD-1 … MOD-4). The claim's status names the change before the call.
 import { annotations } from '../../api/annotations.ts'
-import { annotation, withCondition, withoutCondition } from '../../api/meta.ts'
-import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
+import type { PersistentVolume, PersistentVolumeClaim } from '../../api/generated/types.ts'
+import { annotation, keyOf, refKey, withCondition, withoutCondition } from '../../api/meta.ts'
+import { objectKey } from '../../client/object-loop.ts'
+import type { ObjectKey, ObjectLoop } from '../../client/object-loop.ts'
 import { timestamp } from '../../clock/clock.ts'
 import type { Looked } from '../../loop/key-loop.ts'
 import { asVolumeError } from '../../volume/effect.ts'
 import { CsiError } from '../codes.ts'
 import { timeouts } from '../deadline.ts'
-import { createJobStory, createToldLoop, reference } from './job-history.ts'
-import { change, jobBackoff, readSecret, slowRetryMs } from './job.ts'
+import { createJobHistory } from './job-history.ts'
+import type { JobHistory } from './job-history.ts'
+import { createLoopWithHistory } from './job-loop.ts'
+import { change, readSecret, recordOnClaim, slowRetryMs } from './job.ts'
 import type { JobDeps } from './job.ts'
+import { planModify } from './modify-plan.ts'
+import type { ModifyPlan } from './modify-plan.ts'
 
 type Status = NonNullable<PersistentVolumeClaim['status']>
+type ClaimKey = ObjectKey<'PersistentVolumeClaim'>
+
+interface Modifier {
+  readonly deps: JobDeps
+  readonly history: JobHistory
+  /** Claims (`namespace/name`) whose last change the driver refused for good: nothing is in progress. */
+  readonly refused: Set<string>
+}
 
 export function createModifier(deps: JobDeps): AsyncDisposable {
-  const { client, clock, log, recorder, driver, informers } = deps
+  const { driver, informers } = deps
   const stack = new AsyncDisposableStack()
   const claims = informers.of('PersistentVolumeClaim')
   const volumes = informers.of('PersistentVolume')
   const classes = informers.of('VolumeAttributesClass')
-  const controller = driver.controller(timeouts.resizer)
-  const settled = new Set<string>() // claims whose last change was refused for good: nothing is under way
-  const say = (claim: PersistentVolumeClaim, type: 'Normal' | 'Warning', reason: string, text: string) =>
-    recorder.event({ kind: 'PersistentVolumeClaim', object: claim }, type, reason, text)
-  const writeStatus = (claim: PersistentVolumeClaim, apply: (status: Status) => Status, signal: AbortSignal) =>
-    change(
-      client,
-      'PersistentVolumeClaim',
-      claim,
-      (each) => ({ ...each, status: apply(each.status ?? {}) }),
-      { subresource: 'status' },
-      signal,
-    )
-
-  const story = createJobStory(deps, 'modify')
-  const objectsOf = (key: string) => [reference('PersistentVolumeClaim', key)]
-  const look = async (key: string, signal: AbortSignal): Promise<Looked | void> => {
-    if (!deps.active()) return { again: clock.now() + 10_000 }
-    const claim = claims.get(key)
-    const volume = claim?.spec?.volumeName ? volumes.get(claim.spec.volumeName) : undefined
-    if (!claim || claim.status?.phase !== 'Bound' || volume?.spec?.csi?.driver !== driver.name) return
-    const wanted = claim.spec?.volumeAttributesClassName ?? ''
-    const current = claim.status.currentVolumeAttributesClassName ?? ''
-    const under = claim.status.modifyVolumeStatus
-    if (under === undefined && wanted === current) return
-    if (wanted === '' && under?.status !== 'InProgress') return cancel(claim, signal)
-    const unfinished =
-      under?.status === 'InProgress' && !settled.has(key) ? under.targetVolumeAttributesClassName : undefined
-    const target = unfinished ?? (wanted === '' ? (under?.targetVolumeAttributesClassName ?? '') : wanted)
-    const attributes = classes.get(target)
-    if (!attributes) return postpone(claim, target, `VAC "${target}" does not exist.`, signal)
-    if (attributes.driverName !== driver.name)
-      return postpone(claim, target, `VAC "${target}" is for driver ${attributes.driverName}.`, signal)
-    return modify(key, claim, volume, target, attributes.parameters ?? {}, signal)
-  }
-  /** MOD-1: the class's own change wakes the claim again. */
-  const postpone = async (claim: PersistentVolumeClaim, target: string, text: string, signal: AbortSignal) => {
-    const modifyVolumeStatus = { targetVolumeAttributesClassName: target, status: 'Pending' as const }
-    await writeStatus(claim, (status) => ({ ...status, modifyVolumeStatus }), signal)
-    say(claim, 'Warning', 'VolumeModifyFailed', text)
-  }
-  const cancel = async (claim: PersistentVolumeClaim, signal: AbortSignal) => {
-    if (!claim.status?.conditions?.some(({ type }) => type === 'ModifyingVolume')) return
-    await writeStatus(
-      claim,
-      (status) => ({ ...status, conditions: withoutCondition(status.conditions, 'ModifyingVolume') }),
-      signal,
-    )
-    say(claim, 'Normal', 'VolumeModifyCanceled', 'Cancelled modify of volume attributes')
-  }
-  const modify = async (
-    key: string,
-    claim: PersistentVolumeClaim,
-    volume: PersistentVolume,
-    target: string,
-    mutableParameters: Readonly<Record<string, string>>,
-    signal: AbortSignal,
-  ): Promise<Looked | void> => {
-    const lastTransitionTime = timestamp(clock.now())
-    const begun = await writeStatus(
-      claim,
-      (status) => ({
-        ...status,
-        modifyVolumeStatus: { targetVolumeAttributesClassName: target, status: 'InProgress' },
-        conditions: withCondition(status.conditions, { type: 'ModifyingVolume', status: 'True', lastTransitionTime }),
-      }),
-      signal,
-    )
-    if (!begun) return
-    say(
-      claim,
-      'Normal',
-      'VolumeModify',
-      `external resizer is modifying volume ${claim.metadata.name} with vac ${target}`,
-    )
-    try {
-      const name = annotation(volume, annotations.modifySecretName)
-      const namespace = annotation(volume, annotations.modifySecretNamespace)
-      const secrets = await readSecret(client, name && namespace ? { name, namespace } : undefined, signal)
-      const request = { volumeId: volume.spec?.csi?.volumeHandle ?? '', mutableParameters, secrets }
-      const call = () => controller.modify(request, signal)
-      await story.calling(objectsOf(key), key, 'ControllerModifyVolume', call)
-    } catch (error) {
-      return failed(key, begun, target, error, signal)
-    }
-    settled.delete(key)
-    await change(
-      client,
-      'PersistentVolume',
-      volume,
-      (each) => ({ ...each, spec: { ...each.spec, volumeAttributesClassName: target } }),
-      {},
-      signal,
-    )
-    await writeStatus(begun, (status) => settledStatus(status, target), signal)
-    say(
-      claim,
-      'Normal',
-      'VolumeModifySuccessful',
-      `external resizer modified volume ${claim.metadata.name} with vac ${target} successfully`,
-    )
-    // What was finished first may not be what the claim wants by now.
-    const wanted = claims.get(key)?.spec?.volumeAttributesClassName ?? target
-    if (wanted !== target) return { again: clock.now() }
-  }
-  const failed = async (
-    key: string,
-    claim: PersistentVolumeClaim,
-    target: string,
-    error: unknown,
-    signal: AbortSignal,
-  ): Promise<Looked> => {
-    const { message, effect } = asVolumeError(error)
-    say(claim, 'Warning', 'VolumeModifyFailed', message)
-    if (effect === 'unknown') {
-      settled.delete(key)
-      throw error
-    }
-    settled.add(key)
-    const infeasible = error instanceof CsiError && error.status === 'INVALID_ARGUMENT'
-    const condition = {
-      type: 'ModifyVolumeError',
-      status: 'True' as const,
-      message: `failed to modify volume with ${message}`,
-    }
-    await writeStatus(
-      claim,
-      (status) => ({
-        ...status,
-        conditions: withCondition(status.conditions, condition),
-        modifyVolumeStatus: {
-          targetVolumeAttributesClassName: target,
-          status: infeasible ? 'Infeasible' : 'InProgress',
-        },
-      }),
-      signal,
-    )
-    if (!infeasible) throw error
-    const again = clock.now() + slowRetryMs
-    story.failed(objectsOf(key), key, error, again)
-    return { again }
-  }
+  const modifier: Modifier = { deps, history: createJobHistory(deps, 'modify'), refused: new Set() }
   const loop = stack.use(
-    createToldLoop(story, objectsOf, {
-      name: `modifier ${driver.name}`,
-      clock,
-      workers: 8,
-      backoff: jobBackoff,
-      look,
-      onError: (key, error, retryAt) =>
-        log.warn('modification failed', { driver: driver.name, claim: key, error, retryAt }),
+    createLoopWithHistory<ClaimKey>(deps, {
+      ...{ name: 'modifier', workers: 8, history: modifier.history, failure: 'modification failed' },
+      async sync(key, signal) {
+        const claim = claims.get(refKey(key))
+        if (!claim) return
+        const plan = planModify({
+          claim,
+          volume: claim.spec?.volumeName ? volumes.get(claim.spec.volumeName) : undefined,
+          driver: driver.name,
+          wasRefused: modifier.refused.has(refKey(key)),
+          attributesClass: classes.get,
+        })
+        return carryOut(modifier, claim, plan, signal)
+      },
     }),
   )
+  follow(modifier, stack, loop)
+  return stack
+}
+
+function follow({ deps, refused }: Modifier, stack: AsyncDisposableStack, loop: ObjectLoop<ClaimKey>): void {
+  const claims = deps.informers.of('PersistentVolumeClaim')
   stack.use(
     claims.subscribe(({ object, previous, key }) => {
       const wanted = (claim: PersistentVolumeClaim | undefined) => claim?.spec?.volumeAttributesClassName
       const phase = (claim: PersistentVolumeClaim | undefined) => claim?.status?.phase
-      if (!object) settled.delete(key)
-      else if (!previous || wanted(object) !== wanted(previous) || phase(object) !== phase(previous)) loop.wake(key)
+      if (!object) refused.delete(key)
+      else if (!previous || wanted(object) !== wanted(previous) || phase(object) !== phase(previous))
+        loop.wake(objectKey('PersistentVolumeClaim', object))
     }),
   )
   stack.use(
-    classes.subscribe(({ object }) => {
+    deps.informers.of('VolumeAttributesClass').subscribe(({ object }) => {
       if (!object) return
-      for (const [key, claim] of claims.items)
-        if (claim.spec?.volumeAttributesClassName === object.metadata.name) loop.wake(key)
+      for (const claim of claims.items.values())
+        if (claim.spec?.volumeAttributesClassName === object.metadata.name)
+          loop.wake(objectKey('PersistentVolumeClaim', claim))
     }),
   )
-  return stack
 }
 
-function settledStatus(status: Status, target: string): Status {
+async function carryOut(
+  modifier: Modifier,
+  claim: PersistentVolumeClaim,
+  plan: ModifyPlan,
+  signal: AbortSignal,
+): Promise<Looked | void> {
+  const { deps } = modifier
+  switch (plan.kind) {
+    case 'nothing':
+      return
+    case 'cancel': {
+      const clear = (status: Status) => ({
+        ...status,
+        conditions: withoutCondition(status.conditions, 'ModifyingVolume'),
+      })
+      await writeStatus(deps, claim, clear, signal)
+      return recordOnClaim(deps, claim, 'Normal', 'VolumeModifyCanceled', 'Cancelled modify of volume attributes')
+    }
+    case 'postpone': {
+      const modifyVolumeStatus = { targetVolumeAttributesClassName: plan.target, status: 'Pending' as const }
+      await writeStatus(deps, claim, (status) => ({ ...status, modifyVolumeStatus }), signal)
+      return recordOnClaim(deps, claim, 'Warning', 'VolumeModifyFailed', plan.message)
+    }
+    case 'modify':
+      return modify(modifier, claim, plan, signal)
+    default:
+      return plan satisfies never
+  }
+}
+
+async function modify(
+  modifier: Modifier,
+  claim: PersistentVolumeClaim,
+  plan: Extract<ModifyPlan, { kind: 'modify' }>,
+  signal: AbortSignal,
+): Promise<Looked | void> {
+  const { deps, history, refused } = modifier
+  const { target, volume } = plan
+  const { name } = claim.metadata
+  const begun = await begin(deps, claim, target, signal)
+  if (!begun) return
+  recordOnClaim(
+    deps,
+    claim,
+    'Normal',
+    'VolumeModify',
+    `external resizer is modifying volume ${name} with vac ${target}`,
+  )
+  try {
+    const secrets = await readSecret(deps.client, secretOf(volume), signal)
+    const volumeId = volume.spec?.csi?.volumeHandle ?? ''
+    const request = { volumeId, mutableParameters: plan.parameters, secrets }
+    const call = () => deps.driver.controller(timeouts.resizer).modify(request, signal)
+    await history.calling(objectKey('PersistentVolumeClaim', claim), 'ControllerModifyVolume', call)
+  } catch (error) {
+    return failed(modifier, begun, target, error, signal)
+  }
+  refused.delete(keyOf(claim))
+  const modified = (each: PersistentVolume) => ({ ...each, spec: { ...each.spec, volumeAttributesClassName: target } })
+  await change(deps.client, 'PersistentVolume', volume, modified, {}, signal)
+  await writeStatus(deps, begun, (status) => finishedStatus(status, target), signal)
+  const text = `external resizer modified volume ${name} with vac ${target} successfully`
+  recordOnClaim(deps, claim, 'Normal', 'VolumeModifySuccessful', text)
+  // The claim may want another class by now than the one that was in progress.
+  const wanted = deps.informers.of('PersistentVolumeClaim').get(keyOf(claim))?.spec?.volumeAttributesClassName ?? target
+  if (wanted !== target) return { again: deps.clock.now() }
+}
+
+/** The change is named in the claim's status before the driver is asked. */
+function begin(deps: JobDeps, claim: PersistentVolumeClaim, target: string, signal: AbortSignal) {
+  const lastTransitionTime = timestamp(deps.clock.now())
+  const condition = { type: 'ModifyingVolume', status: 'True', lastTransitionTime } as const
+  const start = (status: Status): Status => ({
+    ...status,
+    modifyVolumeStatus: { targetVolumeAttributesClassName: target, status: 'InProgress' },
+    conditions: withCondition(status.conditions, condition),
+  })
+  return writeStatus(deps, claim, start, signal)
+}
+
+async function failed(
+  { deps, history, refused }: Modifier,
+  claim: PersistentVolumeClaim,
+  target: string,
+  error: unknown,
+  signal: AbortSignal,
+): Promise<Looked> {
+  const { message, effect } = asVolumeError(error)
+  recordOnClaim(deps, claim, 'Warning', 'VolumeModifyFailed', message)
+  if (effect === 'unknown') {
+    refused.delete(keyOf(claim))
+    throw error
+  }
+  refused.add(keyOf(claim))
+  const infeasible = error instanceof CsiError && error.status === 'INVALID_ARGUMENT'
+  const text = `failed to modify volume with ${message}`
+  const condition = { type: 'ModifyVolumeError', status: 'True', message: text } as const
+  const refuse = (status: Status): Status => ({
+    ...status,
+    conditions: withCondition(status.conditions, condition),
+    modifyVolumeStatus: {
+      targetVolumeAttributesClassName: target,
+      status: infeasible ? 'Infeasible' : 'InProgress',
+    },
+  })
+  await writeStatus(deps, claim, refuse, signal)
+  if (!infeasible) throw error
+  const again = deps.clock.now() + slowRetryMs
+  history.failed(objectKey('PersistentVolumeClaim', claim), error, again)
+  return { again }
+}
+
+function secretOf(volume: PersistentVolume) {
+  const name = annotation(volume, annotations.modifySecretName)
+  const namespace = annotation(volume, annotations.modifySecretNamespace)
+  return name && namespace ? { name, namespace } : undefined
+}
+
+function finishedStatus(status: Status, target: string): Status {
   const { modifyVolumeStatus: _done, ...rest } = status
   const conditions = withoutCondition(withoutCondition(status.conditions, 'ModifyingVolume'), 'ModifyVolumeError')
   return { ...rest, currentVolumeAttributesClassName: target, conditions }
+}
+
+function writeStatus(
+  { client }: JobDeps,
+  claim: PersistentVolumeClaim,
+  apply: (status: Status) => Status,
+  signal: AbortSignal,
+): Promise<PersistentVolumeClaim | undefined> {
+  const write = (each: PersistentVolumeClaim) => ({ ...each, status: apply(each.status ?? {}) })
+  return change(client, 'PersistentVolumeClaim', claim, write, { subresource: 'status' }, signal)
 }

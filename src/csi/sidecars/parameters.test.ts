@@ -1,12 +1,12 @@
 // Class parameters: what is the driver's, what is ours (SIDE-9, SIDE-10).
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { PersistentVolumeClaim } from '../../api/types.ts'
+import type { PersistentVolumeClaim } from '../../api/generated/types.ts'
 import { driverParameters, resolveSecret, splitParameters } from './parameters.ts'
 
 const prefix = 'csi.storage.k8s.io/'
 
-test('SIDE-9: reserved keys are consumed, deprecated ones are read and passed on', () => {
+test('reserved keys are consumed, deprecated ones are read and passed on (SIDE-9)', () => {
   const split = splitParameters({
     tier: 'fast',
     [`${prefix}fstype`]: 'xfs',
@@ -29,7 +29,7 @@ test('SIDE-9: reserved keys are consumed, deprecated ones are read and passed on
   assert.equal(splitParameters({ FsType: 'ext4' }).fsType, 'ext4')
 })
 
-test('SIDE-9: unknown reserved keys, half pairs and both forms at once are refused', () => {
+test('unknown reserved keys, half pairs and both forms at once are refused (SIDE-9)', () => {
   const refused: readonly Record<string, string>[] = [
     { [`${prefix}strange`]: 'x' },
     { [`${prefix}provisioner-secret-name`]: 'x' },
@@ -46,7 +46,7 @@ test('SIDE-9: unknown reserved keys, half pairs and both forms at once are refus
   assert.deepEqual(driverParameters({ a: 'b', [`${prefix}strange`]: 'x' }), { a: 'b' })
 })
 
-test('SIDE-10: names may speak of the claim, namespaces may not', () => {
+test('names may speak of the claim, namespaces may not (SIDE-10)', () => {
   const claim: PersistentVolumeClaim = {
     metadata: { name: 'c', namespace: 'ns', annotations: { team: 'blue' } },
     spec: {},

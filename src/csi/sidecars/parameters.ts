@@ -1,10 +1,10 @@
 // Which class parameters are the driver's, and which are ours? Reserved keys name the filesystem and the secrets of
 // each operation; secret names may be templates (SIDE-9, SIDE-10, SIDE-11).
-import type { PersistentVolumeClaim, SecretReference } from '../../api/types.ts'
+import { refused } from '../../volume/effect.ts'
+import type { PersistentVolumeClaim, SecretReference } from '../../api/generated/types.ts'
 import type { Strings } from '../values.ts'
-import { refused } from './job.ts'
 
-export const secretUses = [
+const secretUses = [
   'provisioner',
   'controllerPublish',
   'nodeStage',
@@ -27,7 +27,7 @@ export interface SecretTemplate {
   readonly namespace: string
 }
 
-export const reservedPrefix = 'csi.storage.k8s.io/'
+const reservedPrefix = 'csi.storage.k8s.io/'
 
 const modernNames: Readonly<Record<SecretUse, string>> = {
   provisioner: 'provisioner-secret',
@@ -60,7 +60,8 @@ export function splitParameters(parameters: Strings | undefined): SplitParameter
   for (const use of secretUses) {
     const modern = takePair(reserved, `${modernNames[use]}-name`, `${modernNames[use]}-namespace`)
     const old = deprecatedPair(driver, deprecatedNames[use])
-    if (modern && old) throw refused('ParametersInvalid', `both ${modernNames[use]} and its deprecated form are set`)
+    if (modern && old)
+      throw refused('ParametersInvalid', `both ${modernNames[use]} and its deprecated form are set`, 'none')
     const chosen = modern ?? old ?? fallback
     if (chosen) secrets[use] = chosen
   }
@@ -69,6 +70,7 @@ export function splitParameters(parameters: Strings | undefined): SplitParameter
     throw refused(
       'ParametersInvalid',
       `found unknown parameter key "${reservedPrefix}${unknown}" with reserved namespace csi.storage.k8s.io`,
+      'none',
     )
   }
   return { driver, fsType, secrets }
@@ -95,12 +97,17 @@ export function resolveSecret(
   const name = fill(template.name, full)
   const namespace = fill(template.namespace, basic)
   if (!/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name) || name.length > 253) {
-    throw refused('SecretNameInvalid', `"${template.name}" resolved to "${name}" which is not a valid secret name`)
+    throw refused(
+      'SecretNameInvalid',
+      `"${template.name}" resolved to "${name}" which is not a valid secret name`,
+      'none',
+    )
   }
   if (!/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(namespace) || namespace.length > 63) {
     throw refused(
       'SecretNameInvalid',
       `"${template.namespace}" resolved to "${namespace}" which is not a valid namespace name`,
+      'none',
     )
   }
   return { name, namespace }
@@ -113,6 +120,7 @@ function chooseFsType(reserved: Map<string, string>, driver: Strings): string | 
     throw refused(
       'ParametersInvalid',
       'fstype specified in parameters with both "fstype" and "csi.storage.k8s.io/fstype" keys',
+      'none',
     )
   }
   return modern ?? old[0]?.[1]
@@ -136,6 +144,7 @@ function pair(label: string, name: string | undefined, namespace: string | undef
     throw refused(
       'ParametersInvalid',
       `either name and namespace for ${label} secrets specified, both must be specified`,
+      'none',
     )
   return { name, namespace }
 }
@@ -144,7 +153,7 @@ function fill(template: string, values: ReadonlyMap<string, string>): string {
   return template.replace(/\$\{([^}]*)\}/g, (_whole, token: string) => {
     const value = values.get(token)
     if (value === undefined)
-      throw refused('SecretNameInvalid', `error resolving value "${template}": invalid tokens: ["${token}"]`)
+      throw refused('SecretNameInvalid', `error resolving value "${template}": invalid tokens: ["${token}"]`, 'none')
     return value
   })
 }

@@ -1,13 +1,14 @@
 // What is asked of the driver for a claim, and what becomes of its answer? The CreateVolume request and the
 // PersistentVolume, both built from the same order (SIDE-8, SIDE-18, SIDE-19).
+import { refused } from '../../volume/effect.ts'
 import { annotations, finalizers } from '../../api/annotations.ts'
 import { annotation } from '../../api/meta.ts'
 import { bytesOfQuantity, quantityOfBytes } from '../../api/quantity.ts'
-import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../../api/types.ts'
+import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../../api/generated/types.ts'
 import type { CreateVolumeRequest, DriverVolume } from '../controller.ts'
 import type { Capability, Strings } from '../values.ts'
 import { controllerAccessMode } from '../values.ts'
-import { readSecret, refused } from './job.ts'
+import { readSecret } from './job.ts'
 import type { JobDeps } from './job.ts'
 import { resolveSecret, splitParameters } from './parameters.ts'
 import type { SecretUse, SplitParameters } from './parameters.ts'
@@ -25,7 +26,7 @@ export interface Order {
 }
 
 export interface OrderOptions {
-  /** SIDE-11 */
+  /** Tell the driver the names of claim and volume, too (SIDE-11). */
   readonly extraMetadata: boolean
   readonly defaultFsType: string
   /** WART-22: written into the attributes of every volume unless empty. */
@@ -177,12 +178,13 @@ async function mutable(deps: JobDeps, claim: PersistentVolumeClaim, signal: Abor
   const name = claim.spec?.volumeAttributesClassName
   if (!name) return undefined
   if (!deps.controller.has('MODIFY_VOLUME'))
-    throw refused('NotSupported', `driver ${deps.driver.name} has no volume attributes classes`)
+    throw refused('NotSupported', `driver ${deps.driver.name} has no volume attributes classes`, 'none')
   const attributes = await deps.client.get('VolumeAttributesClass', { name }, signal)
   if (attributes.driverName !== deps.driver.name) {
     throw refused(
       'ClassForeign',
       `VolumeAttributesClass ${name} is for driver ${attributes.driverName}, not ${deps.driver.name}`,
+      'none',
     )
   }
   return attributes.parameters ?? {}

@@ -1,8 +1,67 @@
-// To which size is a claim's volume grown next? The table of spec/claims 13.4, column external-resizer, and the words
-// that each stage leaves in the claim's status (XRS-3, XRS-7). Pure.
-import { resizeConditions } from '../../api/annotations.ts'
+// To which size is a claim's volume grown next? Table 13.4 of docs/rules/claims.md, column external-resizer, and what each
+// stage writes to the claim's status (XRS-3, XRS-7). Pure.
+import { annotations, resizeConditions } from '../../api/annotations.ts'
+import { annotation, conditionIsTrue } from '../../api/meta.ts'
 import { quantityOfBytes, bytesOfQuantity } from '../../api/quantity.ts'
-import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
+import type { PersistentVolume, PersistentVolumeClaim } from '../../api/generated/types.ts'
+
+export interface ResizePlanFacts {
+  readonly claim: PersistentVolumeClaim
+  readonly volume: PersistentVolume | undefined
+  readonly driver: string
+  readonly trivial: boolean
+  readonly memory: ResizeMemory | undefined
+  /** Some pod that has not ended uses the claim. */
+  readonly isUsed: boolean
+  readonly now: number
+}
+
+/** What this process remembers of the driver's last answer about a claim. */
+export interface ResizeMemory {
+  /** The last attempt ended with a final error. */
+  readonly final: boolean
+  /** The driver refused because the volume is in use. */
+  readonly inUse: boolean
+  /** The driver called this size infeasible: not asked again before `until`. */
+  readonly slow?: { readonly size: bigint; readonly until: number }
+}
+
+export interface ResizePlan {
+  /** The node has caught up: the volume's note of the old size goes first. */
+  readonly forgetOldSize: boolean
+  readonly action:
+    | { readonly kind: 'nothing' }
+    | { readonly kind: 'wait'; readonly until: number }
+    /** The driver grows unused volumes only; a pod that ends wakes the claim. */
+    | { readonly kind: 'waitForPods' }
+    | { readonly kind: 'expand'; readonly target: bigint }
+}
+
+export function planResize(facts: ResizePlanFacts): ResizePlan | undefined {
+  const { claim, volume, memory } = facts
+  if (!volume || claim.status?.phase !== 'Bound' || volume.spec?.csi?.driver !== facts.driver) return undefined
+  if (volume.spec.claimRef?.uid !== claim.metadata.uid) return undefined
+  const shown = sizeOf(claim.status.capacity) ?? 0n
+  const isNoted = annotation(volume, annotations.preResizeCapacity) !== undefined
+  const forgetOldSize = isNoted && shown >= volumeSize(volume)
+  const nothing: ResizePlan = { forgetOldSize, action: { kind: 'nothing' } }
+  const requestedBytes = sizeOf(claim.spec?.resources?.requests) ?? 0n
+  if (requestedBytes <= shown) return nothing
+  const target = resizeTarget({
+    volumeBytes: volumeSize(volume),
+    requestedBytes,
+    allocatedBytes: sizeOf(claim.status.allocatedResources),
+    status: resizeStatusOf(claim),
+    lastWasFinal: memory?.final ?? false,
+    fileSystemResizePending: conditionIsTrue(claim.status.conditions, 'FileSystemResizePending'),
+    trivial: facts.trivial,
+  })
+  if (target === undefined) return nothing
+  if (memory?.slow?.size === target && memory.slow.until > facts.now)
+    return { forgetOldSize, action: { kind: 'wait', until: memory.slow.until } }
+  if (memory?.inUse && facts.isUsed) return { forgetOldSize, action: { kind: 'waitForPods' } }
+  return { forgetOldSize, action: { kind: 'expand', target } }
+}
 
 export interface ResizeFacts {
   readonly volumeBytes: bigint
@@ -57,14 +116,14 @@ export function resizeStatusOf(claim: PersistentVolumeClaim): string {
   return claim.status?.allocatedResourceStatuses?.['storage'] ?? ''
 }
 
-export function sizeOf(resources: Readonly<Record<string, string>> | undefined): bigint | undefined {
+function sizeOf(resources: Readonly<Record<string, string>> | undefined): bigint | undefined {
   const text = resources?.['storage']
   return text === undefined ? undefined : bytesOfQuantity(text)
 }
 
-export const volumeSize = (volume: PersistentVolume) => sizeOf(volume.spec?.capacity) ?? 0n
+const volumeSize = (volume: PersistentVolume) => sizeOf(volume.spec?.capacity) ?? 0n
 
-export function withoutResizeConditions(conditions: Conditions | undefined): Conditions {
+function withoutResizeConditions(conditions: Conditions | undefined): Conditions {
   const resize: readonly string[] = resizeConditions
   return (conditions ?? []).filter(({ type }) => !resize.includes(type))
 }
@@ -107,7 +166,7 @@ export function finished(claim: PersistentVolumeClaim, bytes: bigint): Persisten
   })
 }
 
-/** XRS-6 */
+/** The driver refused for good; an infeasible size is tried again slowly (XRS-6). */
 export function failedFinally(
   claim: PersistentVolumeClaim,
   message: string,

@@ -1,171 +1,185 @@
 // Who grows a volume at the controller? This job calls ControllerExpandVolume, then the PersistentVolume is written,
 // then the claim: a crash in between leaves a larger volume and work that resumes (SIDE-35 … SIDE-38, XRS-1 … XRS-8).
 import { annotations } from '../../api/annotations.ts'
-import { annotation, conditionIsTrue, keyOf, uidOf, withAnnotations } from '../../api/meta.ts'
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../api/generated/types.ts'
+import { annotation, keyOf, refKey, uidOf, withAnnotations } from '../../api/meta.ts'
+import { claimKeysOf, hasEnded } from '../../api/pod-claims.ts'
 import { quantityOfBytes } from '../../api/quantity.ts'
-import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../../api/types.ts'
+import { objectKey } from '../../client/object-loop.ts'
+import type { ObjectKey, ObjectLoop } from '../../client/object-loop.ts'
 import { timestamp } from '../../clock/clock.ts'
 import type { Looked } from '../../loop/key-loop.ts'
-import { asVolumeError } from '../../volume/effect.ts'
+import { asVolumeError, refused } from '../../volume/effect.ts'
 import { expandVerdict } from '../codes.ts'
 import { timeouts } from '../deadline.ts'
-import { capabilityOf } from './attacher.ts'
-import { createJobStory, createToldLoop, reference } from './job-history.ts'
-import { change, jobBackoff, readSecret, refused, slowRetryMs, workers } from './job.ts'
+import { controllerCapability } from '../values.ts'
+import { createJobHistory } from './job-history.ts'
+import type { JobHistory } from './job-history.ts'
+import { createLoopWithHistory } from './job-loop.ts'
+import { change, readSecret, recordOnClaim, slowRetryMs, workers } from './job.ts'
 import type { JobDeps } from './job.ts'
-import {
-  failedFinally,
-  finished,
-  handedOver,
-  resizeStatusOf,
-  resizeTarget,
-  sizeOf,
-  started,
-  volumeSize,
-} from './resize-plan.ts'
+import { failedFinally, finished, handedOver, planResize, resizeStatusOf, started } from './resize-plan.ts'
+import type { ResizeMemory, ResizePlan } from './resize-plan.ts'
+
+type ClaimKey = ObjectKey<'PersistentVolumeClaim'>
+
+interface Resizer {
+  readonly deps: JobDeps
+  readonly history: JobHistory
+  /** The driver has no controller expansion: only the node grows anything (XRS-8). */
+  readonly trivial: boolean
+  /** By the claim's uid. */
+  readonly memory: Map<string, ResizeMemory>
+}
 
 export function createResizer(deps: JobDeps): AsyncDisposable {
-  const { client, clock, log, recorder, driver, informers } = deps
+  const { clock, driver, informers } = deps
   const stack = new AsyncDisposableStack()
   const claims = informers.of('PersistentVolumeClaim')
   const volumes = informers.of('PersistentVolume')
-  const pods = informers.of('Pod')
-  const podsOf = pods.index((pod) => claimKeys(pod))
+  const podsOf = informers.of('Pod').index(claimKeysOf)
   const trivial = !deps.controller.has('EXPAND_VOLUME')
-  const memory = new Map<
-    string,
-    { readonly final: boolean; readonly inUse: boolean; readonly slow?: { size: bigint; until: number } }
-  >()
-  const controller = driver.controller(timeouts.resizer)
-  const story = createJobStory(deps, 'expand')
-  const objectsOf = (key: string) => [reference('PersistentVolumeClaim', key)]
-  const say = (claim: PersistentVolumeClaim, type: 'Normal' | 'Warning', reason: string, text: string) =>
-    recorder.event({ kind: 'PersistentVolumeClaim', object: claim }, type, reason, text)
-
-  const look = async (key: string, signal: AbortSignal): Promise<Looked | void> => {
-    if (!deps.active()) return { again: clock.now() + 10_000 }
-    const claim = claims.get(key)
-    const volume = claim?.spec?.volumeName ? volumes.get(claim.spec.volumeName) : undefined
-    if (!claim || !volume || claim.status?.phase !== 'Bound' || volume.spec?.csi?.driver !== driver.name) return
-    if (volume.spec.claimRef?.uid !== claim.metadata.uid) return
-    await tidy(deps, claim, volume, signal)
-    const requested = sizeOf(claim.spec?.resources?.requests) ?? 0n
-    if (requested <= (sizeOf(claim.status.capacity) ?? 0n)) return
-    const known = memory.get(uidOf(claim))
-    const target = resizeTarget({
-      volumeBytes: volumeSize(volume),
-      requestedBytes: requested,
-      allocatedBytes: sizeOf(claim.status.allocatedResources),
-      status: resizeStatusOf(claim),
-      lastWasFinal: known?.final ?? false,
-      fileSystemResizePending: conditionIsTrue(claim.status.conditions, 'FileSystemResizePending'),
-      trivial,
-    })
-    if (target === undefined) return
-    if (known?.slow && known.slow.size === target && known.slow.until > clock.now()) return { again: known.slow.until }
-    if (known?.inUse && isUsed(podsOf.get(key))) {
-      const text = `Unable to expand ${key} because CSI driver ${driver.name} only supports offline expansion and volume is currently in-use`
-      say(claim, 'Warning', 'VolumeResizeFailed', text)
-      story.failed(objectsOf(key), key, refused('GrowsOnlyUnused', text))
-      return // a pod that ends wakes the claim
-    }
-    return expand(claim, volume, target, signal)
-  }
-  const expand = async (
-    claim: PersistentVolumeClaim,
-    volume: PersistentVolume,
-    target: bigint,
-    signal: AbortSignal,
-  ): Promise<Looked | void> => {
-    const begun = await begin(deps, claim, target, signal)
-    if (!begun) return
-    say(begun, 'Normal', 'Resizing', `External resizer is resizing volume ${volume.metadata.name}`)
-    const csi = volume.spec?.csi
-    try {
-      const answer = trivial
-        ? { capacityBytes: target, nodeExpansionRequired: true }
-        : await controller.expand(
-            {
-              volumeId: csi?.volumeHandle ?? '',
-              sizeBytes: target,
-              capability: capabilityOf(volume.spec ?? {}, deps.controller.has('SINGLE_NODE_MULTI_WRITER')),
-              secrets: await readSecret(client, csi?.controllerExpandSecretRef, signal),
-            },
-            signal,
-          )
-      memory.delete(uidOf(claim))
-      await record(
-        deps,
-        begun,
-        volume,
-        answer.capacityBytes === 0n ? target : answer.capacityBytes,
-        answer.nodeExpansionRequired,
-        signal,
-      )
-      const [reason, text] = answer.nodeExpansionRequired
-        ? ['FileSystemResizeRequired', 'Require file system resize of volume on node']
-        : ['VolumeResizeSuccessful', 'Resize volume succeeded']
-      say(begun, 'Normal', reason!, text!)
-      log.info('volume expanded', { driver: driver.name, claim: keyOf(claim), bytes: answer.capacityBytes })
-    } catch (error) {
-      return failed(begun, target, error, signal)
-    }
-  }
-  const failed = async (
-    claim: PersistentVolumeClaim,
-    target: bigint,
-    error: unknown,
-    signal: AbortSignal,
-  ): Promise<Looked> => {
-    const verdict = expandVerdict(error)
-    const { message } = asVolumeError(error)
-    say(claim, 'Warning', 'VolumeResizeFailed', message)
-    if (verdict === 'uncertain') throw error
-    const until = clock.now() + slowRetryMs
-    memory.set(uidOf(claim), {
-      final: true,
-      inUse: verdict === 'inUse',
-      ...(verdict === 'infeasible' && { slow: { size: target, until } }),
-    })
-    const now = timestamp(clock.now())
-    const mark = (each: PersistentVolumeClaim) => failedFinally(each, message, verdict === 'infeasible', now)
-    await change(client, 'PersistentVolumeClaim', claim, mark, { subresource: 'status' }, signal)
-    story.failed(objectsOf(keyOf(claim)), keyOf(claim), error, until)
-    if (verdict === 'infeasible') return { again: until }
-    throw error
-  }
+  const resizer: Resizer = { deps, history: createJobHistory(deps, 'expand'), trivial, memory: new Map() }
   const loop = stack.use(
-    createToldLoop(story, objectsOf, {
-      name: `resizer ${driver.name}`,
-      clock,
-      workers,
-      backoff: jobBackoff,
-      look,
-      onError: (key, error, retryAt) =>
-        log.warn('expansion failed', { driver: driver.name, claim: key, error, retryAt }),
+    createLoopWithHistory<ClaimKey>(deps, {
+      ...{ name: 'resizer', workers, history: resizer.history, failure: 'expansion failed' },
+      async sync(key, signal) {
+        const claim = claims.get(refKey(key))
+        if (!claim) return
+        const volume = claim.spec?.volumeName ? volumes.get(claim.spec.volumeName) : undefined
+        const memory = resizer.memory.get(uidOf(claim))
+        const isUsed = isAnyRunning(podsOf.get(refKey(key)))
+        const facts = { claim, volume, driver: driver.name, trivial, memory, isUsed, now: clock.now() }
+        const plan = planResize(facts)
+        if (plan) return carryOut(resizer, { claim, volume: volume! }, plan, signal)
+      },
     }),
   )
-  stack.use(
-    claims.subscribe(({ object, previous, key }) => {
-      if (!object) memory.delete(previous.metadata.uid ?? '')
-      else if (!previous || worthLooking(object, previous)) loop.wake(key)
-    }),
-  )
-  stack.use(
-    volumes.subscribe(({ object }) => {
-      const ref = object?.spec?.claimRef
-      if (object?.spec?.csi?.driver === driver.name && ref?.name) loop.wake(`${ref.namespace ?? ''}/${ref.name}`)
-    }),
-  )
-  stack.use(
-    pods.subscribe(({ object, previous }) => {
-      const ended = object ? isOver(object) && previous !== undefined && !isOver(previous) : true
-      if (ended)
-        for (const key of claimKeys(object ?? previous!))
-          if (memory.get(claims.get(key)?.metadata.uid ?? '')?.inUse) loop.wake(key)
-    }),
-  )
+  follow(resizer, stack, loop)
   return stack
+}
+
+function follow({ deps, memory }: Resizer, stack: AsyncDisposableStack, loop: ObjectLoop<ClaimKey>): void {
+  const { driver, informers } = deps
+  const claims = informers.of('PersistentVolumeClaim')
+  const wake = (claim: PersistentVolumeClaim) => loop.wake(objectKey('PersistentVolumeClaim', claim))
+  stack.use(
+    claims.subscribe(({ object, previous }) => {
+      if (!object) memory.delete(previous.metadata.uid ?? '')
+      else if (!previous || needsSync(object, previous)) wake(object)
+    }),
+  )
+  stack.use(
+    informers.of('PersistentVolume').subscribe(({ object }) => {
+      const { namespace, name } = object?.spec?.claimRef ?? {}
+      if (object?.spec?.csi?.driver === driver.name && namespace && name)
+        loop.wake({ kind: 'PersistentVolumeClaim', namespace, name })
+    }),
+  )
+  stack.use(
+    informers.of('Pod').subscribe(({ object, previous }) => {
+      const ended = object ? hasEnded(object) && previous !== undefined && !hasEnded(previous) : true
+      for (const key of ended ? claimKeysOf(object ?? previous!) : []) {
+        const claim = claims.get(key)
+        if (claim && memory.get(claim.metadata.uid ?? '')?.inUse) wake(claim)
+      }
+    }),
+  )
+}
+
+interface Pair {
+  readonly claim: PersistentVolumeClaim
+  readonly volume: PersistentVolume
+}
+
+async function carryOut(
+  resizer: Resizer,
+  pair: Pair,
+  { forgetOldSize, action }: ResizePlan,
+  signal: AbortSignal,
+): Promise<Looked | void> {
+  const { deps, history } = resizer
+  const { claim, volume } = pair
+  if (forgetOldSize) {
+    const forget = (each: PersistentVolume) => withAnnotations(each, { [annotations.preResizeCapacity]: undefined })
+    await change(deps.client, 'PersistentVolume', volume, forget, {}, signal)
+  }
+  switch (action.kind) {
+    case 'nothing':
+      return
+    case 'wait':
+      return { again: action.until }
+    case 'waitForPods': {
+      const text = `Unable to expand ${keyOf(claim)} because CSI driver ${deps.driver.name} only supports offline expansion and volume is currently in-use`
+      recordOnClaim(deps, claim, 'Warning', 'VolumeResizeFailed', text)
+      history.failed(objectKey('PersistentVolumeClaim', claim), refused('GrowsOnlyUnused', text, 'none'))
+      return
+    }
+    case 'expand':
+      return expand(resizer, pair, action.target, signal)
+    default:
+      return action satisfies never
+  }
+}
+
+async function expand(resizer: Resizer, pair: Pair, target: bigint, signal: AbortSignal): Promise<Looked | void> {
+  const { deps, memory } = resizer
+  const { claim, volume } = pair
+  const begun = await begin(deps, claim, target, signal)
+  if (!begun) return
+  recordOnClaim(deps, begun, 'Normal', 'Resizing', `External resizer is resizing volume ${volume.metadata.name}`)
+  try {
+    const answer = resizer.trivial
+      ? { capacityBytes: target, nodeExpansionRequired: true }
+      : await callDriver(deps, volume, target, signal)
+    memory.delete(uidOf(claim))
+    const bytes = answer.capacityBytes === 0n ? target : answer.capacityBytes
+    await save(deps, { claim: begun, volume }, bytes, answer.nodeExpansionRequired, signal)
+    const [reason, text] = answer.nodeExpansionRequired
+      ? (['FileSystemResizeRequired', 'Require file system resize of volume on node'] as const)
+      : (['VolumeResizeSuccessful', 'Resize volume succeeded'] as const)
+    recordOnClaim(deps, begun, 'Normal', reason, text)
+    deps.log.info('volume expanded', { driver: deps.driver.name, claim: keyOf(claim), bytes: answer.capacityBytes })
+  } catch (error) {
+    return failed(resizer, begun, target, error, signal)
+  }
+}
+
+async function callDriver(deps: JobDeps, volume: PersistentVolume, sizeBytes: bigint, signal: AbortSignal) {
+  const csi = volume.spec?.csi
+  const request = {
+    volumeId: csi?.volumeHandle ?? '',
+    sizeBytes,
+    capability: controllerCapability(volume.spec ?? {}, deps.controller.has('SINGLE_NODE_MULTI_WRITER')),
+    secrets: await readSecret(deps.client, csi?.controllerExpandSecretRef, signal),
+  }
+  return deps.driver.controller(timeouts.resizer).expand(request, signal)
+}
+
+async function failed(
+  { deps, history, memory }: Resizer,
+  claim: PersistentVolumeClaim,
+  target: bigint,
+  error: unknown,
+  signal: AbortSignal,
+): Promise<Looked> {
+  const { client, clock } = deps
+  const verdict = expandVerdict(error)
+  const { message } = asVolumeError(error)
+  recordOnClaim(deps, claim, 'Warning', 'VolumeResizeFailed', message)
+  if (verdict === 'uncertain') throw error
+  const until = clock.now() + slowRetryMs
+  memory.set(uidOf(claim), {
+    final: true,
+    inUse: verdict === 'inUse',
+    ...(verdict === 'infeasible' && { slow: { size: target, until } }),
+  })
+  const now = timestamp(clock.now())
+  const mark = (each: PersistentVolumeClaim) => failedFinally(each, message, verdict === 'infeasible', now)
+  await change(client, 'PersistentVolumeClaim', claim, mark, { subresource: 'status' }, signal)
+  history.failed(objectKey('PersistentVolumeClaim', claim), error, until)
+  if (verdict === 'infeasible') return { again: until }
+  throw error
 }
 
 /** Announced before the call, so that a restart knows which size was under way. */
@@ -196,10 +210,9 @@ async function begin({ client, clock }: JobDeps, claim: PersistentVolumeClaim, t
 }
 
 /** The volume first, the claim after it: the order is what makes a crash harmless. */
-async function record(
+async function save(
   deps: JobDeps,
-  claim: PersistentVolumeClaim,
-  volume: PersistentVolume,
+  { claim, volume }: Pair,
   bytes: bigint,
   nodeRequired: boolean,
   signal: AbortSignal,
@@ -231,27 +244,8 @@ async function record(
   await change(client, 'PersistentVolumeClaim', claimNow, end, { subresource: 'status' }, signal)
 }
 
-/** The old size is remembered only as long as the node has not caught up. */
-async function tidy(
-  { client }: JobDeps,
-  claim: PersistentVolumeClaim,
-  volume: PersistentVolume,
-  signal: AbortSignal,
-): Promise<void> {
-  if (annotation(volume, annotations.preResizeCapacity) === undefined) return
-  if ((sizeOf(claim.status?.capacity) ?? 0n) < volumeSize(volume)) return
-  await change(
-    client,
-    'PersistentVolume',
-    volume,
-    (each) => withAnnotations(each, { [annotations.preResizeCapacity]: undefined }),
-    {},
-    signal,
-  )
-}
-
-/** XRS-1 */
-function worthLooking(now: PersistentVolumeClaim, before: PersistentVolumeClaim): boolean {
+/** Sizes, their status, the volume or the resizer changed (XRS-1). */
+function needsSync(now: PersistentVolumeClaim, before: PersistentVolumeClaim): boolean {
   const plain = (claim: PersistentVolumeClaim) =>
     JSON.stringify([
       claim.spec?.resources?.requests,
@@ -264,18 +258,7 @@ function worthLooking(now: PersistentVolumeClaim, before: PersistentVolumeClaim)
   return plain(now) !== plain(before)
 }
 
-function claimKeys(pod: Pod): string[] {
-  const namespace = pod.metadata.namespace ?? ''
-  return (pod.spec?.volumes ?? []).flatMap((volume) => {
-    const name =
-      volume.persistentVolumeClaim?.claimName ?? (volume.ephemeral ? `${pod.metadata.name}-${volume.name}` : undefined)
-    return name === undefined ? [] : [`${namespace}/${name}`]
-  })
-}
-
-const isOver = (pod: Pod) => pod.status?.phase === 'Succeeded' || pod.status?.phase === 'Failed'
-
-function isUsed(pods: Iterable<Pod>): boolean {
-  for (const pod of pods) if (!isOver(pod)) return true
+function isAnyRunning(pods: Iterable<Pod>): boolean {
+  for (const pod of pods) if (!hasEnded(pod)) return true
   return false
 }

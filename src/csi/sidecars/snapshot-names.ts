@@ -1,6 +1,6 @@
 // Which words do snapshots use? Annotations, reserved parameters and secret references (SIDE-45, SIDE-46).
 import { annotation } from '../../api/meta.ts'
-import type { SecretReference, VolumeSnapshotContent } from '../../api/types.ts'
+import type { SecretReference, VolumeSnapshotContent } from '../../api/generated/types.ts'
 import type { Strings } from '../values.ts'
 import { driverParameters } from './parameters.ts'
 

@@ -1,150 +1,169 @@
 // Who makes the snapshots that contents describe? This job calls CreateSnapshot and DeleteSnapshot for its driver's
 // VolumeSnapshotContents (SIDE-46 … SIDE-48). A mark stands on the content while a snapshot may be under way.
 import { finalizers } from '../../api/annotations.ts'
-import { annotation, hasFinalizer, isDeleting, withAnnotations } from '../../api/meta.ts'
-import type { VolumeSnapshotContent } from '../../api/types.ts'
+import type { VolumeSnapshotContent } from '../../api/generated/types.ts'
+import { annotation, isDeleting, withAnnotations } from '../../api/meta.ts'
+import { objectKey } from '../../client/object-loop.ts'
+import type { ObjectKey } from '../../client/object-loop.ts'
 import { timestamp } from '../../clock/clock.ts'
 import type { Looked } from '../../loop/key-loop.ts'
-import { asVolumeError } from '../../volume/effect.ts'
+import { asVolumeError, refused } from '../../volume/effect.ts'
 import type { DriverSnapshot } from '../controller.ts'
 import { timeouts } from '../deadline.ts'
-import type { Strings } from '../values.ts'
-import { createJobStory, createToldLoop, reference } from './job-history.ts'
-import { change, dropFinalizer, jobBackoff, readSecret, refused } from './job.ts'
+import { createJobHistory } from './job-history.ts'
+import { createLoopWithHistory } from './job-loop.ts'
+import { change, dropFinalizer, readSecret } from './job.ts'
 import type { JobDeps } from './job.ts'
 import { beingCreated, beingDeleted, deletionSecretOf, snapshotParameters, snapshotSecretOf } from './snapshot-names.ts'
+import { planSnapshot } from './snapshot-plan.ts'
+import type { SnapshotPlan } from './snapshot-plan.ts'
 
 const notReadyMs = 2_000
 
 export function createSnapshotter(deps: JobDeps): AsyncDisposable {
-  const { client, clock, log, recorder, driver, informers } = deps
+  const { driver, informers, recorder } = deps
   const stack = new AsyncDisposableStack()
   const contents = informers.of('VolumeSnapshotContent')
-  const controller = driver.controller(timeouts.snapshotter)
-  const story = createJobStory(deps, 'snapshot')
-  const objectsOf = (name: string) => [reference('VolumeSnapshotContent', name)]
-
-  const look = async (name: string, signal: AbortSignal): Promise<Looked | void> => {
-    if (!deps.active()) return { again: clock.now() + 10_000 }
-    const content = contents.get(name)
-    if (!content || content.spec.driver !== driver.name) return
-    try {
-      if (isDeleting(content)) return await remove(content, signal)
-      if (content.status?.readyToUse === true) return
-      return content.spec.source.volumeHandle ? await make(content, signal) : await adopt(content, signal)
-    } catch (error) {
-      const { message } = asVolumeError(error)
-      const reason = isDeleting(content) ? 'SnapshotDeleteError' : 'SnapshotContentCheckandUpdateFailed'
-      recorder.event({ kind: 'VolumeSnapshotContent', object: content }, 'Warning', reason, message)
-      await saveError(deps, content, message, signal)
-      throw error
-    }
-  }
-  const make = async (content: VolumeSnapshotContent, signal: AbortSignal): Promise<Looked | void> => {
-    const snapshotClass = informers.of('VolumeSnapshotClass').get(content.spec.volumeSnapshotClassName ?? '')
-    const secrets = await readSecret(client, snapshotSecretOf(content, snapshotClass?.parameters), signal)
-    // The mark stands before the call: a content with it is never forgotten (SIDE-46).
-    const mark = (each: VolumeSnapshotContent) =>
-      isDeleting(each) ? undefined : withAnnotations(each, { [beingCreated]: 'yes' })
-    const marked =
-      annotation(content, beingCreated) === 'yes'
-        ? content
-        : await change(client, 'VolumeSnapshotContent', content, mark, {}, signal)
-    if (!marked || annotation(marked, beingCreated) !== 'yes') return
-    const request = {
-      sourceVolumeId: content.spec.source.volumeHandle ?? '',
-      name: `snapshot-${content.spec.volumeSnapshotRef.uid ?? ''}`,
-      parameters: snapshotParameters(snapshotClass?.parameters),
-      secrets,
-    }
-    let snapshot: DriverSnapshot
-    try {
-      snapshot = await controller.createSnapshot(request, signal)
-    } catch (error) {
-      if (asVolumeError(error).effect !== 'unknown') await unmark(deps, marked, signal)
-      throw error
-    }
-    const written = await saveStatus(deps, marked, snapshot, signal)
-    if (written) await unmark(deps, written, signal)
-    if (!snapshot.readyToUse) return { again: clock.now() + notReadyMs }
-    log.info('snapshot made', { driver: driver.name, content: content.metadata.name })
-  }
-  /** SIDE-47: made elsewhere; the driver may tell about it, else it is taken to be ready. */
-  const adopt = async (content: VolumeSnapshotContent, signal: AbortSignal): Promise<Looked | void> => {
-    const handle = content.spec.source.snapshotHandle ?? ''
-    if (!deps.controller.has('LIST_SNAPSHOTS')) {
-      const assumed = {
-        snapshotId: handle,
-        sourceVolumeId: '',
-        sizeBytes: 0n,
-        createdMs: clock.now(),
-        readyToUse: true,
-      }
-      await saveStatus(deps, content, assumed, signal)
-      return
-    }
-    const found = await controller.findSnapshot(handle, {}, signal)
-    if (!found) throw refused('SnapshotMissing', `snapshot ${handle} does not exist`)
-    await saveStatus(deps, content, found, signal)
-    if (!found.readyToUse) return { again: clock.now() + notReadyMs }
-  }
-  const remove = async (content: VolumeSnapshotContent, signal: AbortSignal): Promise<void> => {
-    if (!hasFinalizer(content, finalizers.snapshotContentBound)) return
-    if (content.spec.deletionPolicy === 'Delete' || annotation(content, beingCreated) === 'yes') {
-      if (
-        content.spec.deletionPolicy === 'Delete' &&
-        annotation(content, beingDeleted) !== 'yes' &&
-        !annotation(content, beingCreated)
-      )
-        return
-      await removeFromDriver(content, signal)
-    }
-    await dropFinalizer(client, 'VolumeSnapshotContent', content, finalizers.snapshotContentBound, signal)
-  }
-  const removeFromDriver = async (content: VolumeSnapshotContent, signal: AbortSignal): Promise<void> => {
-    let handle = content.status?.snapshotHandle ?? content.spec.source.snapshotHandle
-    if (!handle && annotation(content, beingCreated) === 'yes') {
-      // It may exist: the same call again gives its handle, or an answer that it does not.
-      const parameters = informers.of('VolumeSnapshotClass').get(content.spec.volumeSnapshotClassName ?? '')?.parameters
-      const request = {
-        sourceVolumeId: content.spec.source.volumeHandle ?? '',
-        name: `snapshot-${content.spec.volumeSnapshotRef.uid ?? ''}`,
-        parameters: snapshotParameters(parameters),
-        secrets: await readSecret(client, snapshotSecretOf(content, parameters), signal),
-      }
-      handle = await controller.createSnapshot(request, signal).then(
-        ({ snapshotId }) => snapshotId,
-        (error: unknown) => {
-          if (asVolumeError(error).effect === 'unknown') throw error
-          return undefined
-        },
-      )
-    }
-    if (handle) await controller.deleteSnapshot(handle, await deletionSecrets(content, signal), signal)
-    log.info('snapshot deleted', { driver: driver.name, content: content.metadata.name })
-  }
-  const deletionSecrets = (content: VolumeSnapshotContent, signal: AbortSignal): Promise<Strings> =>
-    readSecret(client, deletionSecretOf(content), signal)
+  const history = createJobHistory(deps, 'snapshot')
+  const canList = deps.controller.has('LIST_SNAPSHOTS')
   const loop = stack.use(
-    createToldLoop(story, objectsOf, {
-      name: `snapshotter ${driver.name}`,
-      clock,
-      workers: 10,
-      backoff: jobBackoff,
-      look,
-      onError: (name, error, retryAt) =>
-        log.warn('snapshot failed', { driver: driver.name, content: name, error, retryAt }),
+    createLoopWithHistory<ObjectKey<'VolumeSnapshotContent'>>(deps, {
+      ...{ name: 'snapshotter', workers: 10, history, failure: 'snapshot failed' },
+      async sync({ name }, signal) {
+        const content = contents.get(name)
+        if (!content) return
+        try {
+          return await carryOut(deps, content, planSnapshot({ content, driver: driver.name, canList }), signal)
+        } catch (error) {
+          const { message } = asVolumeError(error)
+          const reason = isDeleting(content) ? 'SnapshotDeleteError' : 'SnapshotContentCheckandUpdateFailed'
+          recorder.event({ kind: 'VolumeSnapshotContent', object: content }, 'Warning', reason, message)
+          await saveError(deps, content, message, signal)
+          throw error
+        }
+      },
     }),
   )
   stack.use(
-    contents.subscribe(({ object, previous, key }) => {
-      if (object?.spec.driver === driver.name && (!previous || worthLooking(object, previous))) loop.wake(key)
+    contents.subscribe(({ object, previous }) => {
+      if (object?.spec.driver === driver.name && (!previous || needsSync(object, previous)))
+        loop.wake(objectKey('VolumeSnapshotContent', object))
     }),
   )
   return stack
 }
 
-/** SIDE-47 */
+async function carryOut(
+  deps: JobDeps,
+  content: VolumeSnapshotContent,
+  plan: SnapshotPlan,
+  signal: AbortSignal,
+): Promise<Looked | void> {
+  switch (plan.kind) {
+    case 'nothing':
+      return
+    case 'create':
+      return create(deps, content, plan.isMarked, signal)
+    case 'find':
+      return adopt(deps, content, plan.handle, signal)
+    case 'assumeReady': {
+      const source = { snapshotId: plan.handle, sourceVolumeId: '', sizeBytes: 0n }
+      await saveStatus(deps, content, { ...source, createdMs: deps.clock.now(), readyToUse: true }, signal)
+      return
+    }
+    case 'delete':
+      return remove(deps, content, plan.handle, signal)
+    case 'deleteUnknown':
+      return remove(deps, content, await handleOf(deps, content, signal), signal)
+    case 'release':
+      return dropFinalizer(deps.client, 'VolumeSnapshotContent', content, finalizers.snapshotContentBound, signal)
+    default:
+      return plan satisfies never
+  }
+}
+
+/** The mark stands before the call: a content with it is never forgotten (SIDE-46). */
+async function create(
+  deps: JobDeps,
+  content: VolumeSnapshotContent,
+  isMarked: boolean,
+  signal: AbortSignal,
+): Promise<Looked | void> {
+  const { client, clock, driver, log } = deps
+  const request = await requestFor(deps, content, signal)
+  const mark = (each: VolumeSnapshotContent) =>
+    isDeleting(each) ? undefined : withAnnotations(each, { [beingCreated]: 'yes' })
+  const marked = isMarked ? content : await change(client, 'VolumeSnapshotContent', content, mark, {}, signal)
+  if (!marked || annotation(marked, beingCreated) !== 'yes') return
+  let snapshot: DriverSnapshot
+  try {
+    snapshot = await driver.controller(timeouts.snapshotter).createSnapshot(request, signal)
+  } catch (error) {
+    if (asVolumeError(error).effect !== 'unknown') await unmark(deps, marked, signal)
+    throw error
+  }
+  const written = await saveStatus(deps, marked, snapshot, signal)
+  if (written) await unmark(deps, written, signal)
+  if (!snapshot.readyToUse) return { again: clock.now() + notReadyMs }
+  log.info('snapshot made', { driver: driver.name, content: content.metadata.name })
+}
+
+async function adopt(
+  deps: JobDeps,
+  content: VolumeSnapshotContent,
+  handle: string,
+  signal: AbortSignal,
+): Promise<Looked | void> {
+  const found = await deps.driver.controller(timeouts.snapshotter).findSnapshot(handle, {}, signal)
+  if (!found) throw refused('SnapshotMissing', `snapshot ${handle} does not exist`, 'none')
+  await saveStatus(deps, content, found, signal)
+  if (!found.readyToUse) return { again: deps.clock.now() + notReadyMs }
+}
+
+/** The storage first, then the finalizer. */
+async function remove(
+  deps: JobDeps,
+  content: VolumeSnapshotContent,
+  handle: string | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const { client, driver, log } = deps
+  if (handle) {
+    const secrets = await readSecret(client, deletionSecretOf(content), signal)
+    await driver.controller(timeouts.snapshotter).deleteSnapshot(handle, secrets, signal)
+  }
+  log.info('snapshot deleted', { driver: driver.name, content: content.metadata.name })
+  await dropFinalizer(client, 'VolumeSnapshotContent', content, finalizers.snapshotContentBound, signal)
+}
+
+/** The same call again gives the handle of a snapshot that may exist, or a definite answer that it does not. */
+async function handleOf(
+  deps: JobDeps,
+  content: VolumeSnapshotContent,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const request = await requestFor(deps, content, signal)
+  try {
+    return (await deps.driver.controller(timeouts.snapshotter).createSnapshot(request, signal)).snapshotId
+  } catch (error) {
+    if (asVolumeError(error).effect === 'unknown') throw error
+    return undefined
+  }
+}
+
+/** Every try sends the same request, so that the driver knows it again. */
+async function requestFor({ client, informers }: JobDeps, content: VolumeSnapshotContent, signal: AbortSignal) {
+  const { source, volumeSnapshotRef, volumeSnapshotClassName = '' } = content.spec
+  const parameters = informers.of('VolumeSnapshotClass').get(volumeSnapshotClassName)?.parameters
+  return {
+    sourceVolumeId: source.volumeHandle ?? '',
+    name: `snapshot-${volumeSnapshotRef.uid ?? ''}`,
+    parameters: snapshotParameters(parameters),
+    secrets: await readSecret(client, snapshotSecretOf(content, parameters), signal),
+  }
+}
+
+/** What the driver said becomes the content's status (SIDE-47). */
 async function saveStatus(
   { client }: JobDeps,
   content: VolumeSnapshotContent,
@@ -188,7 +207,7 @@ async function saveError(
 }
 
 /** Our own words about errors are no reason to try again at once. */
-function worthLooking(now: VolumeSnapshotContent, before: VolumeSnapshotContent): boolean {
+function needsSync(now: VolumeSnapshotContent, before: VolumeSnapshotContent): boolean {
   const plain = (content: VolumeSnapshotContent) =>
     JSON.stringify([
       content.metadata.deletionTimestamp,

@@ -1,7 +1,7 @@
 // Where may a volume lie? SIDE-15 as cases.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { CSINode, Node, StorageClass } from '../../api/types.ts'
+import type { CSINode, Node, StorageClass } from '../../api/generated/types.ts'
 import { affinityOf, planTopology } from './topology.ts'
 
 const node = (name: string, zone?: string): Node => ({
@@ -58,7 +58,7 @@ test('immediate claims of one set are spread one after the other, the same way e
   assert.equal(first('data-web-3'), spread[0])
 })
 
-test('SIDE-19: segments become alternatives, their keys requirements', () => {
+test('segments become alternatives, their keys requirements (SIDE-19)', () => {
   assert.equal(affinityOf([]), undefined)
   assert.deepEqual(affinityOf([{ segments: { z: '1', a: '2' } }]), {
     required: {

@@ -1,8 +1,8 @@
 // Where may a new volume lie? The requirements sent with CreateVolume, from the class, the nodes and the node that the
 // scheduler selected (SIDE-15, XPR-13). Pure: the same facts give the same requirements, so retries are identical.
-import type { CSINode, Node, StorageClass, VolumeNodeAffinity } from '../../api/types.ts'
+import { refused } from '../../volume/effect.ts'
+import type { CSINode, Node, StorageClass, VolumeNodeAffinity } from '../../api/generated/types.ts'
 import type { Segments, Strings } from '../values.ts'
-import { refused } from './job.ts'
 
 export interface TopologyFacts {
   readonly driver: string
@@ -39,7 +39,7 @@ export function planTopology(facts: TopologyFacts): TopologyPlan {
   const node = facts.nodes.find(({ metadata }) => metadata.name === selectedNode)
   if (!node || !keys)
     return { kind: 'reschedule', reason: `node "${selectedNode}" or its CSINode entry for ${facts.driver} is gone` }
-  if (keys.length === 0) throw refused('TopologyMissing', `no topology key found on CSINode ${selectedNode}`)
+  if (keys.length === 0) throw refused('TopologyMissing', `no topology key found on CSINode ${selectedNode}`, 'none')
   const own = segmentOf(node, keys)
   if (!own) return { kind: 'reschedule', reason: `node "${selectedNode}" lacks topology labels ${keys.join(', ')}` }
   const matches = (term: Segments) =>
@@ -47,7 +47,7 @@ export function planTopology(facts: TopologyFacts): TopologyPlan {
       ([key, value]) => own.segments[key] === undefined || own.segments[key] === value,
     )
   if (allowed && !allowed.some(matches))
-    throw refused('TopologyRefused', `selected node "${selectedNode}" is not in allowedTopologies of the class`)
+    throw refused('TopologyRefused', `selected node "${selectedNode}" is not in allowedTopologies of the class`, 'none')
   if (facts.strict) return { kind: 'required', requirements: { requisite: [own], preferred: [own] } }
   const requisite = allowed ?? allSegments(facts, keys)
   const first = requisite.findIndex((term) => matches(term))

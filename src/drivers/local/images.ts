@@ -1,18 +1,21 @@
 // How is storage made? One sparse image file per volume; clones and snapshots are copies that share blocks where the
 // filesystem below can (reflink). A file appears under its name only when it is complete.
-import { truncate } from 'node:fs/promises'
 import { join } from 'node:path/posix'
 import type { StorageBackend } from '../../csi/kit/backend.ts'
 import { fail } from '../../csi/kit/checks.ts'
 import type { Host } from '../../host/host.ts'
+import { imageName } from './records.ts'
 import type { DiskLayout } from './records.ts'
-import type { Stages } from './stages.ts'
+import { releaseLoops, stagedAt } from './staged.ts'
+import type { StageMark, Stages } from './stages.ts'
 
-export const imageName = 'image'
 const copyTimeoutMs = 3_600_000
 const freezeTimeoutMs = 30_000
 
-export function createImageStorage(host: Host, layout: DiskLayout, stages: Stages): StorageBackend {
+/** Gives a file this size; what is added is a hole. */
+export type SetSize = (path: string, sizeBytes: bigint) => Promise<void>
+
+export function createImageStorage(host: Host, layout: DiskLayout, stages: Stages, setSize: SetSize): StorageBackend {
   const volumeImage = (id: string) => join(layout.volume(id), imageName)
   const snapshotImage = (id: string) => join(layout.snapshot(id), imageName)
   /** Fills a temporary file and gives it its name in one step. */
@@ -35,23 +38,24 @@ export function createImageStorage(host: Host, layout: DiskLayout, stages: Stage
             await host.files.writeFile(path, '', { mode: 0o600 }, signal)
             await stages.setFormat(record.id, { kind: 'begun', type: 'none' }, signal)
           }
-          await truncate(path, Number(record.capacityBytes))
+          await setSize(path, record.capacityBytes)
         },
         signal,
       )
     },
     async remove(record, signal) {
       const image = volumeImage(record.id)
-      if (!(await host.files.exists(image, signal))) return
-      const staged = await stages.of(record.id, signal)
+      const staged = await stagedAt(host, image, await stages.of(record.id, signal), signal)
       if (staged.length > 0)
-        throw fail('FAILED_PRECONDITION', `volume ${record.id} is still staged at ${staged.join(', ')}`)
-      for (const loop of await host.devices.loopsOf(image, signal)) await host.devices.detachLoop(loop, signal)
+        throw fail('FAILED_PRECONDITION', `volume ${record.id} is still staged at ${pathsOf(staged)}`)
+      const held = await releaseLoops(host, image, signal)
+      if (held.length > 0)
+        throw fail('FAILED_PRECONDITION', `volume ${record.id} is still in use on ${held.join(', ')}`)
       await host.files.remove(image, signal)
     },
-    async grow(record, sizeBytes) {
-      await truncate(volumeImage(record.id), Number(sizeBytes))
-    },
+    exists: (record, signal) => host.files.exists(volumeImage(record.id), signal),
+    snapshotExists: (snapshot, signal) => host.files.exists(snapshotImage(snapshot.id), signal),
+    grow: (record, sizeBytes) => setSize(volumeImage(record.id), sizeBytes),
     async snapshot(snapshot, source, signal) {
       await appear(
         snapshotImage(snapshot.id),
@@ -66,7 +70,9 @@ export function createImageStorage(host: Host, layout: DiskLayout, stages: Stage
   }
 }
 
-/** A mounted filesystem stands still while it is copied; a raw device in use is copied as it is (crash-consistent at best). */
+const pathsOf = (marks: readonly StageMark[]) => marks.map(({ path }) => path).join(', ')
+
+/** A mounted filesystem is frozen while it is copied; a raw device in use is copied as it is (crash-consistent at best). */
 async function copyFrozen(
   host: Host,
   stages: Stages,
@@ -76,7 +82,7 @@ async function copyFrozen(
   signal: AbortSignal,
 ): Promise<void> {
   const mounted: string[] = []
-  for (const path of await stages.of(volumeId, signal)) {
+  for (const { path } of await stages.of(volumeId, signal)) {
     if (await host.mounts.isMountPoint(path, signal).catch(() => false)) mounted.push(path)
   }
   const freezable = mounted[0]
@@ -87,7 +93,7 @@ async function copyFrozen(
   try {
     await copyImage(host, from, to, signal)
   } finally {
-    // Not the caller's signal: whatever happened, writers must not stay stopped.
+    // Not under the caller's signal: the filesystem must be thawed in any case.
     await host.run(
       { argv: ['fsfreeze', '--unfreeze', freezable], timeoutMs: freezeTimeoutMs },
       new AbortController().signal,

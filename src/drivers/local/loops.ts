@@ -6,8 +6,10 @@ import { fail } from '../../csi/kit/checks.ts'
 import { isAlreadyMounted } from '../../host/clean-mount-point.ts'
 import type { DiskContent, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
-import { imageName } from './images.ts'
+import { errorText } from '../../telemetry/error-text.ts'
+import { imageName } from './records.ts'
 import type { DiskLayout } from './records.ts'
+import { stagedAt } from './staged.ts'
 import type { Stages } from './stages.ts'
 
 const checkMs = 3_600_000
@@ -33,18 +35,27 @@ export function createLoopNode(host: Host, layout: DiskLayout, stages: Stages): 
     async stage(input, signal) {
       const { volume, path, access } = input
       if (access.kind === 'mount' && (await isAlreadyMounted(host, path, signal))) return
-      await stages.add(volume.id, path, signal)
+      await stages.add(volume.id, { path, access: access.kind }, signal)
       const device = await loopFor(volume, false, signal)
       if (access.kind === 'block') return stages.forgetFormat(volume.id, signal)
       await host.files.mkdirAll(path, 0o750, signal)
       await mountFilesystem(host, stages, input, access, device, signal)
     },
+    async isStaged(volume, path, signal) {
+      if (await isAlreadyMounted(host, path, signal)) return true
+      const marks = (await stages.of(volume.id, signal)).filter((mark) => mark.path === path)
+      return (await stagedAt(host, imageOf(volume), marks, signal)).length > 0
+    },
     async unstage(volume, path, signal) {
       await host.mounts.unmount(path, {}, signal)
+      const others = (await stages.of(volume.id, signal)).filter((mark) => mark.path !== path)
+      if ((await stagedAt(host, imageOf(volume), others, signal)).length === 0) {
+        // One that somebody still has open is freed by the kernel when the last user closes it.
+        for (const loop of await host.devices.loopsOf(imageOf(volume), signal))
+          await host.devices.detachLoop(loop, signal)
+      }
+      // Last: while the mark is there, everything above is done again.
       await stages.remove(volume.id, path, signal)
-      if ((await stages.of(volume.id, signal)).length > 0) return
-      for (const loop of await host.devices.loopsOf(imageOf(volume), signal))
-        await host.devices.detachLoop(loop, signal)
     },
     device: (volume, readOnly, signal) => loopFor(volume, readOnly, signal),
     async grow(volume, path, signal) {
@@ -59,10 +70,7 @@ export function createLoopNode(host: Host, layout: DiskLayout, stages: Stages): 
       } catch (error) {
         // Where the kernel lets nobody grow a mounted ext4 (no CAP_SYS_RESOURCE), the next stage does it before mounting.
         if (!hasCode(error, 'EPERM')) throw error
-        throw fail(
-          'FAILED_PRECONDITION',
-          `${error instanceof Error ? error.message : ''}; the volume grows when it is mounted next`,
-        )
+        throw fail('FAILED_PRECONDITION', `${errorText(error)}; the volume grows when it is mounted next`)
       }
     },
   }
@@ -111,7 +119,7 @@ async function mountFilesystem(
     await host.filesystems.grow({ device, mountPath: path }, signal)
 }
 
-/** Our own word where we have it; the device is read only when somebody else may have written it (a source, a raw use). */
+/** What our records say; the device is read only if something else may have written it (a source, raw use). */
 async function contentOf(
   host: Host,
   stages: Stages,
@@ -159,7 +167,7 @@ async function growUnmounted(host: Host, device: string, type: string, signal: A
   await host.filesystems.grow({ device, mountPath: '' }, signal)
 }
 
-/** As the superblock says; 0 when it cannot be read, so that growing is tried. */
+/** From the superblock; 0 if it cannot be read, so that growing is tried. */
 async function filesystemBytes(host: Host, device: string, signal: AbortSignal): Promise<bigint> {
   const { stdout } = await host.run({ argv: ['dumpe2fs', '-h', device], timeoutMs: 60_000 }, signal)
   const field = (name: string) => BigInt(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(stdout)?.[1] ?? '0')

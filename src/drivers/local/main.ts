@@ -35,5 +35,5 @@ console.log(`serving on ${socket}`)
 for (const name of ['SIGTERM', 'SIGINT'] as const) {
   process.once(name, () => void served[Symbol.asyncDispose]().then(() => process.exit(0)))
 }
-// Whoever started us with a channel has gone: nobody would ever stop us.
+// The parent process has gone: nobody else would stop this one.
 process.once('disconnect', () => process.exit(0))

@@ -1,4 +1,4 @@
-// Who keeps the driver running? A child process of its own, started again when it ends, stopped with its owner.
+// Who keeps the driver running? It is a child process: started again when it ends, stopped with its owner.
 import { spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'

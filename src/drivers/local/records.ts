@@ -26,6 +26,8 @@ export function layoutOf(dataDirectory: string): DiskLayout {
 }
 
 const recordName = 'record.json'
+/** The file that holds the contents of a volume or snapshot. */
+export const imageName = 'image'
 
 export function createDiskRecords(files: Files, layout: DiskLayout): Records {
   const put = async (directory: string, record: object, signal: AbortSignal) => {
@@ -52,10 +54,21 @@ export function createDiskRecords(files: Files, layout: DiskLayout): Records {
     snapshots: (signal) => all(layout.snapshots, snapshot, signal),
     putVolume: (record, signal) => put(layout.volume(record.id), record, signal),
     putSnapshot: (record, signal) => put(layout.snapshot(record.id), record, signal),
-    removeVolume: (id, signal) => files.removeTree(layout.volume(id), signal),
-    removeSnapshot: (id, signal) => files.removeTree(layout.snapshot(id), signal),
+    removeVolume: async (id, signal) => (isSafe(id) ? removeRecord(files, layout.volume(id), signal) : undefined),
+    removeSnapshot: async (id, signal) => (isSafe(id) ? removeRecord(files, layout.snapshot(id), signal) : undefined),
     nodes: (signal) => files.readDir(layout.nodes, signal),
   }
+}
+
+/** The record goes after everything else that lies beside it, so that a removal that fails can be repeated. */
+async function removeRecord(files: Files, directory: string, signal: AbortSignal): Promise<void> {
+  if (!(await files.exists(directory, signal))) return
+  for (const name of await files.readDir(directory, signal)) {
+    // Storage is removed by who made it, never from here.
+    if (name !== recordName && name !== imageName) await files.removeTree(join(directory, name), signal)
+  }
+  await files.remove(join(directory, recordName), signal)
+  await files.remove(directory, signal)
 }
 
 /** Ids come from the wire and become directory names. */

@@ -1,24 +1,30 @@
-// Where is a volume staged right now, and was it formatted? Small marker files per volume: the loop device is freed with
-// the last stage, and a format that was cut short is begun again, even if the driver was killed in between.
+// Where was a volume asked to be staged, and was it formatted? Small marker files per volume, written before anything is
+// done: what a killed driver began is found again. Whether a volume *is* staged there is asked of the kernel (staged.ts).
 import { createHash } from 'node:crypto'
 import { join } from 'node:path/posix'
 import type { Files } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
 import type { DiskLayout } from './records.ts'
 
+export interface StageMark {
+  readonly path: string
+  /** Older versions did not write it down. */
+  readonly access: 'mount' | 'block' | 'unknown'
+}
+
 export interface Stages {
-  add(volumeId: string, path: string, signal: AbortSignal): Promise<void>
+  add(volumeId: string, mark: StageMark, signal: AbortSignal): Promise<void>
   remove(volumeId: string, path: string, signal: AbortSignal): Promise<void>
-  /** The paths where the volume is staged. */
-  of(volumeId: string, signal: AbortSignal): Promise<readonly string[]>
+  /** The paths where the volume was asked to be staged. */
+  of(volumeId: string, signal: AbortSignal): Promise<readonly StageMark[]>
   /** What is known of the volume's contents: `begun` may be formatted again, for nobody has used it yet. */
   format(volumeId: string, signal: AbortSignal): Promise<FormatState | undefined>
   setFormat(volumeId: string, state: FormatState, signal: AbortSignal): Promise<void>
-  /** Raw use: from now on only the device itself knows what is on it. */
+  /** The device is used raw: from now on our records say nothing about its contents. */
   forgetFormat(volumeId: string, signal: AbortSignal): Promise<void>
 }
 
-export interface FormatState {
+interface FormatState {
   readonly kind: 'begun' | 'done'
   readonly type: string
 }
@@ -41,19 +47,27 @@ export function createStages(files: Files, layout: DiskLayout): Stages {
     setFormat: (id, { kind, type }, signal) =>
       files.writeFile(formatFile(id), `${kind} ${type}`, { mode: 0o600, durable: kind === 'done' }, signal),
     forgetFormat: (id, signal) => files.remove(formatFile(id), signal),
-    async add(id, path, signal) {
+    async add(id, { path, access }, signal) {
       await files.mkdirAll(directory(id), 0o700, signal)
-      await files.writeFile(marker(id, path), path, { mode: 0o600 }, signal)
+      await files.writeFile(marker(id, path), `${access} ${path}`, { mode: 0o600 }, signal)
     },
     remove: (id, path, signal) => files.remove(marker(id, path), signal),
     async of(id, signal) {
       try {
         const names = await files.readDir(directory(id), signal)
-        return await Promise.all(names.map((name) => files.readText(join(directory(id), name), signal)))
+        const texts = await Promise.all(names.map((name) => files.readText(join(directory(id), name), signal)))
+        return texts.flatMap(parseMark)
       } catch (error) {
         if (hasCode(error, 'ENOENT')) return []
         throw error
       }
     },
   }
+}
+
+/** A driver that was killed while it wrote the mark had done nothing else yet: no text, no stage. */
+export function parseMark(text: string): StageMark[] {
+  if (text.startsWith('/')) return [{ path: text, access: 'unknown' }]
+  const [, access, path] = /^(mount|block) (\/.*)$/s.exec(text) ?? []
+  return path !== undefined && (access === 'mount' || access === 'block') ? [{ path, access }] : []
 }

@@ -9,10 +9,6 @@ import * as libc from './libc.ts'
 import { isAbsent } from './absence.ts'
 import { callFailure } from './error-text.ts'
 
-const FS_IOC_GETFLAGS = 0x80086601
-const FS_IOC_SETFLAGS = 0x40086602
-const FS_TOPDIR_FL = 0x00020000
-
 export const fileCalls = {
   mkdir(path: string, mode: number): void {
     fs.mkdirSync(path, { mode })
@@ -36,20 +32,6 @@ export const fileCalls = {
   mkdirEach(base: string, names: readonly string[], mode: number): void {
     mkdirAll(base, mode)
     for (const name of names) mkdirAll(join(base, name), mode)
-  },
-
-  spread(path: string): void {
-    const directory = libc.open(path, libc.O_RDONLY | libc.O_DIRECTORY | libc.O_NOFOLLOW)
-    try {
-      const flags = Buffer.alloc(8)
-      libc.ioctlBuffer(directory, FS_IOC_GETFLAGS, flags)
-      flags.writeUInt32LE((flags.readUInt32LE() | FS_TOPDIR_FL) >>> 0)
-      libc.ioctlBuffer(directory, FS_IOC_SETFLAGS, flags)
-    } catch {
-      // It was advice: most filesystems take none.
-    } finally {
-      libc.close(directory)
-    }
   },
 
   readFile(path: string): Uint8Array {
@@ -150,7 +132,7 @@ export const fileCalls = {
   },
 }
 
-export function toFileStat(answer: libc.Statx): FileStat {
+function toFileStat(answer: libc.Statx): FileStat {
   const kind = kindOf(answer.mode)
   return {
     kind,

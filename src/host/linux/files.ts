@@ -13,7 +13,6 @@ export function createLinuxFiles(pool: WorkerPool): Files {
     mkdirDeep: (path, modes, signal) => pool.call('mkdirDeep', [path, modes], { path }, signal),
     mkdirAll: (path, mode, signal) => pool.call('mkdirAll', [path, mode], { path }, signal),
     mkdirEach: (base, names, mode, signal) => pool.call('mkdirEach', [base, names, mode], { path: base }, signal),
-    spread: (path, signal) => pool.call('spread', [path], { path }, signal),
     readFile,
     readText: async (path, signal) => Buffer.from(await readFile(path, signal)).toString(),
     writeFile: (path, data, options, signal) =>

@@ -29,7 +29,7 @@ function world(programs: Readonly<Record<string, number | string>>, calls: Reado
   return { ran, filesystems: createLinuxFilesystems({ call } as unknown as WorkerPool, run) }
 }
 
-test('FMT-2, WART-12: blkid tells; exit 2 is blank only if the disk can be read and is zero; other failures are failures', async () => {
+test('blkid tells; exit 2 is blank only if the disk can be read and is zero; other failures are failures (FMT-2, WART-12)', async () => {
   const look = (blkid: number | string, calls = {}) => world({ blkid }, calls).filesystems.detect(device, signal)
   assert.deepEqual(await look('DEVNAME=/dev/x\nTYPE=ext4\n'), { kind: 'filesystem', type: 'ext4' })
   assert.deepEqual(await look('TYPE=ext4\nPTTYPE=dos\n'), {
@@ -45,7 +45,7 @@ test('FMT-2, WART-12: blkid tells; exit 2 is blank only if the disk can be read 
   await assert.rejects(look(4), { code: 'CHILD' })
 })
 
-test('FMT-3: each kind of filesystem is made with its own words; what holds anything is never formatted', async () => {
+test('each kind of filesystem is made with its own words; what holds anything is never formatted (FMT-3)', async () => {
   for (const [type, words] of [
     ['ext3', 'mkfs.ext3 -O x -F -m0 /dev/x'],
     ['ext4', 'mkfs.ext4 -O x -F -m0 /dev/x'],
@@ -63,7 +63,7 @@ test('FMT-3: each kind of filesystem is made with its own words; what holds anyt
   }
 })
 
-test('FMT-4, WART-12: the status of fsck is a set of bits; errors left stop, everything else does not', async () => {
+test('the status of fsck is a set of bits; errors left stop, everything else does not (FMT-4, WART-12)', async () => {
   const kinds: Record<string, string> = {}
   for (const exit of [0, 1, 2, 3, 4, 5, 6, 8, 12, 16])
     kinds[exit] = (await world({ fsck: exit }).filesystems.check(device, signal)).kind
@@ -84,7 +84,7 @@ test('FMT-4, WART-12: the status of fsck is a set of bits; errors left stop, eve
   assert.deepEqual(ran, ['fsck -a /dev/x'])
 })
 
-test('RESIZE-1, RESIZE-2: what can grow, by which program; read-only and blank disks are left alone', async () => {
+test('what can grow, by which program; read-only and blank disks are left alone (RESIZE-1, RESIZE-2)', async () => {
   const may = (type: string, programs = {}, calls = {}) =>
     world({ blkid: type === '' ? 2 : `TYPE=${type}`, ...programs }, calls).filesystems.mayGrow(device, '/m', signal)
   assert.deepEqual([await may(''), await may('ext4'), await may('xfs')], [false, true, true])

@@ -108,7 +108,7 @@ async function checkDisk(run: Host['run'], device: string, signal: AbortSignal):
   return { kind, exitCode, output: `${result.stdout}${result.stderr}` }
 }
 
-/** FMT-3 */
+/** ext: force, and reserve no blocks for root. xfs: force (FMT-3). */
 function makeOptions(type: string): readonly string[] {
   if (type === 'ext3' || type === 'ext4') return ['-F', '-m0']
   return type === 'xfs' ? ['-f'] : []

@@ -1,4 +1,4 @@
-// Which system calls do we make ourselves, and how? Thin bindings through koffi, used inside worker threads (and once at the very end).
+// Which system calls do we make ourselves, and how? Thin bindings through koffi, used inside worker threads (locks and the very end of a process apart).
 // Numbers below 424 differ between architectures and go through libc's functions; newer ones are the same everywhere.
 
 import koffi from 'koffi'
@@ -21,7 +21,7 @@ export const O_WRONLY = 1
 export const O_CREAT = 0o100
 export const O_EXCL = 0o200
 export const O_NONBLOCK = 0o4000
-export const O_CLOEXEC = 0o2000000
+const O_CLOEXEC = 0o2000000
 export const O_PATH = 0o10000000
 // These two differ on arm64.
 export const O_DIRECTORY = process.arch === 'arm64' ? 0o40000 : 0o200000
@@ -47,6 +47,7 @@ const natives = {
   ioctlNumber: libc.func('ioctl', 'int', ['int', 'unsigned long', 'long']),
   ioctlBuffer: libc.func('ioctl', 'int', ['int', 'unsigned long', 'void*']),
   exit: libc.func('_exit', 'void', ['int']),
+  flock: libc.func('flock', 'int', ['int', 'int']),
   syscall3: libc.func('syscall', 'long', ['long', 'int', 'const void*', 'unsigned int']),
   syscallOpenat2: libc.func('syscall', 'long', ['long', 'int', 'const void*', 'void*', 'size_t']),
   syscallMoveMount: libc.func('syscall', 'long', ['long', 'int', 'const void*', 'int', 'const void*', 'unsigned int']),
@@ -58,6 +59,15 @@ const natives = {
 /** Ends the process without waiting for its threads. */
 export function exitNow(code: number): void {
   natives.exit(code)
+}
+
+/** Locks an open file for its holder alone, without waiting; false when another has it. Freed when the last copy is closed. */
+export function tryLock(descriptor: number): boolean {
+  const exclusiveNow = 6 // LOCK_EX | LOCK_NB
+  if ((natives.flock(descriptor, exclusiveNow) as number) === 0) return true
+  if (getSystemErrorName(-koffi.errno()) === 'EAGAIN') return false
+  check(-1, 'flock', String(descriptor))
+  return false
 }
 
 /** A path or name as the kernel takes it. Buffers keep names that are not UTF-8 intact. */

@@ -2,9 +2,8 @@
 // A bind is open_tree + mount_setattr + move_mount: it appears with all its options at once and keeps the source's flags.
 
 import * as fs from 'node:fs'
-import type { DeepModes, Mark, MountInfo, Propagation } from '../host.ts'
+import type { MountInfo, Propagation } from '../host.ts'
 import { HostError, hasCode } from '../host-error.ts'
-import { fileCalls } from './file-calls.ts'
 import * as libc from './libc.ts'
 import { MS_REC, MS_REMOUNT } from './mount-options.ts'
 import { parseMountinfo, readStatmount, statmountMask } from './mountinfo.ts'
@@ -18,16 +17,7 @@ const propagationFlags: Readonly<Record<Propagation, number>> = {
 }
 
 export const mountCalls = {
-  mount(
-    source: string,
-    target: string,
-    type: string,
-    flags: number,
-    data: string,
-    makeTarget?: DeepModes,
-    mark?: Mark,
-  ): void {
-    if (makeTarget !== undefined) fileCalls.mkdirDeep(target, makeTarget)
+  mount(source: string, target: string, type: string, flags: number, data: string): void {
     // mount(2) would follow a link at the target; a descriptor opened without following cannot lead elsewhere.
     const place = libc.open(target, libc.O_PATH | libc.O_NOFOLLOW)
     try {
@@ -35,7 +25,6 @@ export const mountCalls = {
     } finally {
       libc.close(place)
     }
-    if (mark !== undefined) fileCalls.writeFile(mark.path, new Uint8Array(), mark)
   },
 
   remount(target: string, flags: number, data: string): void {

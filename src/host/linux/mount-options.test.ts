@@ -6,7 +6,7 @@ import { parseBlkid } from './filesystems.ts'
 import { needsHelper, parseMountOptions, splitOptions } from './mount-options.ts'
 import { parseMountinfo, unescapeOctal } from './mountinfo.ts'
 
-test('MOUNT-1: flag words become flags, userspace words vanish, the rest is data', () => {
+test('flag words become flags, userspace words vanish, the rest is data (MOUNT-1)', () => {
   const parsed = parseMountOptions([
     'ro',
     'nosuid,noexec',
@@ -29,11 +29,11 @@ test('later words win over earlier ones', () => {
   assert.equal(atime.attributesSet, 0n)
 })
 
-test('MOUNT-22: commas inside quotes do not split', () => {
+test('commas inside quotes do not split (MOUNT-22)', () => {
   assert.deepEqual(splitOptions('rw,context="a,b",x'), ['rw', 'context="a,b"', 'x'])
 })
 
-test('MOUNT-1, WART-1: only network and fuse filesystems need a helper program', () => {
+test('only network and fuse filesystems need a helper program (MOUNT-1, WART-1)', () => {
   assert.deepEqual(['nfs', 'cifs', 'fuse.sshfs', 'ext4', 'tmpfs', 'xfs'].map(needsHelper), [
     true,
     true,
@@ -44,7 +44,7 @@ test('MOUNT-1, WART-1: only network and fuse filesystems need a helper program',
   ])
 })
 
-test('MOUNT-15, WART-13: mountinfo lines are parsed and their escapes decoded', () => {
+test('mountinfo lines are parsed and their escapes decoded (MOUNT-15, WART-13)', () => {
   const line = '36 35 98:0 /mnt1 /mnt\\040two\\134x rw,noatime shared:7 master:1 - ext4 /dev/root rw,errors=continue\n'
   const [mount] = parseMountinfo(line)
   assert.deepEqual(
@@ -63,7 +63,7 @@ test('MOUNT-15, WART-13: mountinfo lines are parsed and their escapes decoded', 
   assert.equal(unescapeOctal('\\303\\244'), 'ä')
 })
 
-test('FMT-2: what blkid says', () => {
+test('what blkid says (FMT-2)', () => {
   assert.deepEqual(parseBlkid('DEVNAME=/dev/x\nTYPE=ext4\n', '/dev/x'), { kind: 'filesystem', type: 'ext4' })
   assert.equal(parseBlkid('PTTYPE=dos\n', '/dev/x').kind, 'unknown')
   assert.equal(parseBlkid('TYPE=LVM2_member\n', '/dev/x').kind, 'filesystem')

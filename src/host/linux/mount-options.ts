@@ -56,7 +56,7 @@ const words: Readonly<Record<string, Word>> = {
   defaults: {},
 }
 
-const userspaceWords = new Set([
+const userspaceWords: ReadonlySet<string> = new Set([
   '_netdev',
   'nofail',
   'auto',

@@ -17,63 +17,16 @@ const mountTimeoutMs = 120_000
 
 export function createLinuxMounts(pool: WorkerPool, run: Host['run'], searchPath: string): Mounts {
   const known = new Map<bigint, MountInfo>()
-
-  async function list(signal: AbortSignal): Promise<readonly MountInfo[]> {
-    const ids = await pool.call('mountIds', [], { path: '' }, signal)
-    const infos = ids === undefined ? [] : await pool.call('aboutMounts', [ids], { path: '' }, signal)
-    // Only an old kernel leaves mounts out; then the table is read instead.
-    return ids !== undefined && infos.length * 2 > ids.length
-      ? infos
-      : pool.call('mountTable', [], { path: '' }, signal)
-  }
-
-  /** All mounts, but asking the kernel only about those not seen before: what a mount shows never changes. */
-  async function listFromMemory(signal: AbortSignal): Promise<readonly MountInfo[]> {
-    const ids = await pool.call('mountIds', [], { path: '' }, signal)
-    if (ids === undefined) return list(signal)
-    const present = new Set(ids)
-    for (const id of known.keys()) if (!present.has(id)) known.delete(id)
-    const fresh = ids.filter((id) => !known.has(id))
-    for (const info of await pool.call('aboutMounts', [fresh], { path: '' }, signal)) known.set(info.id, info)
-    return known.size * 2 > ids.length ? [...known.values()] : list(signal)
-  }
-
   const info: Mounts['info'] = (path, signal) => pool.call('mountInfo', [path], { path }, signal)
   const isMountPoint: Mounts['isMountPoint'] = (path, signal) => pool.call('isMountPoint', [path], { path }, signal)
   const setPropagation: Mounts['setPropagation'] = (target, to, { recursive }, signal) =>
     pool.call('setPropagation', [target, to, recursive], { path: target }, signal)
-
   return {
     info,
     isMountPoint,
-    list,
     setPropagation,
-
-    async mount(request, signal) {
-      const parsed = parseMountOptions([...request.options, ...(request.secretOptions ?? [])])
-      const { source, target, type, makeTarget, mark, timeoutMs } = request
-      if (parsed.bind === 'none' && !needsHelper(type)) {
-        const limits = { path: target, timeoutMs: timeoutMs ?? mountTimeoutMs }
-        try {
-          const data = parsed.data.join(',')
-          await pool.call('mount', [source, target, type, parsed.flags, data, makeTarget, mark], limits, signal)
-        } catch (error) {
-          throw explained(error, request)
-        }
-        return
-      }
-      if (makeTarget !== undefined) await pool.call('mkdirDeep', [target, makeTarget], { path: target }, signal)
-      if (parsed.bind === 'none') {
-        const hasHelper = () => pool.call('helperExists', [type, searchPath], { path: '' }, signal)
-        await mountByHelper(run, request, hasHelper, signal)
-      } else {
-        const { options } = request
-        await bind(pool, { source, target, recursive: parsed.bind === 'rbind', options }, signal)
-      }
-      if (mark !== undefined)
-        await pool.call('writeFile', [mark.path, new Uint8Array(), mark], { path: mark.path }, signal)
-    },
-
+    list: (signal) => list(pool, signal),
+    mount: (request, signal) => mount(pool, run, searchPath, request, signal),
     bind: (request, signal) => bind(pool, request, signal),
 
     async answers(path, timeoutMs, signal) {
@@ -105,25 +58,79 @@ export function createLinuxMounts(pool: WorkerPool, run: Host['run'], searchPath
       return pool.call('unmount', [target, flags], limits, signal)
     },
 
-    async references(path, signal) {
-      const own = await info(path, signal).catch((error: unknown) => {
-        // MOUNT-17: a path that is missing or dead has no references that anybody could tell.
-        if (hasCode(error, 'ENOENT', 'ENOTDIR') || isDeadMount(error)) return undefined
-        throw error
-      })
-      if (own === undefined) return []
-      const resolved = await pool.call('realpath', [path], { path }, signal)
-      const root = join(own.root, relative(own.mountPoint, resolved))
-      const candidates = (await listFromMemory(signal)).filter(
-        (one) => one.device === own.device && one.root === root && one.id !== own.id,
-      )
-      // Mount points may move with their directories: ask again about the few that matter.
-      const hits = await pool.call('aboutMounts', [candidates.map(({ id }) => id)], { path: '' }, signal)
-      return hits.length === 0
-        ? candidates.map(({ mountPoint }) => mountPoint)
-        : hits.map(({ mountPoint }) => mountPoint)
-    },
+    references: (path, signal) => references(pool, known, path, signal),
   }
+}
+
+async function mount(
+  pool: WorkerPool,
+  run: Host['run'],
+  searchPath: string,
+  request: MountRequest,
+  signal: AbortSignal,
+): Promise<void> {
+  const parsed = parseMountOptions([...request.options, ...(request.secretOptions ?? [])])
+  const { source, target, type, options, timeoutMs = mountTimeoutMs } = request
+  if (parsed.bind !== 'none')
+    return await bind(pool, { source, target, recursive: parsed.bind === 'rbind', options }, signal)
+  if (needsHelper(type)) {
+    const hasHelper = () => pool.call('helperExists', [type, searchPath], { path: '' }, signal)
+    return await mountByHelper(run, request, hasHelper, signal)
+  }
+  try {
+    await pool.call(
+      'mount',
+      [source, target, type, parsed.flags, parsed.data.join(',')],
+      { path: target, timeoutMs },
+      signal,
+    )
+  } catch (error) {
+    throw explained(error, request)
+  }
+}
+
+async function list(pool: WorkerPool, signal: AbortSignal): Promise<readonly MountInfo[]> {
+  const ids = await pool.call('mountIds', [], { path: '' }, signal)
+  const infos = ids === undefined ? [] : await pool.call('aboutMounts', [ids], { path: '' }, signal)
+  // Only an old kernel leaves mounts out; then the table is read instead.
+  return ids !== undefined && infos.length * 2 > ids.length ? infos : pool.call('mountTable', [], { path: '' }, signal)
+}
+
+/** All mounts, but asking the kernel only about those not seen before: what a mount shows never changes. */
+async function listKnown(
+  pool: WorkerPool,
+  known: Map<bigint, MountInfo>,
+  signal: AbortSignal,
+): Promise<readonly MountInfo[]> {
+  const ids = await pool.call('mountIds', [], { path: '' }, signal)
+  if (ids === undefined) return list(pool, signal)
+  const present = new Set(ids)
+  for (const id of known.keys()) if (!present.has(id)) known.delete(id)
+  const fresh = ids.filter((id) => !known.has(id))
+  for (const info of await pool.call('aboutMounts', [fresh], { path: '' }, signal)) known.set(info.id, info)
+  return known.size * 2 > ids.length ? [...known.values()] : list(pool, signal)
+}
+
+async function references(
+  pool: WorkerPool,
+  known: Map<bigint, MountInfo>,
+  path: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const own = await pool.call('mountInfo', [path], { path }, signal).catch((error: unknown) => {
+    // A path that is missing or dead has no references that can be found (MOUNT-17).
+    if (hasCode(error, 'ENOENT', 'ENOTDIR') || isDeadMount(error)) return undefined
+    throw error
+  })
+  if (own === undefined) return []
+  const resolved = await pool.call('realpath', [path], { path }, signal)
+  const root = join(own.root, relative(own.mountPoint, resolved))
+  const candidates = (await listKnown(pool, known, signal)).filter(
+    (one) => one.device === own.device && one.root === root && one.id !== own.id,
+  )
+  // Mount points may move with their directories: the few candidates are read again.
+  const hits = await pool.call('aboutMounts', [candidates.map(({ id }) => id)], { path: '' }, signal)
+  return (hits.length === 0 ? candidates : hits).map(({ mountPoint }) => mountPoint)
 }
 
 function bind(pool: WorkerPool, request: BindRequest, signal: AbortSignal): Promise<void> {

@@ -20,7 +20,7 @@ export function createRun(options: RunOptions = {}) {
 }
 
 /** The command line as it may be shown to people. */
-export function shownCommand(command: Command): string {
+function shownCommand(command: Command): string {
   return command.argv
     .map((word, index) => (command.secretArguments?.includes(index) === true ? '<masked>' : word))
     .join(' ')

@@ -1,4 +1,4 @@
-// Can a host be closed at any moment, also while its threads still load? Does a call that hangs hold up those behind it?
+// Can a host be closed at any moment, also while its threads still load? Does a call that hangs delay the ones behind it?
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ test('closing a host right after its first answer does not take the process down
   }
 })
 
-test('calls handed to a thread behind one that hangs are made by another, each once and in spite of it', async (t) => {
+test('calls that wait behind one that hangs are made by another thread, each once', async (t) => {
   const directory = mkdtempSync(join(tmpdir(), 'hawser-pool-'))
   t.after(() => rmSync(directory, { recursive: true }))
   const pipe = join(directory, 'pipe')

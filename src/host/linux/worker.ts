@@ -3,16 +3,17 @@
 
 import * as fs from 'node:fs'
 import { parentPort, workerData } from 'node:worker_threads'
+import type { MessagePort } from 'node:worker_threads'
 import type { DiskUsage } from '../host.ts'
 import { HostError } from '../host-error.ts'
 import { deviceCalls } from './device-calls.ts'
 import { callFailure } from './error-text.ts'
 import { fileCalls } from './file-calls.ts'
-import { threadSide } from './gate.ts'
 import { mountCalls } from './mount-calls.ts'
 import { treeCalls } from './tree-calls.ts'
+import type { WalkContext } from './tree-walk.ts'
 
-export interface WorkerRequest {
+interface WorkerRequest {
   readonly id: number
   readonly call: string
   readonly parameters: readonly unknown[]
@@ -29,62 +30,44 @@ export type WorkerAnswer =
     }
   | { readonly kind: 'progress'; readonly id: number; readonly done: number }
 
-export type HostCalls = typeof calls
+export type HostCalls = ReturnType<typeof createHostCalls>
 
-/** Two words that pool and thread share. */
-export interface ThreadMemory {
-  /** The id of a call that nobody waits for any more; long walks look at it. */
-  readonly cancelled: Int32Array
-  readonly gate: Int32Array
-}
+if (parentPort) serveCalls(parentPort, workerData as Int32Array) // a word of shared memory, see `Thread.cancelled`
 
-const { cancelled, gate } = workerData as ThreadMemory
-const { begin, end } = threadSide(gate)
-let current = 0
-
-const calls = {
-  ...fileCalls,
-  ...mountCalls,
-  ...deviceCalls,
-  ...treeCalls({
+function serveCalls(port: MessagePort, cancelled: Int32Array): void {
+  let current = 0
+  const post = (message: WorkerAnswer) => port.postMessage(message)
+  const calls = createHostCalls({
     checkCancelled() {
       if (Atomics.load(cancelled, 0) === current) throw new HostError('ABORTED', 'the walk was given up')
     },
     progress(done) {
       post({ kind: 'progress', id: current, done })
     },
-  }),
-  usage,
+  })
+  port.on('message', (request: WorkerRequest) => {
+    current = request.id
+    post(answer(calls, request))
+  })
+  post({ kind: 'ready' })
 }
 
-parentPort?.on('message', (requests: readonly WorkerRequest[]) => {
-  for (const request of requests) {
-    if (!begin(request.id)) continue
-    current = request.id
-    const made = answer(request)
-    end()
-    post(made)
-  }
-})
+function createHostCalls(context: WalkContext) {
+  return { ...fileCalls, ...mountCalls, ...deviceCalls, ...treeCalls(context), usage }
+}
 
-post({ kind: 'ready' })
-
-function answer(request: WorkerRequest): WorkerAnswer {
+function answer(calls: HostCalls, request: WorkerRequest): WorkerAnswer {
   try {
     const call = calls[request.call as keyof HostCalls] as (...parameters: readonly unknown[]) => unknown
     return { kind: 'done', id: request.id, value: call(...request.parameters) }
   } catch (error) {
     const { code = 'BUG', message, path, syscall } = error as NodeJS.ErrnoException
-    // A call on an open file knows no path; who asked named one.
+    // A call on an open file knows no path; the caller named one.
     const [asked] = request.parameters
     const named = path ?? (typeof asked === 'string' ? asked : undefined)
     const text = syscall === undefined || named === undefined ? message : callFailure(syscall, named, code)
     return { kind: 'failed', id: request.id, code, message: text, path }
   }
-}
-
-function post(message: WorkerAnswer): void {
-  parentPort?.postMessage(message)
 }
 
 const filesystemNames: ReadonlyMap<bigint, string> = new Map([

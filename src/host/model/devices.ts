@@ -1,7 +1,7 @@
 // Which block devices does the model have, and what do the disk tools say of them?
 // Device nodes are entries of /dev; a disk keeps its contents when its node goes away and comes back.
 
-import type { Devices, DiskContent, Filesystems } from '../host.ts'
+import type { Devices, Filesystems, LoopRequest } from '../host.ts'
 import { HostError, hasCode } from '../host-error.ts'
 import type { ModelDevice, ModelDisk } from './disks.ts'
 import { createDisk } from './disks.ts'
@@ -26,148 +26,152 @@ export interface ModelDevices {
 
 const growable = ['ext3', 'ext4', 'xfs', 'btrfs']
 
+interface Model {
+  readonly table: MountTable
+  readonly now: () => number
+  /** By "major:minor". */
+  readonly devices: Map<string, ModelDevice>
+  nextDisk: number
+}
+
 export function createModelDevices(table: MountTable, now: () => number): ModelDevices {
-  const byNumber = new Map<string, ModelDevice>()
-  let nextDisk = 0
+  const model: Model = { table, now, devices: new Map(), nextDisk: 0 }
+  return {
+    port: devicePort(model),
+    filesystems: filesystemPort(model),
+    addDisk(path, disk) {
+      model.nextDisk += 1
+      const number = `8:${model.nextDisk * 16}`
+      const { sizeBytes } = disk
+      addDevice(model, { path, number, disk, readOnly: false, backing: undefined, autoClear: false, sizeBytes })
+    },
+    removeDisk: (path) => dropDevice(model, deviceAt(model, path)),
+    filesystemOn: (path, type) => filesystemOn(model, path, type),
+    released(filesystem) {
+      for (const device of loopsOf(model)) {
+        if (device.autoClear && device.disk.filesystem === filesystem && mountCount(model, device.disk) === 0)
+          dropDevice(model, device)
+      }
+    },
+    loops: () => loopsOf(model),
+    dropLoops() {
+      for (const device of loopsOf(model)) dropDevice(model, device)
+    },
+  }
+}
 
-  function at(path: string): ModelDevice {
-    const { inode } = table.resolve(path)
-    const device = byNumber.get(inode.deviceNode)
-    if (inode.kind !== 'blockDevice' || device === undefined)
-      throw new HostError('ENOTBLK', `not a block device: ${path}`, { path })
-    return device
-  }
-  function add(device: ModelDevice): void {
-    byNumber.set(device.number, device)
-    const { parent, name, inode } = table.find(device.path)
-    if (inode !== undefined) throw new HostError('EEXIST', `${device.path} exists`, { path: device.path })
-    addEntry(parent.inode, name, { kind: 'blockDevice', mode: 0o660, deviceNode: device.number, now: now() })
-  }
-  function drop(device: ModelDevice): void {
-    byNumber.delete(device.number)
-    const { parent, name } = table.find(device.path)
-    unlink(parent.inode, name)
-  }
-  const mountsOf = (disk: ModelDisk): number =>
-    table.mounts().filter((mount) => mount.filesystem === disk.filesystem).length
-  const loops = (): ModelDevice[] => [...byNumber.values()].filter((device) => device.backing !== undefined)
+function deviceAt({ table, devices }: Model, path: string): ModelDevice {
+  const { inode } = table.resolve(path)
+  const device = devices.get(inode.deviceNode)
+  if (inode.kind !== 'blockDevice' || device === undefined)
+    throw new HostError('ENOTBLK', `not a block device: ${path}`, { path })
+  return device
+}
 
-  function backingDisk(inode: Inode): ModelDisk {
-    if (inode.kind === 'blockDevice') {
-      const device = byNumber.get(inode.deviceNode)
-      if (device !== undefined) return device.disk
-    }
-    if (inode.kind !== 'file') throw new HostError('EINVAL', 'only files and block devices can back a loop device')
-    inode.disk ??= createDisk(BigInt(inode.bytes.length))
-    return inode.disk
-  }
-  function freeLoop(): number {
-    for (let number = 0; ; number += 1) if (!byNumber.has(`7:${number}`)) return number
-  }
+function addDevice({ table, devices, now }: Model, device: ModelDevice): void {
+  devices.set(device.number, device)
+  const { parent, name, inode } = table.find(device.path)
+  if (inode !== undefined) throw new HostError('EEXIST', `${device.path} exists`, { path: device.path })
+  addEntry(parent.inode, name, { kind: 'blockDevice', mode: 0o660, deviceNode: device.number, now: now() })
+}
 
-  const port: Devices = {
-    sizeBytes: async (device, signal) => checked(signal, device, () => at(device).sizeBytes),
-    isReadOnly: async (device, signal) => checked(signal, device, () => at(device).readOnly),
+function dropDevice({ table, devices }: Model, device: ModelDevice): void {
+  devices.delete(device.number)
+  const { parent, name } = table.find(device.path)
+  unlink(parent.inode, name)
+}
+
+function mountCount({ table }: Model, disk: ModelDisk): number {
+  return table.mounts().filter((mount) => mount.filesystem === disk.filesystem).length
+}
+
+function loopsOf({ devices }: Model): readonly ModelDevice[] {
+  return [...devices.values()].filter((device) => device.backing !== undefined)
+}
+
+function filesystemOn(model: Model, path: string, type: string): ModelFilesystem {
+  const device = deviceAt(model, path)
+  const { content, filesystem } = device.disk
+  if (content.kind !== 'filesystem' || content.type !== type || filesystem === undefined)
+    throw new HostError('EINVAL', `${path} holds no ${type}`, { path })
+  // A filesystem has one superblock however often it is mounted: its names are those of the first mount.
+  if (mountCount(model, device.disk) === 0)
+    Object.assign(filesystem, { source: path, device: device.number, readOnly: device.readOnly })
+  return filesystem
+}
+
+function devicePort(model: Model): Devices {
+  const { table } = model
+  return {
+    sizeBytes: async (device, signal) => checked(signal, device, () => deviceAt(model, device).sizeBytes),
+    isReadOnly: async (device, signal) => checked(signal, device, () => deviceAt(model, device).readOnly),
     isInUse: async (device, signal) =>
       checked(signal, device, () => {
         if (table.resolve(device).inode.kind !== 'blockDevice') return false
-        return mountsOf(at(device).disk) > 0
+        return mountCount(model, deviceAt(model, device).disk) > 0
       }),
-    attachLoop: async ({ file, readOnly, autoClear }, signal) =>
-      checked(signal, file, () => {
-        const position = table.resolve(file)
-        const disk = backingDisk(position.inode)
-        const number = freeLoop()
-        const backing = table.pathOf(position)
-        add({
-          path: `/dev/loop${number}`,
-          number: `7:${number}`,
-          disk,
-          readOnly,
-          backing,
-          autoClear: autoClear === true,
-          sizeBytes: disk.sizeBytes,
-        })
-        return `/dev/loop${number}`
-      }),
+    attachLoop: async (request, signal) => checked(signal, request.file, () => attachLoop(model, request)),
     detachLoop: async (device, signal) =>
       checked(signal, device, () => {
-        const found = loops().find(({ path }) => path === device)
+        const found = loopsOf(model).find(({ path }) => path === device)
         if (found === undefined) return
-        if (mountsOf(found.disk) > 0 && found.disk.filesystem?.source === device)
+        if (mountCount(model, found.disk) > 0 && found.disk.filesystem?.source === device)
           throw new HostError('EBUSY', `${device} is mounted`, { path: device })
-        drop(found)
+        dropDevice(model, found)
       }),
     loopsOf: async (file, signal) =>
       checked(signal, file, () =>
-        loops()
+        loopsOf(model)
           .filter(({ backing }) => backing === file || backing === realpathOf(table, file))
           .map(({ path }) => path),
       ),
     refreshLoop: async (device, signal) =>
       checked(signal, device, () => {
-        at(device).sizeBytes = at(device).disk.sizeBytes
+        deviceAt(model, device).sizeBytes = deviceAt(model, device).disk.sizeBytes
       }),
-    flush: async (device, signal) => checked(signal, device, () => void at(device)),
-  }
-
-  return {
-    port,
-    filesystems: createModelFilesystems(table, at),
-    addDisk(path, disk) {
-      nextDisk += 1
-      add({
-        path,
-        number: `8:${nextDisk * 16}`,
-        disk,
-        readOnly: false,
-        backing: undefined,
-        autoClear: false,
-        sizeBytes: disk.sizeBytes,
-      })
-    },
-    removeDisk: (path) => drop(at(path)),
-    filesystemOn(path, type) {
-      const device = at(path)
-      const { content, filesystem } = device.disk
-      if (content.kind !== 'filesystem' || content.type !== type || filesystem === undefined) {
-        throw new HostError('EINVAL', `${path} holds no ${type}`, { path })
-      }
-      // A filesystem has one superblock however often it is mounted: its names are those of the first mount.
-      if (mountsOf(device.disk) === 0)
-        Object.assign(filesystem, { source: path, device: device.number, readOnly: device.readOnly })
-      return filesystem
-    },
-    released(filesystem) {
-      for (const device of loops()) {
-        if (device.autoClear && device.disk.filesystem === filesystem && mountsOf(device.disk) === 0) drop(device)
-      }
-    },
-    loops,
-    dropLoops() {
-      for (const device of loops()) drop(device)
-    },
+    flush: async (device, signal) => checked(signal, device, () => void deviceAt(model, device)),
   }
 }
 
-function createModelFilesystems(table: MountTable, at: (path: string) => ModelDevice): Filesystems {
-  const content = (device: string): DiskContent => at(device).disk.content
-  const growableType = (device: string, mountPath: string): string | undefined => {
-    const found = content(device)
-    if (found.kind === 'blank') return undefined
-    const type = found.kind === 'filesystem' ? found.type : found.description
-    if (growable.includes(type)) return type
-    throw new HostError(
-      'ENOTSUP',
-      `resize of format ${type} is not supported for device ${device} mounted at ${mountPath}`,
-      { path: device },
-    )
-  }
+function attachLoop(model: Model, { file, readOnly, autoClear }: LoopRequest): string {
+  const position = model.table.resolve(file)
+  const disk = backingDisk(model, position.inode)
+  const minor = freeLoop(model)
+  const path = `/dev/loop${minor}`
+  addDevice(model, {
+    path,
+    number: `7:${minor}`,
+    disk,
+    readOnly,
+    backing: model.table.pathOf(position),
+    autoClear: autoClear === true,
+    sizeBytes: disk.sizeBytes,
+  })
+  return path
+}
+
+function backingDisk({ devices }: Model, inode: Inode): ModelDisk {
+  const device = inode.kind === 'blockDevice' ? devices.get(inode.deviceNode) : undefined
+  if (device !== undefined) return device.disk
+  if (inode.kind !== 'file') throw new HostError('EINVAL', 'only files and block devices can back a loop device')
+  inode.disk ??= createDisk(BigInt(inode.bytes.length))
+  return inode.disk
+}
+
+function freeLoop({ devices }: Model): number {
+  for (let number = 0; ; number += 1) if (!devices.has(`7:${number}`)) return number
+}
+
+function filesystemPort(model: Model): Filesystems {
+  return { ...formatCalls(model), ...usageCalls(model) }
+}
+
+function formatCalls(model: Model): Omit<Filesystems, 'usage' | 'treeUsage'> {
   return {
-    detect: async (device, signal) => checked(signal, device, () => content(device)),
+    detect: async (device, signal) => checked(signal, device, () => deviceAt(model, device).disk.content),
     make: async ({ device, type }, signal) =>
       checked(signal, device, () => {
-        const { disk, sizeBytes, number } = at(device)
+        const { disk, sizeBytes, number } = deviceAt(model, device)
         if (disk.content.kind !== 'blank')
           throw new HostError('EEXIST', `will not format ${device}: it is not blank`, { path: device })
         if (!growable.includes(type))
@@ -177,20 +181,29 @@ function createModelFilesystems(table: MountTable, at: (path: string) => ModelDe
       }),
     check: async (device, signal) =>
       checked(signal, device, () => {
-        const { disk } = at(device)
+        const { disk } = deviceAt(model, device)
         const kind = disk.health
         if (kind === 'corrected') disk.health = 'clean'
         return { kind, exitCode: kind === 'clean' ? 0 : kind === 'corrected' ? 1 : 4, output: '' }
       }),
     grow: async ({ device, mountPath }, signal) =>
       checked(signal, device, () => {
-        if (growableType(device, mountPath) === undefined) return false
-        const { disk, sizeBytes } = at(device)
+        if (growableType(model, device, mountPath) === undefined) return false
+        const { disk, sizeBytes } = deviceAt(model, device)
         if (disk.filesystem !== undefined) disk.filesystem.capacityBytes = sizeBytes
         return true
       }),
     mayGrow: async (device, mountPath, signal) =>
-      checked(signal, device, () => !at(device).readOnly && growableType(device, mountPath) !== undefined),
+      checked(
+        signal,
+        device,
+        () => !deviceAt(model, device).readOnly && growableType(model, device, mountPath) !== undefined,
+      ),
+  }
+}
+
+function usageCalls({ table }: Model): Pick<Filesystems, 'usage' | 'treeUsage'> {
+  return {
     usage: async (path, signal) =>
       checked(signal, path, () => {
         const { capacityBytes, usedBytes, type } = table.resolve(path).inode.filesystem
@@ -220,6 +233,15 @@ function createModelFilesystems(table: MountTable, at: (path: string) => ModelDe
         return { usedBytes, inodesUsed }
       }),
   }
+}
+
+function growableType(model: Model, device: string, mountPath: string): string | undefined {
+  const { content } = deviceAt(model, device).disk
+  if (content.kind === 'blank') return undefined
+  const type = content.kind === 'filesystem' ? content.type : content.description
+  if (growable.includes(type)) return type
+  const text = `resize of format ${type} is not supported for device ${device} mounted at ${mountPath}`
+  throw new HostError('ENOTSUP', text, { path: device })
 }
 
 function realpathOf(table: MountTable, path: string): string {

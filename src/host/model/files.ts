@@ -14,70 +14,47 @@ export interface ModelFilesDeps {
   readonly now: () => number
 }
 
-export function createModelFiles({ table, now }: ModelFilesDeps): Files {
-  const watchers = new Set<{ readonly path: string; readonly listener: (path: string) => void }>()
-  const changed = (parent: Position, name: string): void => {
-    const path = join(table.pathOf(parent), name)
-    for (const watcher of watchers) {
-      if (path === watcher.path || path.startsWith(`${watcher.path}/`))
-        queueMicrotask(() => watchers.has(watcher) && watcher.listener(path))
-    }
-  }
-  const make = (path: string, wanted: Omit<NewInode, 'now'>): Inode => {
-    const { parent, name, inode } = table.find(path, { follow: false })
-    if (inode !== undefined) throw failure('EEXIST', path)
-    if (isDeleted(parent.inode)) throw failure('ENOENT', path)
-    checkWritable(parent, path)
-    const made = addEntry(parent.inode, name, { ...wanted, now: now() })
-    changed(parent, name)
-    return made
-  }
-  const removeOne = (path: string, kind: 'file' | 'directory' | 'any'): void => {
-    const { parent, name, inode, mount } = table.find(path, { follow: false })
-    // The order of these questions is the kernel's.
-    if (name !== '') checkWritable(parent, path)
-    if (inode === undefined) throw failure('ENOENT', path)
-    if (kind === 'file' && inode.kind === 'directory') throw failure('EISDIR', path)
-    if (kind === 'directory' && inode.kind !== 'directory') throw failure('ENOTDIR', path)
-    if (name === '' || mount !== parent.mount || table.isCovered(inode)) throw failure('EBUSY', path)
-    if (inode.entries.size > 0) throw failure('ENOTEMPTY', path)
-    unlink(parent.inode, name)
-    changed(parent, name)
-  }
-  const readBytes = (path: string): Uint8Array => {
-    const { inode } = table.resolve(path)
-    if (inode.kind === 'directory') throw failure('EISDIR', path)
-    return Uint8Array.from(inode.bytes)
-  }
-  const mkdirAll = (path: string, mode: number): void => {
-    const found = existing(() => table.resolve(path))
-    if (found !== undefined) {
-      if (found.inode.kind !== 'directory') throw failure('ENOTDIR', path)
-      return
-    }
-    if (dirname(path) !== path) mkdirAll(dirname(path), mode)
-    // A link that leads nowhere is neither a directory nor a place for one.
-    if (table.find(path, { follow: false }).inode !== undefined) table.resolve(path)
-    make(path, { kind: 'directory', mode })
-  }
+interface Model extends ModelFilesDeps {
+  readonly watchers: Set<{ readonly path: string; readonly listener: (path: string) => void }>
+}
+
+export function createModelFiles(deps: ModelFilesDeps): Files {
+  const model: Model = { ...deps, watchers: new Set() }
+  return { ...directoryCalls(model), ...fileCalls(model), ...entryCalls(model), ...treeCalls(model) }
+}
+
+function directoryCalls(model: Model): Pick<Files, 'mkdir' | 'mkdirDeep' | 'mkdirAll' | 'mkdirEach' | 'readDir'> {
+  const { table } = model
   return {
-    mkdir: async (path, mode, signal) => checked(signal, path, () => void make(path, { kind: 'directory', mode })),
+    mkdir: async (path, mode, signal) =>
+      checked(signal, path, () => void make(model, path, { kind: 'directory', mode })),
     mkdirDeep: async (path, { mode, parentMode }, signal) =>
       checked(signal, path, () => {
-        mkdirAll(dirname(path), parentMode)
-        make(path, { kind: 'directory', mode })
+        mkdirAll(model, dirname(path), parentMode)
+        make(model, path, { kind: 'directory', mode })
       }),
-    mkdirAll: async (path, mode, signal) => checked(signal, path, () => mkdirAll(path, mode)),
+    mkdirAll: async (path, mode, signal) => checked(signal, path, () => mkdirAll(model, path, mode)),
     mkdirEach: async (base, names, mode, signal) =>
       checked(signal, base, () => {
-        for (const name of names) mkdirAll(join(base, name), mode)
+        for (const name of names) mkdirAll(model, join(base, name), mode)
       }),
-    spread: async (path, signal) => checked(signal, path, () => void table.resolve(path)),
-    readFile: async (path, signal) => checked(signal, path, () => readBytes(path)),
-    readText: async (path, signal) => checked(signal, path, () => new TextDecoder().decode(readBytes(path))),
+    readDir: async (path, signal) =>
+      checked(signal, path, () => {
+        const { inode } = table.resolve(path)
+        if (inode.kind !== 'directory') throw failure('ENOTDIR', path)
+        return [...inode.entries.keys()]
+      }),
+  }
+}
+
+function fileCalls(model: Model): Pick<Files, 'readFile' | 'readText' | 'writeFile' | 'stat' | 'lstat' | 'exists'> {
+  const { table, now } = model
+  return {
+    readFile: async (path, signal) => checked(signal, path, () => readBytes(table, path)),
+    readText: async (path, signal) => checked(signal, path, () => new TextDecoder().decode(readBytes(table, path))),
     writeFile: async (path, data, { mode, parentMode, exclusive }, signal) =>
       checked(signal, path, () => {
-        if (parentMode !== undefined) mkdirAll(dirname(path), parentMode)
+        if (parentMode !== undefined) mkdirAll(model, dirname(path), parentMode)
         const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
         const { inode, mount, parent, name } = table.find(path, { follow: exclusive !== true })
         if (inode !== undefined && exclusive === true) throw failure('EEXIST', path)
@@ -87,19 +64,21 @@ export function createModelFiles({ table, now }: ModelFilesDeps): Files {
         const file = inode ?? addEntry(parent.inode, name, { kind: 'file', mode, now: now() })
         writeBytes(file, bytes, now())
         file.mode = mode
-        changed(parent, name)
-      }),
-    readDir: async (path, signal) =>
-      checked(signal, path, () => {
-        const { inode } = table.resolve(path)
-        if (inode.kind !== 'directory') throw failure('ENOTDIR', path)
-        return [...inode.entries.keys()]
+        notifyWatchers(model, parent, name)
       }),
     stat: async (path, signal) => checked(signal, path, () => statOf(table.resolve(path).inode)),
     lstat: async (path, signal) => checked(signal, path, () => statOf(table.resolve(path, { follow: false }).inode)),
     exists: async (path, signal) => checked(signal, path, () => existing(() => table.resolve(path)) !== undefined),
+  }
+}
+
+function entryCalls(
+  model: Model,
+): Pick<Files, 'symlink' | 'readlink' | 'realpath' | 'rename' | 'chmod' | 'lchown' | 'rmdir' | 'unlink' | 'remove'> {
+  const { table } = model
+  return {
     symlink: async (target, path, signal) =>
-      checked(signal, path, () => void make(path, { kind: 'symlink', mode: 0o777, target })),
+      checked(signal, path, () => void make(model, path, { kind: 'symlink', mode: 0o777, target })),
     readlink: async (path, signal) =>
       checked(signal, path, () => {
         const { inode } = table.resolve(path, { follow: false })
@@ -107,7 +86,7 @@ export function createModelFiles({ table, now }: ModelFilesDeps): Files {
         return inode.target
       }),
     realpath: async (path, signal) => checked(signal, path, () => table.pathOf(table.resolve(path))),
-    rename: async (from, to, signal) => checked(signal, to, () => rename(table, from, to, changed)),
+    rename: async (from, to, signal) => checked(signal, to, () => rename(model, from, to)),
     chmod: async (path, mode, signal) =>
       checked(signal, path, () => {
         const position = table.resolve(path)
@@ -122,14 +101,25 @@ export function createModelFiles({ table, now }: ModelFilesDeps): Files {
         if (gid !== -1) position.inode.gid = gid
         if (position.inode.kind !== 'directory') position.inode.mode = withoutSetId(position.inode.mode)
       }),
-    rmdir: async (path, signal) => checked(signal, path, () => removeOne(path, 'directory')),
-    unlink: async (path, signal) => checked(signal, path, () => removeOne(path, 'file')),
+    rmdir: async (path, signal) => checked(signal, path, () => removeOne(model, path, 'directory')),
+    unlink: async (path, signal) => checked(signal, path, () => removeOne(model, path, 'file')),
     remove: async (path, signal) =>
       checked(signal, path, () => {
-        if (existing(() => table.resolve(path, { follow: false })) !== undefined) removeOne(path, 'any')
+        if (existing(() => table.resolve(path, { follow: false })) !== undefined) removeOne(model, path, 'any')
       }),
-    removeTree: async (path, signal) => checked(signal, path, () => removeTree(table, path, removeOne, true)),
-    removeEmptyTree: async (path, signal) => checked(signal, path, () => removeTree(table, path, removeOne, false)),
+  }
+}
+
+function treeCalls(
+  model: Model,
+): Pick<
+  Files,
+  'removeTree' | 'removeEmptyTree' | 'watch' | 'openBeneath' | 'mkdirBeneath' | 'writeTree' | 'readTree' | 'setGroup'
+> {
+  const { table, now, watchers } = model
+  return {
+    removeTree: async (path, signal) => checked(signal, path, () => removeTree(model, path, true)),
+    removeEmptyTree: async (path, signal) => checked(signal, path, () => removeTree(model, path, false)),
     watch: async (path, listener, signal) =>
       checked(signal, path, () => {
         const watcher = { path: table.pathOf(table.resolve(path)), listener }
@@ -157,6 +147,57 @@ export function createModelFiles({ table, now }: ModelFilesDeps): Files {
     setGroup: async ({ root, gid, readOnly }, signal) =>
       checked(signal, root, () => setGroup(table.resolve(root).inode, gid, readOnly)),
   }
+}
+
+function notifyWatchers({ table, watchers }: Model, parent: Position, name: string): void {
+  const path = join(table.pathOf(parent), name)
+  for (const watcher of watchers) {
+    if (path === watcher.path || path.startsWith(`${watcher.path}/`))
+      queueMicrotask(() => watchers.has(watcher) && watcher.listener(path))
+  }
+}
+
+function make(model: Model, path: string, wanted: Omit<NewInode, 'now'>): Inode {
+  const { parent, name, inode } = model.table.find(path, { follow: false })
+  if (inode !== undefined) throw failure('EEXIST', path)
+  if (isDeleted(parent.inode)) throw failure('ENOENT', path)
+  checkWritable(parent, path)
+  const made = addEntry(parent.inode, name, { ...wanted, now: model.now() })
+  notifyWatchers(model, parent, name)
+  return made
+}
+
+function removeOne(model: Model, path: string, kind: 'file' | 'directory' | 'any'): void {
+  const { table } = model
+  const { parent, name, inode, mount } = table.find(path, { follow: false })
+  // The order of these questions is the kernel's.
+  if (name !== '') checkWritable(parent, path)
+  if (inode === undefined) throw failure('ENOENT', path)
+  if (kind === 'file' && inode.kind === 'directory') throw failure('EISDIR', path)
+  if (kind === 'directory' && inode.kind !== 'directory') throw failure('ENOTDIR', path)
+  if (name === '' || mount !== parent.mount || table.isCovered(inode)) throw failure('EBUSY', path)
+  if (inode.entries.size > 0) throw failure('ENOTEMPTY', path)
+  unlink(parent.inode, name)
+  notifyWatchers(model, parent, name)
+}
+
+function readBytes(table: MountTable, path: string): Uint8Array {
+  const { inode } = table.resolve(path)
+  if (inode.kind === 'directory') throw failure('EISDIR', path)
+  return Uint8Array.from(inode.bytes)
+}
+
+function mkdirAll(model: Model, path: string, mode: number): void {
+  const { table } = model
+  const found = existing(() => table.resolve(path))
+  if (found !== undefined) {
+    if (found.inode.kind !== 'directory') throw failure('ENOTDIR', path)
+    return
+  }
+  if (dirname(path) !== path) mkdirAll(model, dirname(path), mode)
+  // A link that leads nowhere is neither a directory nor a place for one.
+  if (table.find(path, { follow: false }).inode !== undefined) table.resolve(path)
+  make(model, path, { kind: 'directory', mode })
 }
 
 export class ModelOpenPath implements OpenPath {
@@ -204,7 +245,8 @@ function existing<T>(call: () => T): T | undefined {
 }
 
 /** The order of these questions is the kernel's: it decides which of several errors is told. */
-function rename(table: MountTable, from: string, to: string, changed: (parent: Position, name: string) => void): void {
+function rename(model: Model, from: string, to: string): void {
+  const { table } = model
   const old = table.find(from, { follow: false })
   const place = table.find(to, { follow: false })
   if (old.name === '' || place.name === '') throw failure('EBUSY', from)
@@ -225,23 +267,19 @@ function rename(table: MountTable, from: string, to: string, changed: (parent: P
   if (replaced !== undefined) unlink(place.parent.inode, place.name)
   old.parent.inode.entries.delete(old.name)
   link(place.parent.inode, place.name, inode)
-  changed(old.parent, old.name)
-  changed(place.parent, place.name)
+  notifyWatchers(model, old.parent, old.name)
+  notifyWatchers(model, place.parent, place.name)
 }
 
-function removeTree(
-  table: MountTable,
-  path: string,
-  removeOne: (path: string, kind: 'any') => void,
-  files: boolean,
-): void {
+function removeTree(model: Model, path: string, files: boolean): void {
+  const { table } = model
   const position = existing(() => table.resolve(path, { follow: false }))
   if (position === undefined) return
   const found = table.find(path, { follow: false })
   if (found.mount !== found.parent.mount) throw failure('EBUSY', path)
   if (!files && position.inode.kind !== 'directory') throw failure('ENOTEMPTY', path)
-  for (const name of position.inode.entries.keys()) removeTree(table, join(path, name), removeOne, files)
-  removeOne(path, 'any')
+  for (const name of position.inode.entries.keys()) removeTree(model, join(path, name), files)
+  removeOne(model, path, 'any')
 }
 
 function mkdirBeneath(table: MountTable, root: string, relative: string, wanted: NewInode): void {

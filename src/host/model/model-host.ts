@@ -17,7 +17,7 @@ import type { ModelFilesystem } from './tree.ts'
 import { addEntry, createFilesystem } from './tree.ts'
 
 /** A program of the model: what it answers. It may call the host, as a real tool would. */
-export type ModelProgram = (command: Command, signal: AbortSignal) => CommandResult | Promise<CommandResult>
+type ModelProgram = (command: Command, signal: AbortSignal) => CommandResult | Promise<CommandResult>
 
 export interface ModelHost extends Host {
   readonly faults: Faults
@@ -60,7 +60,7 @@ export function createModelHost({ clock }: { readonly clock: Clock }): ModelHost
   const files = createModelFiles({ table, now })
   const plain: Host = {
     files,
-    mounts: createModelMounts({ table, files, devices, exports }),
+    mounts: createModelMounts({ table, devices, exports }),
     devices: devices.port,
     filesystems: devices.filesystems,
     run: async (command, signal) => {

@@ -1,7 +1,7 @@
 // How does the model mount? The same rules as the kernel, on the model's mount table.
 
 import { join, relative } from 'node:path/posix'
-import type { BindRequest, Files, MountRequest, Mounts } from '../host.ts'
+import type { BindRequest, MountRequest, Mounts } from '../host.ts'
 import { HostError, hasCode } from '../host-error.ts'
 import { mountFailureText, refusalText } from '../mount-failure.ts'
 import type { ModelDevices } from './devices.ts'
@@ -12,61 +12,45 @@ import { createFilesystem, isDeleted } from './tree.ts'
 
 export interface ModelMountsDeps {
   readonly table: MountTable
-  readonly files: Pick<Files, 'mkdirDeep' | 'writeFile'>
   readonly devices: ModelDevices
   /** What network filesystems can be mounted: source ("server:/path") → filesystem. */
   readonly exports: ReadonlyMap<string, ModelFilesystem>
 }
 
-const flagWords = new Set(['ro', 'rw', 'nosuid', 'nodev', 'noexec', 'noatime', 'relatime', 'nodiratime'])
-const droppedWords = new Set(['defaults', '_netdev', 'nofail', 'auto', 'bind', 'rbind'])
+const flagWords: ReadonlySet<string> = new Set([
+  'ro',
+  'rw',
+  'nosuid',
+  'nodev',
+  'noexec',
+  'noatime',
+  'relatime',
+  'nodiratime',
+])
+const droppedWords: ReadonlySet<string> = new Set(['defaults', '_netdev', 'nofail', 'auto', 'bind', 'rbind'])
 
-export function createModelMounts({ table, files, devices, exports }: ModelMountsDeps): Mounts {
-  let anonymous = 40
+interface Model extends ModelMountsDeps {
+  /** The minor number of the last filesystem without a device. */
+  anonymous: number
+}
 
-  function filesystemFor(request: MountRequest): ModelFilesystem {
-    const { type, source, target } = request
-    const data = request.options.filter((word) => !flagWords.has(word) && !droppedWords.has(word))
-    switch (type) {
-      case 'tmpfs':
-      case 'hugetlbfs': {
-        const device = `0:${(anonymous += 1)}`
-        const filesystem = createFilesystem({ type, source, device, capacityBytes: 1n << 34n })
-        filesystem.root.mode = type === 'tmpfs' ? 0o1777 : 0o755
-        return applyData(filesystem, data)
-      }
-      case 'ext3':
-      case 'ext4':
-      case 'xfs':
-      case 'btrfs':
-        return Object.assign(devices.filesystemOn(source, type), { options: data })
-      default: {
-        const remote = exports.get(source)
-        if (remote !== undefined) return remote
-        if (!['nfs', 'nfs4', 'cifs'].includes(type))
-          throw new HostError('ENODEV', `unknown filesystem type ${type}`, { path: target })
-        throw new HostError('CHILD', `${source} does not answer`, { path: target })
-      }
-    }
-  }
+export function createModelMounts(deps: ModelMountsDeps): Mounts {
+  const model: Model = { ...deps, anonymous: 40 }
+  return { ...mountingCalls(model), ...propagationCalls(model), ...askingCalls(model) }
+}
 
-  const info: Mounts['info'] = async (path, signal) =>
-    checked(signal, path, () => table.infoOf(table.resolve(path).mount))
-
+function mountingCalls(model: Model): Pick<Mounts, 'mount' | 'bind' | 'remount' | 'unmount'> {
+  const { table, devices } = model
   return {
-    info,
-    async mount(request, signal) {
-      if (request.makeTarget !== undefined) await files.mkdirDeep(request.target, request.makeTarget, signal)
+    mount: async (request, signal) =>
       checked(signal, request.target, () => {
         if (request.options.includes('bind'))
           return bind(table, { ...request, readOnly: request.options.includes('ro') })
         const at = table.resolve(request.target, { follow: false })
         if (isDeleted(at.inode)) throw new HostError('ENOENT', `${request.target}: deleted`, { path: request.target })
-        const filesystem = refusable(request, filesystemFor)
+        const filesystem = refusable(request, () => filesystemFor(model, request))
         table.attach(at, filesystem.root, withFlags(['rw', 'relatime'], request.options))
-      })
-      if (request.mark !== undefined) await files.writeFile(request.mark.path, '', request.mark, signal)
-    },
+      }),
     bind: async (request, signal) => checked(signal, request.target, () => bind(table, request)),
     remount: async (target, options, signal) =>
       checked(signal, target, () => {
@@ -77,6 +61,23 @@ export function createModelMounts({ table, files, devices, exports }: ModelMount
           options.filter((word) => !flagWords.has(word) && word !== 'remount'),
         )
       }),
+    unmount: async (target, { lazy }, signal) =>
+      checked(signal, target, () => {
+        const position = resolveOrNothing(table, target)
+        if (position === undefined || position.inode !== position.mount.root || position.mount.parent === undefined)
+          return
+        if (lazy !== true && table.children(position.mount).length > 0) {
+          throw new HostError('EBUSY', `there are mounts below ${target}`, { path: target })
+        }
+        table.detach(position.mount)
+        devices.released(position.mount.filesystem)
+      }),
+  }
+}
+
+function propagationCalls(model: Model): Pick<Mounts, 'setPropagation' | 'makeShared'> {
+  const { table } = model
+  return {
     setPropagation: async (target, to, { recursive }, signal) =>
       checked(signal, target, () => {
         const { mount, inode } = table.resolve(target)
@@ -94,17 +95,13 @@ export function createModelMounts({ table, files, devices, exports }: ModelMount
             : table.attach(position, position.inode, position.mount.options)
         for (const one of [mount, ...descendants(table, mount)]) one.propagation = 'shared'
       }),
-    unmount: async (target, { lazy }, signal) =>
-      checked(signal, target, () => {
-        const position = resolveOrNothing(table, target)
-        if (position === undefined || position.inode !== position.mount.root || position.mount.parent === undefined)
-          return
-        if (lazy !== true && table.children(position.mount).length > 0) {
-          throw new HostError('EBUSY', `there are mounts below ${target}`, { path: target })
-        }
-        table.detach(position.mount)
-        devices.released(position.mount.filesystem)
-      }),
+  }
+}
+
+function askingCalls(model: Model): Pick<Mounts, 'info' | 'isMountPoint' | 'answers' | 'list' | 'references'> {
+  const { table } = model
+  return {
+    info: async (path, signal) => checked(signal, path, () => table.infoOf(table.resolve(path).mount)),
     isMountPoint: async (path, signal) =>
       checked(signal, path, () => {
         const { mount, inode } = table.resolve(path, { follow: false })
@@ -129,10 +126,37 @@ export function createModelMounts({ table, files, devices, exports }: ModelMount
   }
 }
 
+function filesystemFor(model: Model, request: MountRequest): ModelFilesystem {
+  const { devices, exports } = model
+  const { type, source, target } = request
+  const data = request.options.filter((word) => !flagWords.has(word) && !droppedWords.has(word))
+  switch (type) {
+    case 'tmpfs':
+    case 'hugetlbfs': {
+      const device = `0:${(model.anonymous += 1)}`
+      const filesystem = createFilesystem({ type, source, device, capacityBytes: 1n << 34n })
+      filesystem.root.mode = type === 'tmpfs' ? 0o1777 : 0o755
+      return applyData(filesystem, data)
+    }
+    case 'ext3':
+    case 'ext4':
+    case 'xfs':
+    case 'btrfs':
+      return Object.assign(devices.filesystemOn(source, type), { options: data })
+    default: {
+      const remote = exports.get(source)
+      if (remote !== undefined) return remote
+      if (!['nfs', 'nfs4', 'cifs'].includes(type))
+        throw new HostError('ENODEV', `unknown filesystem type ${type}`, { path: target })
+      throw new HostError('CHILD', `${source} does not answer`, { path: target })
+    }
+  }
+}
+
 /** A refusal is told as Linux tells it. */
-function refusable(request: MountRequest, make: (request: MountRequest) => ModelFilesystem): ModelFilesystem {
+function refusable(request: MountRequest, make: () => ModelFilesystem): ModelFilesystem {
   try {
-    return make(request)
+    return make()
   } catch (error) {
     if (!(error instanceof HostError)) throw error
     const output = error.code === 'CHILD' ? error.message : refusalText(request.target, error.code)

@@ -61,7 +61,7 @@ export function createFilesystem(facts: {
   return whole
 }
 
-export function createInode(filesystem: ModelFilesystem, wanted: NewInode): Inode {
+function createInode(filesystem: ModelFilesystem, wanted: NewInode): Inode {
   return {
     filesystem,
     number: filesystem.nextInode++,

@@ -1,17 +1,18 @@
-// How does a volume get its size on the node? EXN-1 … EXN-10, while it is mounted and while it is in use.
+// How does a volume get its size on the node, while it is mounted and while it is in use? (EXN-1 … EXN-10)
 // The claim's status is the protocol with the control plane: what it says decides whether the driver is asked at all.
-import type { PersistentVolumeClaim, PersistentVolumeClaimStatus } from '../../api/types.ts'
+import type { PersistentVolumeClaim, PersistentVolumeClaimStatus } from '../../api/generated/types.ts'
 import { bytesOfQuantity, quantityOfBytes } from '../../api/quantity.ts'
 import { timestamp } from '../../clock/clock.ts'
-import { asVolumeError, hasTag, outcomeOf } from '../../volume/effect.ts'
+import { asVolumeError, hasTag, outcomeOf, refused } from '../../volume/effect.ts'
 import type { VolumeError } from '../../volume/effect.ts'
+import { pluginLabel } from '../../volume/identity.ts'
 import { eventReasons } from '../../volume/messages.ts'
-import type { Operation, Step } from '../../volume/operation.ts'
+import type { Operation, Report } from '../../volume/operation.ts'
 import { podVolumePath, podDeviceDirectory } from '../../volume/paths.ts'
 import type { NodePlugin } from '../../volume/plugin.ts'
 import type { ActualEvent } from '../volumes/actual.ts'
 import type { MountWork, OperationDeps } from './steps.ts'
-import { mountSubject, notifyPod, pluginLabel, refused } from './steps.ts'
+import { mountSubject, notifyPod } from './steps.ts'
 
 export interface ExpandPaths {
   readonly path: string
@@ -20,7 +21,7 @@ export interface ExpandPaths {
 }
 
 /** What an expansion came to; `events` are for the actual world, whatever the end. */
-export interface Expansion {
+interface Expansion {
   readonly finished: boolean
   readonly bytes: bigint
   readonly events: readonly ActualEvent[]
@@ -34,14 +35,15 @@ export const expandInUse: Operation<MountWork, OperationDeps, ActualEvent> = {
   key: ({ desired }) => [desired.volume],
   subject: mountSubject,
   plugin: ({ desired, mount }) => pluginLabel(desired.plugin, mount.spec),
-  async run(work, deps, step, signal) {
+  async run(work, deps, report, signal) {
+    const { step, emit } = report
     const { desired, mount } = work
     const { volume } = desired
     const actual = work.actual()
     const oldBytes = actual?.sizeBytes ?? 0n
     const check = () => {
       if (oldBytes === 0n || desired.sizeBytes === 0n) {
-        throw refused('SizeUnknown', 'current or new size of the volume is not set')
+        throw refused('SizeUnknown', 'current or new size of the volume is not set', 'untried')
       }
     }
     await step('expansion', check, { prefix: 'NodeExpandvolume.expansion failed' })
@@ -52,21 +54,21 @@ export const expandInUse: Operation<MountWork, OperationDeps, ActualEvent> = {
       if (mount.readOnly) return (tellReadOnly(work, deps, claim), false)
       const paths = await pathsInUse(work, deps, plugin, signal)
       const newBytes = desired.sizeBytes
-      return await expandAndSettle({ work, deps, plugin, claim, paths, oldBytes, newBytes }, step, signal)
+      return await expandAndSettle({ work, deps, plugin, claim, paths, oldBytes, newBytes }, report, signal)
     }
     const prefix = 'NodeExpandVolume.NodeExpandVolume failed'
     if (await step('NodeExpandVolume', grow, { prefix })) return
-    // Not allowed yet is no failure; it is looked at again when the size or the claim changes, not ten times a second (W-24).
-    await settle(step, { kind: 'expansionDeferred', volume, bytes: desired.sizeBytes })
+    // Not allowed yet is no failure; it is looked at again when the size or the claim changes, not ten times a second (WA-24).
+    emit({ kind: 'expansionDeferred', volume, bytes: desired.sizeBytes, claimChanges: desired.claimChanges })
   },
 }
 
-/** EXN-2: part of every mount. Only an error blocks the mount; "not finished" does not. */
+/** Part of every mount. Only an error blocks the mount; "not finished" does not (EXN-2). */
 export async function expandOnMount(
   work: MountWork,
   deps: OperationDeps,
   paths: ExpandPaths,
-  step: Step<ActualEvent>,
+  report: Report<ActualEvent>,
   signal: AbortSignal,
 ): Promise<void> {
   const { mount } = work
@@ -79,7 +81,7 @@ export async function expandOnMount(
   const oldBytes = bytesOf(claim.status?.capacity?.['storage'])
   const newBytes = bytesOf(mount.spec.persistentVolume?.spec?.capacity?.['storage'])
   if (oldBytes >= newBytes) return
-  await expandAndSettle({ work, deps, plugin, claim, paths, oldBytes, newBytes }, step, signal)
+  await expandAndSettle({ work, deps, plugin, claim, paths, oldBytes, newBytes }, report, signal)
 }
 
 type ClaimCondition = NonNullable<PersistentVolumeClaimStatus['conditions']>[number]
@@ -96,18 +98,18 @@ interface Attempt {
 
 /**
  * What was learnt reaches the world whatever the end; then an error is thrown, or we say whether it has its size. A size
- * reached by a mount counts, too: a second, needless call by the next look is spared (W-33).
+ * reached by a mount counts, too: a second, needless call by the next look is spared (WA-33).
  */
-async function expandAndSettle(attempt: Attempt, step: Step<ActualEvent>, signal: AbortSignal): Promise<boolean> {
+async function expandAndSettle(attempt: Attempt, { emit }: Report<ActualEvent>, signal: AbortSignal): Promise<boolean> {
   const { finished, bytes, events, error } = await expandOnce(attempt, signal)
-  for (const event of events) await settle(step, event)
+  for (const event of events) emit(event)
   if (error) throw error
-  if (finished) await settle(step, { kind: 'resized', volume: attempt.work.desired.volume, bytes })
+  if (finished) emit({ kind: 'resized', volume: attempt.work.desired.volume, bytes })
   // What was allocated may be less than what the volume shows; asking again would change nothing.
   return finished && bytes >= attempt.newBytes
 }
 
-/** EXN-4: the recovery-capable flow when the claim carries its marks, else the legacy flow. */
+/** The recovery-capable flow when the claim carries its marks, else the legacy flow (EXN-4). */
 async function expandOnce(attempt: Attempt, signal: AbortSignal): Promise<Expansion> {
   const { claim } = attempt
   const recovery = resizeStatus(claim) !== '' || claim.status?.allocatedResources !== undefined
@@ -148,7 +150,7 @@ async function expandWithRecovery(attempt: Attempt, signal: AbortSignal): Promis
   return { finished: false, bytes: oldBytes, events, error }
 }
 
-/** EXN-10 */
+/** Without marks on the claim: the driver is asked, and only a success is written (EXN-10). */
 async function expandLegacy(attempt: Attempt, signal: AbortSignal): Promise<Expansion> {
   const { work, claim, oldBytes, newBytes } = attempt
   const outcome = await outcomeOf(() => callPlugin(attempt, oldBytes, newBytes, signal))
@@ -163,7 +165,7 @@ async function expandLegacy(attempt: Attempt, signal: AbortSignal): Promise<Expa
   return { finished: false, bytes: oldBytes, events: [], error: outcome.error }
 }
 
-/** EXN-9 */
+/** Tells pod and claim of the success, and writes the new size into the claim unless it stands there (EXN-9). */
 async function expansionDone(
   attempt: Attempt,
   claim: PersistentVolumeClaim,
@@ -197,7 +199,7 @@ function resizeError({ clock }: OperationDeps, claim: PersistentVolumeClaim, mes
   return { type: 'NodeResizeError', status: 'True', message, lastTransitionTime: since }
 }
 
-/** EXN-7: guarded by the resource version, so that nobody's newer word is overwritten. */
+/** Guarded by the resource version, so that nobody's newer word is overwritten (EXN-7). */
 async function markStatus(
   { client }: OperationDeps,
   claim: PersistentVolumeClaim,
@@ -236,7 +238,7 @@ function callPlugin(
   return plugin.expand!(request, signal)
 }
 
-/** EXN-1 */
+/** The plugin, if it grows volumes on the node and the volume belongs to a claim (EXN-1). */
 function expander({ mount }: MountWork, { registry }: OperationDeps): NodePlugin | undefined {
   if (!mount.spec.persistentVolume?.spec?.claimRef) return undefined
   const { plugin } = registry.find(mount.spec)
@@ -267,7 +269,11 @@ async function claimOf({ mount }: MountWork, { client }: OperationDeps, signal: 
   try {
     return await client.get('PersistentVolumeClaim', { namespace: claim.namespace, name: claim.name }, signal)
   } catch (error) {
-    throw refused('ClaimUnread', `mountVolume.NodeExpandVolume get PVC failed : ${asVolumeError(error).message}`)
+    throw refused(
+      'ClaimUnread',
+      `mountVolume.NodeExpandVolume get PVC failed : ${asVolumeError(error).message}`,
+      'untried',
+    )
   }
 }
 
@@ -288,6 +294,5 @@ function tellBoth(
   deps.recorder.event({ kind: 'PersistentVolumeClaim', object: claim }, type, reason, message)
 }
 
-const settle = (step: Step<ActualEvent>, event: ActualEvent) => step(event.kind, () => undefined, { done: () => event })
 const resizeStatus = (claim: PersistentVolumeClaim) => claim.status?.allocatedResourceStatuses?.['storage'] ?? ''
 const bytesOf = (quantity: string | undefined) => (quantity === undefined ? 0n : bytesOfQuantity(quantity))

@@ -3,27 +3,19 @@
 import { join } from 'node:path/posix'
 import type { PluginName } from '../../api/names.ts'
 import type { Host } from '../../host/host.ts'
-import { mountKey } from '../../volume/identity.ts'
+import { mountKey, pluginLabel } from '../../volume/identity.ts'
 import { eventReasons } from '../../volume/messages.ts'
-import type { Operation } from '../../volume/operation.ts'
+import type { Operation, Report } from '../../volume/operation.ts'
 import { podDeviceDirectory } from '../../volume/paths.ts'
 import type { BlockMapper, NodePlugin } from '../../volume/plugin.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import { VolumeError } from '../../volume/effect.ts'
+import { refused, VolumeError } from '../../volume/effect.ts'
 import type { ActualEvent } from '../volumes/actual.ts'
 import { mapBlock } from './block-map.ts'
 import { expandOnMount } from './expand.ts'
 import { waitForDevice } from './mount.ts'
 import type { MountWork, OperationDeps } from './steps.ts'
-import {
-  checkNodeAffinity,
-  checkSinglePodWriter,
-  mountSubject,
-  notifyPod,
-  pluginLabel,
-  recorded,
-  refused,
-} from './steps.ts'
+import { checkNodeAffinity, checkSinglePodWriter, mountSubject, notifyPod, recorded } from './steps.ts'
 
 export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
   name: 'map_volume',
@@ -32,22 +24,12 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
   key: ({ desired, mount }) => mountKey(desired.volume, mount.uid, desired.attachable || desired.deviceMountable),
   subject: mountSubject,
   plugin: ({ desired, mount }) => pluginLabel(desired.plugin, mount.spec),
-  async run(work, deps, step, signal) {
+  async run(work, deps, report, signal) {
+    const { step, emit } = report
     const { desired, mount } = work
     const { spec, pod, uid } = mount
     const { volume, group } = desired
-    const { name, plugin } = await step('FindMapperPluginBySpec', () => deps.registry.find(spec))
-    const mapper = await step('BlockVolumeMapper', () => mapperOf(name, plugin, spec), {
-      prefix: `MapVolume.FindMapperPluginBySpec ${noMapper}`,
-    })
-    // MAP-1: this one failure has the reason of a mount, not of a map.
-    await step('NodeAffinity', () => checkNodeAffinity(spec, deps.ownNode()), {
-      prefix: 'MapVolume.NodeAffinity check failed',
-      reason: eventReasons.mountFailed,
-    })
-    await step('SinglePodWriter', () => checkSinglePodWriter(spec, uid, work.actual()), {
-      prefix: 'MapVolume.SetUpDevice failed',
-    })
+    const { name, plugin, mapper } = await findMapper(work, deps, report)
     const globalMapPath = await step('GetGlobalMapPath', () => mapper.globalMapPath(spec))
     const attached = await step('WaitForAttach', () => waitForDevice(work, mapper, deps, signal))
     let devicePath = attached || mapper.devicePath?.(spec) || ''
@@ -67,7 +49,7 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
         uncertain: () => ({ kind: 'deviceUncertain', volume, path: globalMapPath, devicePath }),
       })
     }
-    await step('MarkDeviceAsMounted', () => undefined, { done: () => present(devicePath) })
+    emit(present(devicePath))
     const known = { volume, pod: uid, spec, generation: -1, group }
     const doubt = (): ActualEvent => ({ kind: 'mountUncertain', ...known })
     const there = (): ActualEvent => ({ kind: 'setUp', ...known })
@@ -102,7 +84,7 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     const stagingPath = mapper.stagingPath?.(spec) ?? ''
     await step(
       'NodeExpand',
-      () => expandOnMount(work, deps, { path: link, stagingPath, devicePath: real }, step, signal),
+      () => expandOnMount(work, deps, { path: link, stagingPath, devicePath: real }, report, signal),
       {
         prefix: 'MapVolume.MarkVolumeAsMounted failed while expanding volume',
         done: () => ({ kind: 'mounted', volume, pod: uid, spec, generation: mount.generation, group }),
@@ -111,7 +93,25 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
   },
 }
 
-/** T-42: the words for all three operations on block volumes. */
+/** Which plugin maps the device, and may it be mapped here and now? */
+async function findMapper(work: MountWork, deps: OperationDeps, { step }: Report<ActualEvent>) {
+  const { spec, uid } = work.mount
+  const { name, plugin } = await step('FindMapperPluginBySpec', () => deps.registry.find(spec))
+  const mapper = await step('BlockVolumeMapper', () => mapperOf(name, plugin, spec), {
+    prefix: `MapVolume.FindMapperPluginBySpec ${noMapper}`,
+  })
+  // This one failure has the reason of a mount, not of a map (MAP-1).
+  await step('NodeAffinity', () => checkNodeAffinity(spec, deps.ownNode()), {
+    prefix: 'MapVolume.NodeAffinity check failed',
+    reason: eventReasons.mountFailed,
+  })
+  await step('SinglePodWriter', () => checkSinglePodWriter(spec, uid, work.actual()), {
+    prefix: 'MapVolume.SetUpDevice failed',
+  })
+  return { name, plugin, mapper }
+}
+
+/** TA-42: the words for all three operations on block volumes. */
 export const noMapper = 'failed to find BlockVolumeMapper plugin. Volume plugin is nil.'
 
 export function mapperOf(name: PluginName, plugin: NodePlugin, spec: VolumeSpec): BlockMapper {

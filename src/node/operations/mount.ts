@@ -1,6 +1,6 @@
-// How does a volume with a file system reach a pod? MNT-1 … MNT-16: checks, the device once per node, then the pod's own
-// directory, then its size. Each step says next to itself what its outcome lets us say of the world.
-import { mountKey } from '../../volume/identity.ts'
+// How does a volume with a file system reach a pod? Checks, the device once per node, then the pod's own directory, then its
+// size (MNT-1 … MNT-16). Each step says next to itself what its outcome lets us say of the world.
+import { mountKey, pluginLabel } from '../../volume/identity.ts'
 import type { Operation } from '../../volume/operation.ts'
 import { podVolumePath } from '../../volume/paths.ts'
 import type { DeviceMounter } from '../../volume/plugin.ts'
@@ -14,7 +14,6 @@ import {
   mountSubject,
   notifyPod,
   ownershipOf,
-  pluginLabel,
   recorded,
   tellMismatch,
   waitForAttachMs,
@@ -27,7 +26,8 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
   key: ({ desired, mount }) => mountKey(desired.volume, mount.uid, desired.attachable || desired.deviceMountable),
   subject: mountSubject,
   plugin: ({ desired, mount }) => pluginLabel(desired.plugin, mount.spec),
-  async run(work, deps, step, signal) {
+  async run(work, deps, report, signal) {
+    const { step } = report
     const { desired, mount } = work
     const { spec, pod, uid } = mount
     const { volume, group, label } = desired
@@ -39,7 +39,7 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     await step('NewMounter', () => plugin.prepare?.(spec, signal), {
       prefix: 'MountVolume.NewMounter initialization failed',
     })
-    await step('MountOptionSupport', () => checkMountOptions(spec, traits.mountOptions), {
+    await step('MountOptionSupport', () => checkMountOptions(spec, traits.takesMountOptions), {
       prefix: 'MountVolume.MountOptionSupport check failed',
     })
     await step('SinglePodWriter', () => checkSinglePodWriter(spec, uid, work.actual()), {
@@ -75,7 +75,6 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
       ownership,
       devicePath,
       ...(deviceMountPath === undefined ? {} : { deviceMountPath }),
-      ...(desired.sizeLimitBytes === 0n ? {} : { sizeLimitBytes: desired.sizeLimitBytes }),
       ...labelled,
       foundOnDisk: work.actual()?.pods.get(uid)?.foundOnDisk ?? false,
       remount: work.remount,
@@ -91,7 +90,7 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     })
     const path = plugin.path?.(spec, target) ?? target
     const stagingPath = deviceMountPath ?? ''
-    await step('NodeExpand', () => expandOnMount(work, deps, { path, stagingPath, devicePath }, step, signal), {
+    await step('NodeExpand', () => expandOnMount(work, deps, { path, stagingPath, devicePath }, report, signal), {
       prefix: 'MountVolume.Setup failed while expanding volume',
       done: () => ({ kind: 'mounted', ...mounted, generation: mount.generation }),
     })
@@ -99,7 +98,7 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
   },
 }
 
-/** MNT-6: the wait ends early when the pod is gone; nothing was mounted yet, so nothing is in doubt (W-27). */
+/** The wait ends early when the pod is gone; nothing was mounted yet, so nothing is in doubt (MNT-6, WA-27). */
 export async function waitForDevice(
   work: MountWork,
   device: Pick<DeviceMounter, 'waitForAttach'>,
@@ -112,7 +111,7 @@ export async function waitForDevice(
   return await device.waitForAttach({ spec: work.mount.spec, devicePath: known, pod: work.mount.pod }, deadline.signal)
 }
 
-/** MNT-14, MET-2 */
+/** From the pod's request to the mounted volume (MNT-14, MEA-2). */
 function observeWholeMount({ desired, mount }: MountWork, { metrics, clock }: OperationDeps): void {
   const total = metrics.histogram('volume_operation_total_seconds', 'Storage operation end to end duration', [
     'plugin_name',

@@ -74,7 +74,7 @@ const unknownPlugin: readonly [string, Operation<never, OperationDeps, ActualEve
   ['UPD-1', unmapDevice, device, `UnmapDevice.FindMapperPluginByName failed ${attached}`],
 ]
 for (const [rule, operation, work, text] of unknownPlugin) {
-  test(`${rule}, OP-4, MSG-3, W-11, W-25: without its plugin ${operation.label} fails in these words, changes nothing and backs off`, async () => {
+  test(`without its plugin ${operation.label} fails in these words, changes nothing and backs off (${rule}, OP-4, MSG-3, WA-11, WA-25)`, async () => {
     const { events, told, error } = await run(operation, work, { registry: { find: noPlugin, byName: noPlugin } })
     assert.deepEqual([events, error], [[], `${text} : no volume plugin matched`])
     assert.equal(told.length, operation.failureReason ? 1 : 0, 'only ways in are told to users')
@@ -88,18 +88,18 @@ const unable: readonly [string, Operation<never, OperationDeps, ActualEvent>, un
   ['UPD-1', unmapDevice, device, `UnmapDevice.FindMapperPluginByName ${noMapper} ${attached}`],
 ]
 for (const [rule, operation, work, text] of unable) {
-  test(`${rule}, T-42: a plugin that maps no devices, ${operation.label}`, async () => {
+  test(`a plugin that maps no devices, ${operation.label} (${rule}, TA-42)`, async () => {
     const registered = () => ({ name: plugin, plugin: {} })
     const { error } = await run(operation, work, { registry: { find: registered, byName: registered } })
     assert.equal(error, `${text} : plugin x/y maps no block devices`)
   })
 }
 
-test('MNT-10: where the device is mounted already, its path is asked for the sake of an expansion, and says so', async () => {
+test('where the device is mounted already, its path is asked for the sake of an expansion, and says so (MNT-10)', async () => {
   const path = () => {
     throw new Error('no path')
   }
-  const registered = { name: plugin, traits: { mountOptions: true }, plugin: { device: () => ({ path }) } }
+  const registered = { name: plugin, traits: { takesMountOptions: true }, plugin: { device: () => ({ path }) } }
   const deps = { registry: { find: () => registered }, ownNode: () => undefined }
   const { error } = await run(mountVolume, mount, deps)
   assert.equal(error, `MountVolume.GetDeviceMountPath failed for expansion ${toMount} : no path`)
@@ -124,7 +124,7 @@ async function unmountAt(at: string, references: readonly string[] = []) {
   return { ...answer, seen }
 }
 
-test('UMD-2, UMD-6: the device goes from where it was mounted; only without a record from where it would be today', async () => {
+test('the device goes from where it was mounted; only without a record from where it would be today (UMD-2, UMD-6)', async () => {
   assert.deepEqual(await unmountAt('/stored'), {
     seen: ['/stored'],
     events: ['deviceUnmounted'],
@@ -134,7 +134,7 @@ test('UMD-2, UMD-6: the device goes from where it was mounted; only without a re
   assert.deepEqual((await unmountAt('')).seen, ['/today'])
 })
 
-test('UMD-3: a device that shows elsewhere is not unmounted; another name for the same place is no reason', async () => {
+test('a device that shows elsewhere is not unmounted; another name for the same place is no reason (UMD-3)', async () => {
   const { seen, error, events } = await unmountAt('/stored', ['/mnt/elsewhere'])
   assert.deepEqual([seen, events], [[], []])
   const text = 'the device mount path "/stored" is still mounted by other references [/mnt/elsewhere]'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Container, Pod } from '../../api/types.ts'
+import type { Container, Pod } from '../../api/generated/types.ts'
 import { ownershipOf } from './steps.ts'
 
 const as = (name: string, runAsUser?: number): Container => ({
@@ -13,7 +13,7 @@ const user = (containers: Container[], podUser?: number, initContainers: Contain
   return ownershipOf(pod).fsUser
 }
 
-test('FSG-6: tokens belong to the one user that all containers run as, or to nobody', () => {
+test('tokens belong to the one user that all containers run as, or to nobody (FSG-6)', () => {
   assert.equal(user([as('a', 7), as('b', 7)]), 7)
   assert.equal(user([as('a'), as('b')], 7), 7)
   assert.equal(user([as('a', 8)], 7), 8)

@@ -2,7 +2,7 @@
 // Everything here either answers or throws a VolumeError that says what was left behind.
 import type { NodeName, PodUid, UniqueVolumeName } from '../../api/names.ts'
 import { matchesNodeSelector } from '../../api/node-selector.ts'
-import type { Node, Pod } from '../../api/types.ts'
+import type { Node, Pod } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { Recorder } from '../../client/recorder.ts'
 import type { Clock } from '../../clock/clock.ts'
@@ -10,8 +10,7 @@ import { HostError, hasCode } from '../../host/host-error.ts'
 import type { Host } from '../../host/host.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { isSinglePodWriter } from '../../volume/access.ts'
-import type { Effect } from '../../volume/effect.ts'
-import { asVolumeError, hasTag, VolumeError } from '../../volume/effect.ts'
+import { asVolumeError, hasTag, hostFailure, refused, VolumeError } from '../../volume/effect.ts'
 import { eventReasons, subjects } from '../../volume/messages.ts'
 import type { Subject } from '../../volume/messages.ts'
 import type { NodePlugin, Notify, Ownership } from '../../volume/plugin.ts'
@@ -32,7 +31,7 @@ export interface OperationDeps {
   readonly root: string
   readonly node: NodeName
   readonly devices: DeviceRecords
-  /** MNT-16: called before a plugin that tells of its volumes' health is asked to mount one. */
+  /** Called before a plugin that tells of its volumes' health is asked to mount one (MNT-16). */
   attempted(volume: UniqueVolumeName, pod: PodUid): void
   /** Our own Node as last heard; undefined before the first time. */
   ownNode(): Node | undefined
@@ -45,7 +44,7 @@ export interface MountWork {
   readonly remount: boolean
   /** Read again after every await: others change the record meanwhile (DES-11). */
   actual(): ActualVolume | undefined
-  /** Aborts when the pod no longer wants the volume; only waits obey it (W-27). */
+  /** Aborts when the pod no longer wants the volume; only waits obey it (WA-27). */
   readonly abandoned: AbortSignal
 }
 
@@ -63,28 +62,23 @@ export interface DeviceWork {
   readonly planned: ActualVolume
 }
 
-/** C-10 */
+/** For so long a mount waits for its device to be attached (C-10). */
 export const waitForAttachMs = 600_000
 
 export function mountSubject({ desired, mount }: MountWork): Subject {
   return subjects.toMount(mount.spec.name, desired.volume, { name: mount.pod.metadata.name, uid: mount.uid })
 }
 
-/** MET-14 */
-export function pluginLabel(plugin: string, spec: VolumeSpec): string {
-  return spec.source.kind === 'csi' ? `${plugin}:${spec.source.value.driver}` : plugin
-}
-
-/** MNT-2 */
+/** A volume that is bound to other nodes is not mounted here (MNT-2). */
 export function checkNodeAffinity(spec: VolumeSpec, node: Node | undefined): void {
   const required = spec.persistentVolume?.spec?.nodeAffinity?.required
   if (!required) return
-  if (!node) throw refused('NodeUnknown', 'the node is not known yet')
+  if (!node) throw refused('NodeUnknown', 'the node is not known yet', 'untried')
   if (!matchesNodeSelector(required, { name: node.metadata.name, labels: node.metadata.labels ?? {} }))
     throw refused('NodeAffinity', 'no matching NodeSelectorTerms', 'none')
 }
 
-/** MNT-4, PLUG-11, PLUG-12 */
+/** Mount options are refused where the plugin would ignore them (MNT-4, PLUG-11, PLUG-12). */
 export function checkMountOptions(spec: VolumeSpec, supported: boolean): void {
   if (supported || !spec.persistentVolume) return
   const { metadata, spec: fields } = spec.persistentVolume
@@ -93,7 +87,7 @@ export function checkMountOptions(spec: VolumeSpec, supported: boolean): void {
   throw refused('MountOptions', 'mount options are not supported for this volume type', 'none')
 }
 
-/** MNT-5: doubt counts as use. A spec without a PersistentVolume has no access modes (W-21). */
+/** Doubt counts as use. A spec without a PersistentVolume has no access modes (MNT-5, WA-21). */
 export function checkSinglePodWriter(spec: VolumeSpec, pod: PodUid, actual: ActualVolume | undefined): void {
   if (!isSinglePodWriter(spec.persistentVolume)) return
   for (const other of actual?.pods.keys() ?? []) {
@@ -103,7 +97,7 @@ export function checkSinglePodWriter(spec: VolumeSpec, pod: PodUid, actual: Actu
   }
 }
 
-/** FSG-6: the one user all containers run as, if there is exactly one. */
+/** The one user all containers run as, if there is exactly one (FSG-6). */
 export function ownershipOf(pod: Pod): Ownership {
   const security = pod.spec?.securityContext
   const containers = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])]
@@ -120,7 +114,7 @@ export function notifyPod({ recorder }: Pick<OperationDeps, 'recorder'>, pod: Po
   return ({ type, reason, message }) => recorder.event({ kind: 'Pod', object: pod }, type, reason, message)
 }
 
-/** MNT-8a: a filesystem that does not match is the volume's trouble too, not only the pod's. */
+/** A filesystem that does not match is the volume's trouble too, not only the pod's (MNT-8a). */
 export async function tellMismatch<T>(
   { recorder }: Pick<OperationDeps, 'recorder'>,
   spec: VolumeSpec,
@@ -142,7 +136,7 @@ export async function tellMismatch<T>(
   }
 }
 
-/** Writes the device down before the call that makes it, and strikes it out again when certainly nothing was made (W-9). */
+/** Writes the device down before the call that makes it, and strikes it out again when certainly nothing was made (WA-9). */
 export async function recorded<T>(
   { devices }: Pick<OperationDeps, 'devices'>,
   record: DeviceRecord,
@@ -152,8 +146,7 @@ export async function recorded<T>(
 ): Promise<T> {
   await devices.save(record, signal).catch((cause: unknown) => {
     // Nothing was asked of anybody yet: a full disk leaves no doubt, unless the record may have been written after all.
-    if (!(cause instanceof HostError)) throw cause
-    throw new VolumeError(cause.code, cause.message, { effect: cause.certain ? 'untried' : 'unknown', cause })
+    throw cause instanceof HostError ? hostFailure(cause, 'untried') : cause
   })
   try {
     return await call()
@@ -166,7 +159,7 @@ export async function recorded<T>(
   }
 }
 
-/** UMD-5: a device that is still open after its unmount is not free. A path that is no device is none of ours. */
+/** A device that is still open after its unmount is not free. A path that is no device is none of ours (UMD-5). */
 export async function checkDeviceFree(host: Host, devicePath: string, signal: AbortSignal): Promise<void> {
   if (devicePath === '') return
   try {
@@ -180,8 +173,4 @@ export async function checkDeviceFree(host: Host, devicePath: string, signal: Ab
   throw new VolumeError('DeviceInUse', 'the device is in use when it was no longer expected to be in use', {
     effect: 'unknown',
   })
-}
-
-export function refused(code: string, message: string, effect: Effect = 'untried'): VolumeError {
-  return new VolumeError(code, message, { effect })
 }

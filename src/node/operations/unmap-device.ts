@@ -2,12 +2,14 @@
 import { join } from 'node:path/posix'
 import { hasCode } from '../../host/host-error.ts'
 import type { Host } from '../../host/host.ts'
+import { refused } from '../../volume/effect.ts'
+import { pluginLabel } from '../../volume/identity.ts'
 import { subjects } from '../../volume/messages.ts'
 import type { Operation } from '../../volume/operation.ts'
 import type { ActualEvent } from '../volumes/actual.ts'
 import { mapperOf, noMapper } from './map.ts'
 import type { DeviceWork, OperationDeps } from './steps.ts'
-import { checkDeviceFree, pluginLabel, refused } from './steps.ts'
+import { checkDeviceFree } from './steps.ts'
 
 export const unmapDevice: Operation<DeviceWork, OperationDeps, ActualEvent> = {
   name: 'unmap_device',
@@ -15,7 +17,7 @@ export const unmapDevice: Operation<DeviceWork, OperationDeps, ActualEvent> = {
   key: ({ volume }) => [volume],
   subject: ({ volume, node, planned }) => subjects.attached(planned.spec.name, volume, node),
   plugin: ({ planned }) => pluginLabel(planned.plugin, planned.spec),
-  async run({ volume, planned }, { registry, host, devices }, step, signal) {
+  async run({ volume, planned }, { registry, host, devices }, { step, emit }, signal) {
     const { spec, devicePath } = planned
     const { name, plugin } = await step('FindMapperPluginByName', () => registry.byName(planned.plugin))
     const mapper = await step('BlockVolumeMapper', () => mapperOf(name, plugin, spec), {
@@ -28,10 +30,10 @@ export const unmapDevice: Operation<DeviceWork, OperationDeps, ActualEvent> = {
     const unreferenced = () => {
       if (references.length === 0) return
       const text = `the device "${globalMapPath}" is still referenced from other Pods [${references.join(' ')}]`
-      throw refused('DeviceReferenced', text)
+      throw refused('DeviceReferenced', text, 'untried')
     }
     await step('References', unreferenced, { prefix: 'UnmapDevice failed' })
-    await step('MarkDeviceAsUncertain', () => undefined, { done: () => ({ kind: 'deviceUnmountFailed', volume }) })
+    emit({ kind: 'deviceUnmountFailed', volume })
     await step('TearDownDevice', async () => mapper.tearDownDevice?.({ spec, globalMapPath, devicePath }, signal))
     await step('RemoveMapPath', () => host.files.removeTree(globalMapPath, signal))
     await step('DeviceOpened', () => checkDeviceFree(host, devicePath, signal), {

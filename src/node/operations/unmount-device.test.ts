@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { checkReferences } from './unmount-device.ts'
 
-test('MOUNT-18: a device is in use by every mount of it outside its own place below plugins', async () => {
+test('a device is in use by every mount of it outside its own place below plugins (MOUNT-18)', async () => {
   const path = '/var/lib/kubelet/plugins/kubernetes.io/csi/d/x/globalmount'
   const check = (...references: string[]) => checkReferences(path, async () => references)
   await check()

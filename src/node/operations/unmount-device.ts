@@ -1,9 +1,11 @@
 // How does a device leave the node? UMD-1 … UMD-6: never under another mount of it, and it must be closed afterwards.
+import { refused } from '../../volume/effect.ts'
+import { pluginLabel } from '../../volume/identity.ts'
 import { subjects } from '../../volume/messages.ts'
 import type { Operation } from '../../volume/operation.ts'
 import type { ActualEvent } from '../volumes/actual.ts'
 import type { DeviceWork, OperationDeps } from './steps.ts'
-import { checkDeviceFree, pluginLabel, refused } from './steps.ts'
+import { checkDeviceFree } from './steps.ts'
 
 export const unmountDevice: Operation<DeviceWork, OperationDeps, ActualEvent> = {
   name: 'unmount_device',
@@ -11,11 +13,11 @@ export const unmountDevice: Operation<DeviceWork, OperationDeps, ActualEvent> = 
   key: ({ volume }) => [volume],
   subject: ({ volume, node, planned }) => subjects.attached(planned.spec.name, volume, node),
   plugin: ({ planned }) => pluginLabel(planned.plugin, planned.spec),
-  async run({ volume, planned }, { registry, host, devices }, step, signal) {
+  async run({ volume, planned }, { registry, host, devices }, { step }, signal) {
     const { spec, devicePath } = planned
     const device = await step('FindDeviceMountablePluginByName', () => {
       const found = registry.byName(planned.plugin).plugin.device?.(spec)
-      if (!found) throw refused('NoDeviceMounter', `plugin ${planned.plugin} mounts no devices`)
+      if (!found) throw refused('NoDeviceMounter', `plugin ${planned.plugin} mounts no devices`, 'untried')
       return found
     })
     // The stored path wins: it is where the device was mounted, whatever the plugin would choose today (UMD-2).
@@ -53,5 +55,5 @@ export async function checkReferences(
   const foreign = (await references(path)).filter((reference) => !reference.includes(own))
   if (foreign.length === 0) return
   const text = `the device mount path "${path}" is still mounted by other references [${foreign.join(' ')}]`
-  throw refused('DeviceReferenced', text)
+  throw refused('DeviceReferenced', text, 'untried')
 }

@@ -1,12 +1,12 @@
 // How does a volume leave a pod? UMT-1 … UMT-4: first the sub-path mounts that show parts of it, then the volume itself.
 // Any failed tear-down makes doubt: the undoing may have begun, so the next pod must set up again.
 import { cleanSubPaths } from '../../host/subpaths.ts'
+import { pluginLabel } from '../../volume/identity.ts'
 import { subjects } from '../../volume/messages.ts'
 import type { Operation } from '../../volume/operation.ts'
 import { podDirectory, podVolumePath, subPathsDirectory } from '../../volume/paths.ts'
 import type { ActualEvent } from '../volumes/actual.ts'
 import type { OperationDeps, UnmountWork } from './steps.ts'
-import { pluginLabel } from './steps.ts'
 
 export const unmountVolume: Operation<UnmountWork, OperationDeps, ActualEvent> = {
   name: 'volume_unmount',
@@ -14,7 +14,7 @@ export const unmountVolume: Operation<UnmountWork, OperationDeps, ActualEvent> =
   key: ({ actual, mount }) => [actual.volume, mount.pod],
   subject: ({ actual, mount }) => subjects.mounted(actual.volume, mount.pod),
   plugin: ({ actual, mount }) => pluginLabel(actual.plugin, mount.spec),
-  async run({ actual, mount }, { registry, host, root }, step, signal) {
+  async run({ actual, mount }, { registry, host, root }, { step }, signal) {
     const { volume } = actual
     const { pod, spec } = mount
     const { plugin } = await step('FindPluginByName', () => registry.byName(actual.plugin))

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PluginName, PodUid, UniqueVolumeName } from '../../api/names.ts'
-import type { Node } from '../../api/types.ts'
+import type { Node } from '../../api/generated/types.ts'
 import { createVirtualClock } from '../../clock/virtual-clock.ts'
 import { createPending } from '../../loop/pending.ts'
 import { silentLog } from '../../telemetry/log.ts'
@@ -23,7 +23,6 @@ const spec: VolumeSpec = {
 }
 
 async function verify(
-  attachable: boolean,
   status: NonNullable<Node['status']>,
   find: () => unknown = () => ({ name: 'kubernetes.io/csi' }),
 ): Promise<string[]> {
@@ -31,7 +30,7 @@ async function verify(
   const pending = createPending(clock)
   const events: ActualEvent[] = []
   const work = {
-    desired: { volume, plugin: 'kubernetes.io/csi' as PluginName, attachable },
+    desired: { volume, plugin: 'kubernetes.io/csi' as PluginName, attachable: true },
     mount: { pod: { metadata: { name: 'p' }, spec: { containers: [] } }, uid: 'u' as PodUid, spec, claimBytes: 5n },
   } as unknown as MountWork // the operation reads these fields only
   const deps = {
@@ -41,7 +40,7 @@ async function verify(
   } as unknown as OperationDeps
   const runner = createRunner({ clock, pending, log: silentLog, metrics: createMetrics() })
   const signal = new AbortController().signal
-  const tell = () => assert.fail('VCA-7: no events')
+  const tell = () => assert.fail('no events (VCA-7)')
   runner.start(verifyAttached, work, deps, { apply: (event) => void events.push(event), tell, signal })
   await pending.idle()
   const refusal = pending.refusal([volume], 'verify_controller_attached_volume')
@@ -52,27 +51,24 @@ async function verify(
 const details = `(UniqueName: "${volume}") pod "p" (UID: "u")`
 const listed = { volumesAttached: [{ name: volume, devicePath: '/dev/x' }] }
 
-test('NSP-2, VCA-3, VCA-6: in use and attached in the live Node: the volume is entered', async () => {
-  assert.deepEqual(await verify(true, { ...listed, volumesInUse: [volume] }), ['attached 5'])
+test('in use and attached in the live Node: the volume is entered (NSP-2, VCA-3, VCA-6)', async () => {
+  assert.deepEqual(await verify({ ...listed, volumesInUse: [volume] }), ['attached 5'])
 })
-test('NSP-9 (improved), W-4, VCA-5, VCA-7, DES-6: attached but not reported in use in the live Node: nothing is entered', async () => {
-  assert.deepEqual(await verify(true, listed), [
+test('attached but not reported in use in the live Node: nothing is entered (NSP-9, VCA-5, VCA-7, DES-6; against WA-4)', async () => {
+  assert.deepEqual(await verify(listed), [
     `Volume has not been added to the list of VolumesInUse in the node's volume status for volume "pv" ${details} : the node does not report it in use`,
   ])
 })
-test('NSP-10, VCA-6: after a gap the control plane must list it again', async () => {
-  assert.deepEqual(await verify(true, { volumesInUse: [volume] }), [
+test('after a gap the control plane must list it again (NSP-10, VCA-6)', async () => {
+  assert.deepEqual(await verify({ volumesInUse: [volume] }), [
     `Volume not attached according to node status for volume "pv" ${details} : the control plane does not list it`,
   ])
 })
-test('VCA-4: a volume that nobody attaches is entered without asking', async () => {
-  assert.deepEqual(await verify(false, {}), ['attached 5'])
-})
-test('VCA-1, MSG-2, OP-4: no plugin: a failed operation with back-off, not an error ten times a second', async () => {
+test('no plugin: a failed operation with back-off, not an error ten times a second (VCA-1, MSG-2, OP-4)', async () => {
   const find = () => {
     throw new Error('no volume plugin matched')
   }
-  assert.deepEqual(await verify(true, {}, find), [
+  assert.deepEqual(await verify({}, find), [
     `VerifyControllerAttachedVolume.FindPluginBySpec failed for volume "pv" ${details} : no volume plugin matched`,
   ])
 })

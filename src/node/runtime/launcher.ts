@@ -1,10 +1,10 @@
 // How does a process get its own view of the machine? Four constant scripts, run with `sh -c <script> <name> <arguments…>`;
 // nothing is ever pasted into their text. They need dash or any POSIX shell and util-linux (unshare, mount, setpriv).
 //
-// supervise  outlives the agent: takes the token of its start, starts the container in a session of its own, writes its pid
-//            and start time, waits, writes its exit code. The agent may die and come back at any moment; a supervisor
+// supervise  outlives the agent: takes the token of its start, starts the container in a session of its own, waits, writes its
+//            exit code. The agent may die and come back at any moment; a supervisor
 //            whose token is gone comes too late and starts nothing.
-// setup      in the new mount namespace: an overlay shows the host's root with a private layer above, the node's own
+// setup      in the new mount namespace: writes its pid and start time; an overlay shows the host's root with a private layer above, the node's own
 //            directories are hidden, volumes are bound at their places, then the old root goes away (pivot_root).
 // exec       in a running container's namespace: the same user and variables for one more command.
 // enter      after the change of user: sets the container's environment and becomes the command.
@@ -16,7 +16,7 @@
 export const superviseScript = `
 set -u
 dir=$1
-mv "$dir/$2" "$dir/begun" 2>&3 || exit 1
+mv "$dir/$2" "$dir/begun-$2" 2>&3 || exit 1
 input=/dev/null keeper=
 if [ -n "$3" ]; then
   input=$dir/stdin
@@ -28,13 +28,6 @@ shift 3
 setsid "$@" <"$input" &
 pid=$!
 exec 3>&-
-if read -r line </proc/$pid/stat 2>/dev/null; then
-  fields=\${line##*) }
-  set -- $fields
-  shift 19
-  printf '%s %s\\n' "$pid" "$1" >"$dir/pid.new"
-  mv "$dir/pid.new" "$dir/pid"
-fi
 wait "$pid"
 code=$?
 if [ -n "$keeper" ]; then kill "$keeper" 2>/dev/null; fi
@@ -43,17 +36,26 @@ mv "$dir/exit.new" "$dir/exit"
 `
 
 /**
- * Arguments: directory, hidden directories (colon-separated), read-only root (1 or empty), own /dev (1 or empty),
+ * Arguments: directory, token, hidden directories (colon-separated), read-only root (1 or empty), own /dev (1 or empty),
  * working directory, setpriv arguments (space-separated, may be empty), enter script, number of mounts, then for each
- * mount source, target, options; then the command. Trouble is told on descriptor 3; so is success: "started".
+ * mount source, target, options; then the command. It writes its own pid before anything else, so that "started" (on
+ * descriptor 3, as are errors) never comes before the pid. The pid stays the same: all that follows is exec.
  */
 export const setupScript = `
 set -eu
 umask 022
 trap '' PIPE
 exec 4>&2 2>&3
-dir=$1 hidden=$2 readonly=$3 owndev=$4 workdir=$5 privileges=$6 enter=$7 count=$8
+dir=$1 token=$2 hidden=$3 readonly=$4 owndev=$5 workdir=$6 privileges=$7 enter=$8
 shift 8
+count=$1
+shift
+# Fails when this start was given up: its directory is gone, or a later start has made it anew.
+mv "$dir/begun-$token" "$dir/begun"
+start_time() { shift 19; echo "$1"; }
+read -r stat </proc/$$/stat
+printf '%s %s\\n' "$$" "$(start_time \${stat##*) })" >"$dir/pid.new"
+mv "$dir/pid.new" "$dir/pid"
 base=$dir/fs
 mkdir -p "$base"
 mount -t tmpfs -o mode=0755 tmpfs "$base"

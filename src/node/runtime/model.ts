@@ -2,7 +2,15 @@
 // code. Its records live in a `ModelMachine`, so that they outlive the agent as real processes do.
 import type { PodUid } from '../../api/names.ts'
 import type { Clock } from '../../clock/clock.ts'
-import type { ContainerExit, ContainerRecord, ContainerRequest, Runtime } from './port.ts'
+import type { CommandStreams } from '../../streams/remote-command.ts'
+import type {
+  ContainerExit,
+  ContainerRecord,
+  ContainerRequest,
+  InteractiveRequest,
+  Runtime,
+  StopRequest,
+} from './port.ts'
 
 /** What a container will do: run for so long, then end so. Without `endsAfterMs` it runs until stopped. */
 export interface ContainerScript {
@@ -24,7 +32,7 @@ export interface ModelMachine {
   /** The start before the latest, per container. */
   readonly earlier: Map<string, ContainerRecord>
   readonly requests: Map<string, ContainerRequest>
-  /** Whoever watches the machine's processes hears of their ends, whichever life of the agent asked for them. */
+  /** Called with every change of a container, also of those that an earlier agent process started. */
   readonly listeners: Set<(record: ContainerRecord) => void>
 }
 
@@ -38,81 +46,28 @@ export interface ModelRuntimeDeps {
   script?(request: ContainerRequest): ContainerScript
 }
 
-export function createModelRuntime({ clock, machine, script = () => ({}) }: ModelRuntimeDeps): Runtime {
-  const { listeners } = machine
-  const keyFor = (pod: PodUid, name: string) => `${pod}/${name}`
-  const end = (key: string, attempt: number, exit: ContainerExit) => {
-    const record = machine.containers.get(key)
-    if (!record || record.exit || record.attempt !== attempt) return
-    const ended = { ...record, exit }
-    machine.containers.set(key, ended)
-    for (const listener of [...listeners]) listener(ended)
-  }
-  const scheduleEnd = (key: string, request: ContainerRequest, startedAt: number) => {
-    const { endsAfterMs, exitCode = 0 } = script(request)
-    if (endsAfterMs === undefined) return
-    clock.at(startedAt + endsAfterMs, () => end(key, request.attempt, exitOf(exitCode, clock.now())))
-  }
+export function createModelRuntime(deps: ModelRuntimeDeps): Runtime {
+  const model: Model = { script: () => ({}), ...deps }
+  const { machine, script } = model
   return {
     version: 'hawser-model://1',
     restore() {
       for (const [key, record] of machine.containers) {
         const request = machine.requests.get(key)
-        if (request && !record.exit) scheduleEnd(key, request, record.startedAt)
+        if (request && !record.exit) scheduleEnd(model, request, record.startedAt)
       }
       return Promise.resolve([...machine.earlier.values(), ...machine.containers.values()])
     },
-    start(request) {
-      const { startError } = script(request)
-      if (startError !== undefined) return Promise.reject(new Error(startError))
-      const { pod, name, attempt, namespace, podName, graceMs } = request
-      const key = keyFor(pod, name)
-      const id = `model://${key}/${attempt}`
-      const record = { pod, name, attempt, id, startedAt: clock.now(), owner: `${namespace}/${podName}`, graceMs }
-      const before = machine.containers.get(key)
-      if (before) machine.earlier.set(key, before)
-      machine.containers.set(key, record)
-      machine.requests.set(key, request)
-      for (const listener of [...listeners]) listener(record)
-      scheduleEnd(key, request, record.startedAt)
-      return Promise.resolve(record)
+    async start(request) {
+      return startContainer(model, request)
     },
-    async stop({ pod, name, graceMs }, signal) {
-      const key = keyFor(pod, name)
-      const [record, request] = [machine.containers.get(key), machine.requests.get(key)]
-      if (!record || record.exit || !request) return
-      const { stopsAfterMs = 0, stopError } = script(request)
-      if (stopError !== undefined) throw new Error(stopError)
-      const killed = stopsAfterMs > graceMs
-      const waitMs = Math.min(stopsAfterMs, graceMs)
-      if (waitMs > 0) await clock.sleep(waitMs, signal)
-      end(key, record.attempt, exitOf(killed ? 137 : 0, clock.now()))
+    stop: (request, signal) => stopContainer(model, request, signal),
+    async exec(target) {
+      const exitCode = script(runningRequest(model, target)).exec?.(target.argv) ?? 0
+      return { exitCode, output: exitCode === 0 ? '' : `ended with ${exitCode}` }
     },
-    exec({ pod, name, argv }) {
-      const key = keyFor(pod, name)
-      const [record, request] = [machine.containers.get(key), machine.requests.get(key)]
-      if (!record || record.exit || !request) return Promise.reject(new Error(`container ${name} does not run`))
-      const exitCode = script(request).exec?.(argv) ?? 0
-      return Promise.resolve({ exitCode, output: exitCode === 0 ? '' : `ended with ${exitCode}` })
-    },
-    /** Says what it hears, then ends as the script says: a `cat`, whatever it is called. */
-    async converse({ pod, name, argv }, { stdin, stdout }, signal) {
-      const { record, request } = {
-        record: machine.containers.get(keyFor(pod, name)),
-        request: machine.requests.get(keyFor(pod, name)),
-      }
-      if (!record || record.exit || !request) throw new Error(`container ${name} does not run`)
-      const gone = Promise.withResolvers<never>()
-      gone.promise.catch(() => {})
-      signal.addEventListener('abort', () => gone.reject(signal.reason), { once: true })
-      signal.throwIfAborted()
-      const echo = async () => {
-        for await (const bytes of stdin ?? []) await stdout(bytes)
-      }
-      await Promise.race([echo(), gone.promise])
-      return script(request).exec?.(argv) ?? 0
-    },
-    async speak({ pod, name }, input) {
+    runInteractive: (request, streams, signal) => runInteractive(model, request, streams, signal),
+    async writeStdin({ pod, name }, input) {
       if (machine.requests.get(keyFor(pod, name))?.stdin !== true) throw new Error(`container ${name} reads no input`)
       for await (const bytes of input) void bytes
     },
@@ -126,10 +81,91 @@ export function createModelRuntime({ clock, machine, script = () => ({}) }: Mode
       return Promise.resolve()
     },
     subscribe(listener) {
-      listeners.add(listener)
-      return { [Symbol.dispose]: () => void listeners.delete(listener) }
+      machine.listeners.add(listener)
+      return { [Symbol.dispose]: () => void machine.listeners.delete(listener) }
     },
   }
+}
+
+type Model = Required<ModelRuntimeDeps>
+type Target = Pick<ContainerRequest, 'pod' | 'name'>
+
+const keyFor = (pod: PodUid, name: string) => `${pod}/${name}`
+
+function startContainer(model: Model, request: ContainerRequest): ContainerRecord {
+  const { clock, machine, script } = model
+  const { startError } = script(request)
+  if (startError !== undefined) throw new Error(startError)
+  const { pod, name, attempt, namespace, podName, graceMs } = request
+  const key = keyFor(pod, name)
+  const id = `model://${key}/${attempt}`
+  const record = { pod, name, attempt, id, startedAt: clock.now(), owner: `${namespace}/${podName}`, graceMs }
+  const before = machine.containers.get(key)
+  if (before) machine.earlier.set(key, before)
+  machine.containers.set(key, record)
+  machine.requests.set(key, request)
+  notify(machine, record)
+  scheduleEnd(model, request, record.startedAt)
+  return record
+}
+
+async function stopContainer(model: Model, { pod, name, graceMs }: StopRequest, signal: AbortSignal): Promise<void> {
+  const { clock, machine, script } = model
+  const key = keyFor(pod, name)
+  const [record, request] = [machine.containers.get(key), machine.requests.get(key)]
+  if (!record || record.exit || !request) return
+  const { stopsAfterMs = 0, stopError } = script(request)
+  if (stopError !== undefined) throw new Error(stopError)
+  const killed = stopsAfterMs > graceMs
+  const waitMs = Math.min(stopsAfterMs, graceMs)
+  if (waitMs > 0) await clock.sleep(waitMs, signal)
+  end(machine, key, record.attempt, exitOf(killed ? 137 : 0, clock.now()))
+}
+
+/** Every command first copies its input to its output, like `cat`, and then ends with the script's exit code. */
+async function runInteractive(
+  model: Model,
+  request: InteractiveRequest,
+  { stdin, stdout }: CommandStreams,
+  signal: AbortSignal,
+): Promise<number> {
+  const container = runningRequest(model, request)
+  const gone = Promise.withResolvers<never>()
+  gone.promise.catch(() => {})
+  signal.addEventListener('abort', () => gone.reject(signal.reason), { once: true })
+  signal.throwIfAborted()
+  const echo = async () => {
+    for await (const bytes of stdin ?? []) await stdout(bytes)
+  }
+  await Promise.race([echo(), gone.promise])
+  return model.script(container).exec?.(request.argv) ?? 0
+}
+
+/** What the container was started with; throws when it does not run. */
+function runningRequest({ machine }: Model, { pod, name }: Target): ContainerRequest {
+  const key = keyFor(pod, name)
+  const [record, request] = [machine.containers.get(key), machine.requests.get(key)]
+  if (!record || record.exit || !request) throw new Error(`container ${name} does not run`)
+  return request
+}
+
+function scheduleEnd({ clock, machine, script }: Model, request: ContainerRequest, startedAt: number): void {
+  const { endsAfterMs, exitCode = 0 } = script(request)
+  if (endsAfterMs === undefined) return
+  const key = keyFor(request.pod, request.name)
+  clock.at(startedAt + endsAfterMs, () => end(machine, key, request.attempt, exitOf(exitCode, clock.now())))
+}
+
+function end(machine: ModelMachine, key: string, attempt: number, exit: ContainerExit): void {
+  const record = machine.containers.get(key)
+  if (!record || record.exit || record.attempt !== attempt) return
+  const ended = { ...record, exit }
+  machine.containers.set(key, ended)
+  notify(machine, ended)
+}
+
+function notify({ listeners }: ModelMachine, record: ContainerRecord): void {
+  for (const listener of [...listeners]) listener(record)
 }
 
 function exitOf(code: number, at: number): ContainerExit {

@@ -6,7 +6,7 @@ import type { ContainerRecord, Runtime } from './port.ts'
 export function createNoRuntime({ clock }: { readonly clock: Clock }): Runtime {
   const records = new Map<string, ContainerRecord>()
   const listeners = new Set<(record: ContainerRecord) => void>()
-  const tell = (record: ContainerRecord) => {
+  const notify = (record: ContainerRecord) => {
     records.set(`${record.pod}/${record.name}`, record)
     for (const listener of [...listeners]) listener(record)
   }
@@ -16,18 +16,20 @@ export function createNoRuntime({ clock }: { readonly clock: Clock }): Runtime {
     restore: () => Promise.resolve([]),
     start({ pod, name, attempt }) {
       const record = { pod, name, attempt, id: `none://${pod}/${name}/${attempt}`, startedAt: clock.now() }
-      tell(record)
+      notify(record)
       return Promise.resolve(record)
     },
     stop({ pod, name }) {
       const record = records.get(`${pod}/${name}`)
-      if (record && !record.exit) tell({ ...record, exit: { code: 0, at: clock.now(), reason: 'Completed' } })
+      if (record && !record.exit) notify({ ...record, exit: { code: 0, at: clock.now(), reason: 'Completed' } })
       return Promise.resolve()
     },
     // Nothing runs, so nothing can be unwell.
     exec: () => Promise.resolve({ exitCode: 0, output: '' }),
-    converse: ({ name }) => Promise.reject(new Error(`container ${name} has no process: this node runs volumes only`)),
-    speak: ({ name }) => Promise.reject(new Error(`container ${name} has no process: this node runs volumes only`)),
+    runInteractive: ({ name }) =>
+      Promise.reject(new Error(`container ${name} has no process: this node runs volumes only`)),
+    writeStdin: ({ name }) =>
+      Promise.reject(new Error(`container ${name} has no process: this node runs volumes only`)),
     removePod(pod: PodUid) {
       for (const [key, record] of records) if (record.pod === pod) records.delete(key)
       return Promise.resolve()

@@ -1,4 +1,4 @@
-// What may we ask of whatever runs containers? Start, stop, remember, and say when one has ended.
+// What must a container runtime do? Start and stop containers, run commands in them, keep records, and report when one ends.
 // A runtime keeps its own records across restarts of the agent; `restore` is how we learn of them.
 import type { PodUid } from '../../api/names.ts'
 import type { CommandStreams } from '../../streams/remote-command.ts'
@@ -6,7 +6,7 @@ import type { CommandStreams } from '../../streams/remote-command.ts'
 export interface Runtime {
   /** For node.status.nodeInfo.containerRuntimeVersion, such as `hawser-processes://1`. */
   readonly version: string
-  /** Containers that an earlier life of the agent started, running or ended: of each the start before its latest, then that. */
+  /** Containers that an earlier agent process started, running or ended: for each, the start before its latest, then its latest. */
   restore(signal: AbortSignal): Promise<readonly ContainerRecord[]>
   /** Answers when the container runs (it may have ended again by then). A failure has started nothing. */
   start(request: ContainerRequest, signal: AbortSignal): Promise<ContainerRecord>
@@ -14,13 +14,13 @@ export interface Runtime {
   stop(request: StopRequest, signal: AbortSignal): Promise<void>
   /** Runs a command inside a running container, as the container's own user. A non-zero exit is an answer. */
   exec(request: ExecRequest, signal: AbortSignal): Promise<ExecResult>
-  /** The same with its streams open: answers the exit code, and kills the command when the signal aborts. */
-  converse(request: ConverseRequest, streams: CommandStreams, signal: AbortSignal): Promise<number>
-  /** Speaks to the container's own process, if it was made to be spoken to; `once` means that nobody will again. */
-  speak(request: SpeakRequest, input: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>
+  /** The same with its streams open: resolves with the exit code, and kills the command when the signal aborts. */
+  runInteractive(request: InteractiveRequest, streams: CommandStreams, signal: AbortSignal): Promise<number>
+  /** Writes to the stdin of the container's own process, if it has one. With `once`, its stdin ends afterwards. */
+  writeStdin(request: WriteStdinRequest, input: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>
   /** Forgets a pod whose containers are gone, with its files. */
   removePod(pod: PodUid, signal: AbortSignal): Promise<void>
-  /** Hears of every change of a container. */
+  /** The listener is called with every change of a container. */
   subscribe(listener: (record: ContainerRecord) => void): Disposable
 }
 
@@ -31,9 +31,9 @@ export interface ContainerRecord {
   readonly attempt: number
   readonly id: string
   readonly startedAt: number
-  /** namespace/name of its pod, where that is known: after a restart its uid alone may be nobody's any more. */
+  /** namespace/name of its pod, where that is known: after a restart, no pod with its uid may exist any more. */
   readonly owner?: string
-  /** How long its end may take, for whoever finds it without its pod. */
+  /** Its termination grace, for an agent that finds it without its pod. */
   readonly graceMs?: number
   readonly exit?: ContainerExit
 }
@@ -64,7 +64,7 @@ export interface ContainerRequest extends ProcessSettings {
   /** Empty: no process of its own (a pause). */
   readonly argv: readonly string[]
   readonly readOnlyRoot: boolean
-  /** It may be spoken to; else it reads nothing. */
+  /** Its stdin can be written to; otherwise it reads /dev/null. */
   readonly stdin?: boolean
   readonly mounts: readonly ContainerMount[]
   readonly devices: readonly ContainerDevice[]
@@ -89,27 +89,27 @@ export interface StopRequest {
   readonly graceMs: number
 }
 
-export interface ExecRequest extends ProcessSettings {
+interface ExecRequest extends ProcessSettings {
   readonly pod: PodUid
   readonly name: string
   readonly argv: readonly string[]
   readonly timeoutMs: number
 }
 
-export interface ConverseRequest extends ProcessSettings {
+export interface InteractiveRequest extends ProcessSettings {
   readonly pod: PodUid
   readonly name: string
   readonly argv: readonly string[]
   readonly tty: boolean
 }
 
-export interface SpeakRequest {
+export interface WriteStdinRequest {
   readonly pod: PodUid
   readonly name: string
   readonly once: boolean
 }
 
-export interface ExecResult {
+interface ExecResult {
   readonly exitCode: number
   readonly output: string
 }

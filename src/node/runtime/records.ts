@@ -1,5 +1,6 @@
-// What do the files of a container say? record.json is ours; pid and exit are its supervisor's. A full disk or a damaged one
+// What do the files of a container say? record.json is ours, pid is written by its setup, exit by its supervisor. A full disk or a damaged one
 // may leave any of them empty or torn, and then it says nothing.
+import type { PodUid } from '../../api/names.ts'
 import type { ProcessIdentity } from '../../host/processes.ts'
 import type { ContainerExit } from './port.ts'
 
@@ -11,7 +12,9 @@ export interface SavedRecord {
   readonly graceMs?: number
 }
 
-/** A start's own name, so that the supervisor of an earlier one cannot take it for its own. */
+export const containerId = (pod: PodUid, name: string, attempt: number) => `hawser://${pod}/${name}/${attempt}`
+
+/** Names one start, so that the supervisor of an earlier one cannot take it for its own. */
 export const tokenOf = ({ startedAt }: SavedRecord) => `start-${startedAt}`
 
 /** The starts that still count, by the names of their directories: the latest, after the one that is its last state. */

@@ -2,7 +2,7 @@
 // the API server decides, as it does for a kubelet. Nobody is let in without a name, wherever the call comes from.
 import { hash } from 'node:crypto'
 import type { Clock } from '../../clock/clock.ts'
-import type { DoorRequest } from '../../streams/door.ts'
+import type { NodeRequest } from '../../streams/node-server.ts'
 
 export interface Caller {
   readonly name: string
@@ -22,9 +22,9 @@ export interface AccessDeps {
   review(path: string, body: object): Promise<unknown>
 }
 
-export type Verdict = 'allowed' | 'unknown' | 'forbidden'
+type Verdict = 'allowed' | 'unknown' | 'forbidden'
 
-export type Access = (credentials: Credentials, request: Pick<DoorRequest, 'method' | 'path'>) => Promise<Verdict>
+export type Access = (credentials: Credentials, request: Pick<NodeRequest, 'method' | 'path'>) => Promise<Verdict>
 
 const masters = 'system:masters'
 /** Prometheus asks every few seconds; what was decided is good for this long. */
@@ -33,7 +33,7 @@ const mostRemembered = 256
 
 export function createAccess(deps: AccessDeps): Access {
   const remembered = new Map<string, { readonly verdict: Verdict; readonly until: number }>()
-  const decide = async (credentials: Credentials, request: Pick<DoorRequest, 'method' | 'path'>): Promise<Verdict> => {
+  const decide = async (credentials: Credentials, request: Pick<NodeRequest, 'method' | 'path'>): Promise<Verdict> => {
     const { token, certificate } = credentials
     // A bearer token first: whoever brings one wants to be that user.
     const caller = token === undefined ? certificate : await callerOfToken(deps, token)
@@ -60,7 +60,7 @@ export function createAccess(deps: AccessDeps): Access {
 }
 
 /** Streams into pods change something, whatever the method says: a WebSocket begins with GET. */
-export function actionOf({ method, path }: Pick<DoorRequest, 'method' | 'path'>): {
+function actionOf({ method, path }: Pick<NodeRequest, 'method' | 'path'>): {
   readonly verb: 'get' | 'create'
   readonly subresource: string
 } {
@@ -82,7 +82,7 @@ async function callerOfToken(deps: AccessDeps, token: string): Promise<Caller | 
 async function isAllowed(
   deps: AccessDeps,
   { name, groups }: Caller,
-  request: Pick<DoorRequest, 'method' | 'path'>,
+  request: Pick<NodeRequest, 'method' | 'path'>,
 ): Promise<boolean> {
   const { verb, subresource } = actionOf(request)
   const resourceAttributes = { verb, version: 'v1', resource: 'nodes', subresource, name: deps.node }

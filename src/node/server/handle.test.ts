@@ -5,9 +5,9 @@ import { test } from 'node:test'
 import { podUid } from '../../api/names.ts'
 import { createVirtualClock } from '../../clock/virtual-clock.ts'
 import { createByteQueue, createStreamPair } from '../../streams/byte-stream.ts'
-import type { DoorRequest } from '../../streams/door.ts'
+import type { NodeRequest } from '../../streams/node-server.ts'
 import { openWebSocket } from '../../streams/websocket.ts'
-import type { PodView } from '../pods.ts'
+import type { PodView } from '../pods/pods.ts'
 import type { NodeServerDeps } from './handle.ts'
 import { createNodeServer } from './handle.ts'
 
@@ -25,7 +25,7 @@ async function enter(
   path: string,
   container: object,
   runtime: Partial<NodeServerDeps['runtime']>,
-  headers: DoorRequest['headers'] = webSocket,
+  headers: NodeRequest['headers'] = webSocket,
 ) {
   const clock = createVirtualClock()
   const view = {
@@ -33,7 +33,7 @@ async function enter(
     pod: { metadata: { name: 'p', namespace: 'default', uid }, spec: { containers: [{ name: 'c', ...container }] } },
     containers: new Map([['c', { record: {} }]]),
   } as unknown as PodView // as much of one as is asked for
-  const door = createNodeServer({
+  const nodeServer = createNodeServer({
     clock,
     runtime,
     pods: () => [view],
@@ -46,7 +46,7 @@ async function enter(
     },
   } as unknown as NodeServerDeps) // no more of them is used here
   const { signal } = new AbortController()
-  const answer = await door({ method: 'GET', path, headers, signal })
+  const answer = await nodeServer({ method: 'GET', path, headers, signal })
   assert.equal(answer.status, 101)
   const [ours, theirs] = createStreamPair()
   const client = openWebSocket(ours, { clock, mask: () => Uint8Array.of(1, 2, 3, 4) })
@@ -60,7 +60,7 @@ test('a command whose client is lost hears no end of its input', async () => {
     '/exec/default/p/c?command=cat&input=1&output=1',
     {},
     {
-      async converse(_request, { stdin }, signal) {
+      async runInteractive(_request, { stdin }, signal) {
         const read = async () => {
           for await (const bytes of stdin ?? []) heard.resolve(void bytes)
           end = 'heard'
@@ -85,7 +85,7 @@ test('a container that is spoken to once hears the end, also of a client that wa
     '/attach/default/p/c?input=1&output=1',
     { stdin: true, stdinOnce: true },
     {
-      async speak({ once }, input, signal) {
+      async writeStdin({ once }, input, signal) {
         let text = ''
         try {
           for await (const bytes of input) text += Buffer.from(bytes).toString()

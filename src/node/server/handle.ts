@@ -1,13 +1,13 @@
 // What does a node answer when it is asked directly? The kubelet's paths: health, metrics, pods, usage, logs, and streams
 // into its pods. No sockets here: the same function serves the API server in this process and the HTTPS listener.
-import type { Pod } from '../../api/types.ts'
+import type { Pod } from '../../api/generated/types.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { ByteStream } from '../../streams/byte-stream.ts'
-import type { Door, DoorAnswer, DoorRequest } from '../../streams/door.ts'
-import { parsePath } from '../../streams/door.ts'
+import type { NodeServer, NodeResponse, NodeRequest } from '../../streams/node-server.ts'
+import { parsePath } from '../../streams/node-server.ts'
 import { negotiateUpgrade, textAnswer } from '../../streams/upgrade.ts'
-import type { PodView } from '../pods.ts'
-import type { ConverseRequest, ProcessSettings, Runtime, SpeakRequest } from '../runtime/port.ts'
+import type { PodView } from '../pods/pods.ts'
+import type { InteractiveRequest, ProcessSettings, Runtime, WriteStdinRequest } from '../runtime/port.ts'
 import type { ContainerLogs } from './logs.ts'
 import { logsAnswer } from './logs.ts'
 import type { SummaryDeps } from './summary.ts'
@@ -15,7 +15,7 @@ import { summaryOf } from './summary.ts'
 
 export interface NodeServerDeps extends SummaryDeps {
   readonly clock: Clock
-  readonly runtime: Pick<Runtime, 'converse' | 'speak'>
+  readonly runtime: Pick<Runtime, 'runInteractive' | 'writeStdin'>
   readonly logs: ContainerLogs
   readonly metrics: { text(): Promise<string> }
   /** As whom and with which variables the container's processes run. */
@@ -27,7 +27,7 @@ export interface NodeServerDeps extends SummaryDeps {
 /** Each has processes and sockets of its own. */
 const mostStreams = 256
 
-export function createNodeServer(deps: NodeServerDeps): Door {
+export function createNodeServer(deps: NodeServerDeps): NodeServer {
   const answer = answerer(deps)
   let streams = 0
   return async (request) => {
@@ -49,7 +49,7 @@ export function createNodeServer(deps: NodeServerDeps): Door {
   }
 }
 
-function answerer(deps: NodeServerDeps): Door {
+function answerer(deps: NodeServerDeps): NodeServer {
   return async (request) => {
     const { words, query } = parsePath(request.path)
     const [first = '', ...rest] = words
@@ -73,7 +73,7 @@ function answerer(deps: NodeServerDeps): Door {
   }
 }
 
-function json(value: unknown): DoorAnswer {
+function json(value: unknown): NodeResponse {
   return textAnswer(200, JSON.stringify(value), 'application/json')
 }
 
@@ -91,8 +91,8 @@ async function logs(
   deps: NodeServerDeps,
   words: readonly string[],
   query: URLSearchParams,
-  request: DoorRequest,
-): Promise<DoorAnswer> {
+  request: NodeRequest,
+): Promise<NodeResponse> {
   const view = target(deps, words, 3)
   const [namespace, name] = words
   const container = words.at(-1) ?? ''
@@ -105,8 +105,8 @@ async function command(
   verb: 'exec' | 'attach',
   words: readonly string[],
   query: URLSearchParams,
-  request: DoorRequest,
-): Promise<DoorAnswer> {
+  request: NodeRequest,
+): Promise<NodeResponse> {
   const view = target(deps, words, 3)
   const container = words.at(-1) ?? ''
   if (!view) return textAnswer(404, 'pod does not exist')
@@ -114,12 +114,12 @@ async function command(
   if (!record) return textAnswer(404, `container not found (${JSON.stringify(container)})`)
   if (record.exit) return textAnswer(500, `container not running (${container})`)
   const flag = (name: string) => query.get(name) === '1' || query.get(name) === 'true'
-  const wish = { stdin: flag('input'), stdout: flag('output'), stderr: flag('error'), tty: flag('tty') }
-  if (!wish.stdin && !wish.stdout && !wish.stderr)
+  const options = { stdin: flag('input'), stdout: flag('output'), stderr: flag('error'), tty: flag('tty') }
+  if (!options.stdin && !options.stdout && !options.stderr)
     return textAnswer(400, 'you must specify at least 1 of stdin, stdout, stderr')
   const argv = query.getAll('command')
   if (verb === 'exec' && argv.length === 0) return textAnswer(400, 'no command was specified')
-  // Loaded when first used: most nodes are looked into rarely.
+  // Loaded when first used: most nodes rarely see exec or attach.
   const { commandProtocols, openSpdyCommand, openWebSocketCommand, serveCommand } =
     await import('../../streams/remote-command.ts')
   const upgrade = negotiateUpgrade(request, commandProtocols)
@@ -131,19 +131,19 @@ async function command(
     async upgrade(connection) {
       const open = upgrade.kind === 'spdy' ? openSpdyCommand : openWebSocketCommand
       // A client that goes before its streams are open, or opens too few, is no failure of ours: nothing has begun.
-      const session = await open(connection, wish, deps.clock).catch(() => undefined)
+      const session = await open(connection, options, deps.clock).catch(() => undefined)
       if (!session) return
       await serveCommand(session, async (streams, signal) => {
-        if (verb === 'attach') return await attach(deps, view, container, wish, streams, signal)
+        if (verb === 'attach') return await attach(deps, view, container, options, streams, signal)
         const settings = await deps.settings(view, container, signal)
-        const asked: ConverseRequest = { ...settings, pod: view.uid, name: container, argv, tty: wish.tty }
-        return await deps.runtime.converse(asked, { ...streams, stdin: wholeInput(streams.stdin) }, signal)
+        const asked: InteractiveRequest = { ...settings, pod: view.uid, name: container, argv, tty: options.tty }
+        return await deps.runtime.runInteractive(asked, { ...streams, stdin: wholeInput(streams.stdin) }, signal)
       })
     },
   }
 }
 
-type Streams = Parameters<Runtime['converse']>[1]
+type Streams = Parameters<Runtime['runInteractive']>[1]
 
 /** An input that broke off has no end: the command is killed, and must not take what came so far for the whole. */
 function wholeInput(stdin: Streams['stdin']): Streams['stdin'] {
@@ -157,12 +157,12 @@ function wholeInput(stdin: Streams['stdin']): Streams['stdin'] {
   return stdin && read(stdin)
 }
 
-/** What the container says from now on, until it ends; and what is said to it, if it was made to be spoken to. */
+/** The container's output from now on, until it ends; and input for it, if it has stdin. */
 async function attach(
   deps: NodeServerDeps,
   { pod, uid }: PodView,
   container: string,
-  wish: { readonly stdin: boolean; readonly tty: boolean },
+  options: { readonly stdin: boolean; readonly tty: boolean },
   streams: Streams,
   signal: AbortSignal,
 ): Promise<number> {
@@ -173,16 +173,16 @@ async function attach(
       .find((each) => each.uid === uid)
       ?.containers.get(container)?.record?.exit !== undefined
   const what = { namespace, pod: name, uid, container, previous: false, tailLines: 0 }
-  // Listening begins before anything is said, so that no answer is missed.
+  // The log is followed before any input is written, so that no output is missed.
   const output = await deps.logs({ ...what, follow: { ended } }, signal)
   const found = containersOf(pod).find((each) => each.name === container)
-  if (wish.stdin && found?.stdin !== true) {
-    // Taken all the same: a connection that nobody reads does not tell that the client has gone.
+  if (options.stdin && found?.stdin !== true) {
+    // The input is read all the same: on a connection that nobody reads we would not notice that the client has gone.
     void drop(streams.stdin)
     await streams.stderr(Buffer.from(`container ${container} reads no input: what you type goes nowhere\n`))
   } else if (streams.stdin) {
-    const speaking = { pod: uid, name: container, once: found?.stdinOnce === true }
-    void speak(deps, speaking, streams.stdin, signal)
+    const request = { pod: uid, name: container, once: found?.stdinOnce === true }
+    void writeStdin(deps, request, streams.stdin, signal)
   }
   for await (const bytes of output ?? []) await streams.stdout(bytes)
   return 0
@@ -196,21 +196,21 @@ async function drop(input: AsyncIterable<Uint8Array> | undefined): Promise<void>
   }
 }
 
-/** Whoever stops reading has what it needs: its end is what ends the session, not ours. */
-async function speak(
+/** A container that stops reading stdin is no error: the session goes on until the container ends. */
+async function writeStdin(
   { clock, runtime }: Pick<NodeServerDeps, 'clock' | 'runtime'>,
-  speaking: SpeakRequest,
+  request: WriteStdinRequest,
   stdin: AsyncIterable<Uint8Array>,
   signal: AbortSignal,
 ): Promise<void> {
-  await runtime.speak(speaking, stdin, signal).catch(() => {})
-  if (!speaking.once || !signal.aborted) return
-  // The client went without a word; what is said only once has ended with it.
-  using deadline = clock.deadline(lastWordMs, new AbortController().signal)
-  await runtime.speak(speaking, nothing(), deadline.signal).catch(() => {})
+  await runtime.writeStdin(request, stdin, signal).catch(() => {})
+  if (!request.once || !signal.aborted) return
+  // The client was lost. With stdinOnce, the container's input ends with the first client, so its end is written now.
+  using deadline = clock.deadline(endOfInputMs, new AbortController().signal)
+  await runtime.writeStdin(request, nothing(), deadline.signal).catch(() => {})
 }
 
-const lastWordMs = 5_000
+const endOfInputMs = 5_000
 
 async function* nothing(): AsyncGenerator<Uint8Array, void, undefined> {}
 
@@ -224,8 +224,8 @@ async function portForward(
   deps: NodeServerDeps,
   words: readonly string[],
   query: URLSearchParams,
-  request: DoorRequest,
-): Promise<DoorAnswer> {
+  request: NodeRequest,
+): Promise<NodeResponse> {
   const view = target(deps, words, 2)
   if (!view) return textAnswer(404, 'pod does not exist')
   const isUp = [...view.containers.values()].some(({ record }) => record && !record.exit)

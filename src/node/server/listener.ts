@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import type { Log } from '../../telemetry/log.ts'
-import type { Door, DoorAnswer, DoorRequest } from '../../streams/door.ts'
+import type { NodeServer, NodeResponse, NodeRequest } from '../../streams/node-server.ts'
 import { answerUpgrade, drained } from '../../streams/socket.ts'
 import { textAnswer, wantsUpgrade } from '../../streams/upgrade.ts'
 import type { Access, Caller, Credentials } from './access.ts'
@@ -23,7 +23,7 @@ export interface ListenerOptions {
 }
 
 export interface ListenerDeps {
-  readonly door: Door
+  readonly nodeServer: NodeServer
   readonly access: Access
   readonly log: Log
 }
@@ -120,9 +120,9 @@ async function serveUpgrade(
   }
 }
 
-async function answerOf(deps: ListenerDeps, incoming: IncomingMessage, signal: AbortSignal): Promise<DoorAnswer> {
-  const headers = incoming.headers as DoorRequest['headers'] // only `set-cookie` may be a list, and nobody sends it
-  const request: DoorRequest = { method: incoming.method ?? 'GET', path: incoming.url ?? '/', headers, signal }
+async function answerOf(deps: ListenerDeps, incoming: IncomingMessage, signal: AbortSignal): Promise<NodeResponse> {
+  const headers = incoming.headers as NodeRequest['headers'] // only `set-cookie` may be a list, and nobody sends it
+  const request: NodeRequest = { method: incoming.method ?? 'GET', path: incoming.url ?? '/', headers, signal }
   let verdict
   try {
     verdict = await deps.access(credentialsOf(incoming), request)
@@ -134,7 +134,7 @@ async function answerOf(deps: ListenerDeps, incoming: IncomingMessage, signal: A
   if (verdict === 'forbidden') return textAnswer(403, 'Forbidden')
   if (!wantsUpgrade(headers) && /^\/(exec|attach|portForward)\//.test(request.path))
     return textAnswer(400, 'Upgrade request required')
-  return await deps.door(request)
+  return await deps.nodeServer(request)
 }
 
 function credentialsOf(incoming: IncomingMessage): Credentials {

@@ -1,10 +1,10 @@
 // What did a container print? Asked with a kubelet's parameters; the files themselves are read by whoever keeps them.
 import type { PodUid } from '../../api/names.ts'
-import type { DoorAnswer } from '../../streams/door.ts'
+import type { NodeResponse } from '../../streams/node-server.ts'
 import { textAnswer } from '../../streams/upgrade.ts'
-import type { PodView } from '../pods.ts'
+import type { PodView } from '../pods/pods.ts'
 
-export interface LogsWish {
+interface LogsRequest {
   readonly namespace: string
   readonly pod: string
   readonly uid: PodUid
@@ -18,7 +18,10 @@ export interface LogsWish {
 }
 
 /** Undefined when it has not written anything yet, or never was. */
-export type ContainerLogs = (wish: LogsWish, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array> | undefined>
+export type ContainerLogs = (
+  request: LogsRequest,
+  signal: AbortSignal,
+) => Promise<AsyncIterable<Uint8Array> | undefined>
 
 export async function logsAnswer(
   logs: ContainerLogs,
@@ -27,12 +30,12 @@ export async function logsAnswer(
   container: string,
   query: URLSearchParams,
   signal: AbortSignal,
-): Promise<DoorAnswer> {
+): Promise<NodeResponse> {
   const number = (name: string) => (/^\d+$/.test(query.get(name) ?? '') ? Number(query.get(name)) : undefined)
   const [tailLines, limitBytes] = [number('tailLines'), number('limitBytes')]
   const previous = query.get('previous') === 'true'
   const ended = () => look()?.containers.get(container)?.record?.exit !== undefined || look() === undefined
-  const wish: LogsWish = {
+  const request: LogsRequest = {
     namespace: pod.metadata.namespace ?? 'default',
     pod: pod.metadata.name,
     uid,
@@ -42,7 +45,7 @@ export async function logsAnswer(
     ...(limitBytes === undefined ? {} : { limitBytes }),
     ...(query.get('follow') === 'true' ? { follow: { ended } } : {}),
   }
-  const found = await logs(wish, signal)
+  const found = await logs(request, signal)
   if (found) return { status: 200, headers: { 'content-type': 'text/plain' }, body: found }
   if (!previous) return textAnswer(200, '', 'text/plain')
   return textAnswer(400, `previous terminated container "${container}" in pod "${pod.metadata.name}" not found`)

@@ -1,11 +1,11 @@
 // How much do the node and its pods use? The kubelet's /stats/summary: above all the volumes, of which only we know.
 import type { PodUid } from '../../api/names.ts'
-import type { Pod } from '../../api/types.ts'
+import type { Pod } from '../../api/generated/types.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { timestamp } from '../../clock/clock.ts'
 import type { Usage } from '../../volume/plugin.ts'
-import type { PodView } from '../pods.ts'
-import type { VolumeStats } from '../stats.ts'
+import type { PodView } from '../pods/pods.ts'
+import type { VolumeStats } from '../report/volume-stats.ts'
 
 /** What the machine says of itself; what it cannot tell is absent. */
 export interface MachineUsage {

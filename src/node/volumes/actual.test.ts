@@ -44,59 +44,59 @@ const after = (...events: ActualEvent[]) =>
 const podState = (item: ActualVolume | undefined) => item?.pods.get(pod)?.presence ?? 'absent'
 
 const podTable: readonly [string, ActualEvent[], string][] = [
-  ['VOL-3, T-39 uncertain: NotMounted becomes doubtful', [attached, mountUncertain], 'uncertain'],
-  ['T-39 final: NotMounted stays absent', [attached, mountFailed], 'absent'],
-  ['VOL-1 doubt of our own resolves to absent', [attached, mountUncertain, mountFailed], 'absent'],
-  ['VOL-2 doubt found on disk survives a failed retry', [foundOnDisk, mountFailed], 'uncertain'],
+  ['uncertain: NotMounted becomes doubtful (VSP-3, TA-39)', [attached, mountUncertain], 'uncertain'],
+  ['final: NotMounted stays absent (TA-39)', [attached, mountFailed], 'absent'],
+  ['doubt of our own resolves to absent (VSP-1)', [attached, mountUncertain, mountFailed], 'absent'],
+  ['doubt found on disk survives a failed retry (VSP-2)', [foundOnDisk, mountFailed], 'uncertain'],
   [
-    'INV-5 what was set up is there, and a failed retry does not take it away',
+    'what was set up is there, and a failed retry does not take it away (INV-5)',
     [attached, setUp, mountFailed],
     'unready',
   ],
-  ['INV-5 the same after doubt', [attached, mountUncertain, setUp, mountFailed], 'unready'],
-  ['INV-5 the same after it was found on disk', [foundOnDisk, setUp, mountFailed], 'unready'],
+  ['the same after doubt (INV-5)', [attached, mountUncertain, setUp, mountFailed], 'unready'],
+  ['the same after it was found on disk (INV-5)', [foundOnDisk, setUp, mountFailed], 'unready'],
   ['a mounted volume that is set up again stays mounted', [attached, mounted, setUp], 'present'],
   ['what was set up goes with an unmount', [attached, setUp, unmountFailed, unmounted], 'absent'],
-  ['VOL-4 a mounted volume whose remount fails stays mounted', [attached, mounted, mountFailed], 'present'],
-  ['INV-9 a mounted volume whose remount is uncertain stays mounted', [attached, mounted, mountUncertain], 'present'],
-  ['UMT-3 a failed tear-down makes doubt', [attached, mounted, unmountFailed], 'uncertain'],
+  ['a mounted volume whose remount fails stays mounted (VSP-4)', [attached, mounted, mountFailed], 'present'],
+  ['a mounted volume whose remount is uncertain stays mounted (INV-9)', [attached, mounted, mountUncertain], 'present'],
+  ['a failed tear-down makes doubt (UMT-3)', [attached, mounted, unmountFailed], 'uncertain'],
   ['doubt ends with a successful mount', [foundOnDisk, mounted], 'present'],
-  ['T-45 after a clean mount, doubt is our own again', [foundOnDisk, mounted, unmountFailed, mountFailed], 'absent'],
+  ['after a clean mount, doubt is our own again (TA-45)', [foundOnDisk, mounted, unmountFailed, mountFailed], 'absent'],
   ['unmounted means absent', [attached, mounted, unmounted], 'absent'],
-  ['T-46 an answer for a volume that is gone changes nothing', [mounted], 'absent'],
-  ['KA-12 what is known is not made doubtful by disk', [attached, mounted, foundOnDisk], 'present'],
+  ['an answer for a volume that is gone changes nothing (TA-46)', [mounted], 'absent'],
+  ['what is known is not made doubtful by disk (KA-12)', [attached, mounted, foundOnDisk], 'present'],
 ]
 for (const [name, events, expected] of podTable) test(name, () => assert.equal(podState(after(...events)), expected))
 
 const deviceTable: readonly [string, ActualEvent[], string][] = [
-  ['DEV-3, T-38 timeout: device in doubt', [attached, deviceUncertain], 'uncertain'],
-  ['T-38 final: device absent', [attached, deviceMountFailed], 'absent'],
-  ['DEV-1 timeout then final: device absent', [attached, deviceUncertain, deviceMountFailed], 'absent'],
-  ['DEV-2 found on disk, then final: still in doubt', [foundOnDisk, deviceMountFailed], 'uncertain'],
+  ['timeout: device in doubt (DEV-3, TA-38)', [attached, deviceUncertain], 'uncertain'],
+  ['final: device absent (TA-38)', [attached, deviceMountFailed], 'absent'],
+  ['timeout then final: device absent (DEV-1)', [attached, deviceUncertain, deviceMountFailed], 'absent'],
+  ['found on disk, then final: still in doubt (DEV-2)', [foundOnDisk, deviceMountFailed], 'uncertain'],
   [
-    'DEV-4 mounted stays mounted whatever a retry says',
+    'mounted stays mounted whatever a retry says (DEV-4)',
     [attached, deviceMounted, deviceUncertain, deviceMountFailed],
     'present',
   ],
-  ['UMD-4 a failed unmount makes doubt', [attached, deviceMounted, deviceUnmountFailed], 'uncertain'],
+  ['a failed unmount makes doubt (UMD-4)', [attached, deviceMounted, deviceUnmountFailed], 'uncertain'],
   ['unmounted', [attached, deviceMounted, deviceUnmounted], 'absent'],
 ]
 for (const [name, events, expected] of deviceTable) {
   test(name, () => assert.equal(after(...events)?.device.presence, expected))
 }
 
-test('KA-9, T-40: the device path survives the unmount of the device', () => {
+test('the device path survives the unmount of the device (KA-9, TA-40)', () => {
   assert.equal(after(attached, deviceMounted, deviceUnmounted)?.devicePath, '/dev/x')
 })
 
-test('INV-4, KA-5: a record with a pod or a device is not forgotten; without both it is', () => {
+test('a record with a pod or a device is not forgotten; without both it is (INV-4, KA-5)', () => {
   assert.ok(after(attached, mounted, forgotten))
   assert.ok(after(attached, deviceMounted, forgotten))
   assert.ok(after(attached, deviceUncertain, forgotten))
   assert.equal(after(attached, forgotten), undefined)
 })
 
-test('KA-13, T-45: the first word of node.status wins', () => {
+test('the first word of node.status wins (KA-13, TA-45)', () => {
   const told = (ok: boolean): ActualEvent => ({
     kind: 'nodeStatusRead',
     volume,
@@ -108,13 +108,13 @@ test('KA-13, T-45: the first word of node.status wins', () => {
   assert.equal(after(foundOnDisk, told(false), told(true))?.attachable, 'no')
 })
 
-test('KA-10: the claim’s first size counts until a resize', () => {
+test('the claim’s first size counts until a resize (KA-10)', () => {
   const sized = (bytes: bigint): ActualEvent => ({ kind: 'sized', volume, bytes })
   assert.equal(after(attached, sized(5n), sized(9n))?.sizeBytes, 5n)
   assert.equal(after(attached, sized(5n), { kind: 'resized', volume, bytes: 9n })?.sizeBytes, 9n)
 })
 
-test('KA-1, KA-2: a record means attached; it begins without pods, without a device, and without doubt', () => {
+test('a record means attached; it begins without pods, without a device, and without doubt (KA-1, KA-2)', () => {
   const item = after(attached)
   assert.deepEqual(
     [item?.device, item?.pods.size, item?.devicePath, item?.attachable],
@@ -122,14 +122,14 @@ test('KA-1, KA-2: a record means attached; it begins without pods, without a dev
   )
 })
 
-test('KA-4: a mount replaces all that doubt had said of the pod, and a mount of an unknown volume says nothing', () => {
+test('a mount replaces all that doubt had said of the pod, and a mount of an unknown volume says nothing (KA-4)', () => {
   const other: VolumeSpec = { ...spec, readOnly: true }
   const record = after(foundOnDisk, { ...mounted, spec: other } as ActualEvent)?.pods.get(pod)
   assert.deepEqual(record, { pod, presence: 'present', spec: other, foundOnDisk: false, generation: 3, group: '7' })
   assert.equal(after(mounted), undefined)
 })
 
-test('KA-4, MNT-11: what was found on disk stays so until it is mounted, also when it was set up and could not be finished', () => {
+test('what was found on disk stays so until it is mounted, also when it was set up and could not be finished (KA-4, MNT-11)', () => {
   const found = (...events: ActualEvent[]) => after(...events)?.pods.get(pod)?.foundOnDisk
   assert.equal(found(foundOnDisk, setUp), true)
   assert.equal(found(foundOnDisk, setUp, mountFailed, setUp), true)
@@ -138,18 +138,18 @@ test('KA-4, MNT-11: what was found on disk stays so until it is mounted, also wh
   assert.equal(found(foundOnDisk, setUp, mounted, unmountFailed, setUp), false)
 })
 
-test('KA-5: one pod’s unmount leaves the others; an unknown pod’s changes nothing', () => {
+test('one pod’s unmount leaves the others; an unknown pod’s changes nothing (KA-5)', () => {
   const two = after(attached, mounted, { ...mounted, pod: 'q' as PodUid } as ActualEvent)
   assert.deepEqual([...(reduceActual(two, unmounted)?.pods.keys() ?? [])], ['q'])
   assert.equal(reduceActual(two, { ...unmounted, pod: 'r' as PodUid } as ActualEvent), two)
 })
 
-test('KA-14, W-29 mended: once mounted cleanly, a device found on disk is like any other', () => {
+test('mended: once mounted cleanly, a device found on disk is like any other (KA-14, WA-29)', () => {
   assert.equal(after(foundOnDisk, deviceMounted)?.device.foundOnDisk, false)
   assert.equal(after(foundOnDisk, deviceMounted, deviceUnmounted, deviceUncertain)?.device.foundOnDisk, false)
 })
 
-test('KA-3: attaching again changes the device path only', () => {
+test('attaching again changes the device path only (KA-3)', () => {
   const again: ActualEvent = { ...attached, kind: 'attached', devicePath: '/dev/z', attachable: false } as ActualEvent
   const item = after(attached, mounted, again)
   assert.deepEqual([item?.devicePath, item?.attachable, podState(item)], ['/dev/z', 'yes', 'present'])

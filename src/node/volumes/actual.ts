@@ -1,6 +1,6 @@
 // What do we know of the volumes on this node? One record per volume; presence of a record means "attached" (KA-2).
 //
-// The rules about doubt live here and nowhere else (DEV-1 … DEV-4, VOL-1 … VOL-4, KA-*):
+// The rules about doubt live here and nowhere else (DEV-1 … DEV-4, VSP-1 … VSP-4, KA-*):
 // 1. Only doubt resolves to absent; what is certain is made absent by an unmount alone.
 // 2. A certain mount is not made doubtful by a second attempt, however that one ends (INV-9).
 // 3. Doubt found on disk survives a failed retry: it was there before us and must be undone some day. So does what a call of
@@ -12,9 +12,9 @@ import type { World } from '../../loop/world.ts'
 import { createWorld } from '../../loop/world.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 
-export type Presence = 'absent' | 'uncertain' | 'present'
+type Presence = 'absent' | 'uncertain' | 'present'
 
-export interface ActualDevice {
+interface ActualDevice {
   readonly presence: Presence
   /** The staging or global map path; empty while never mounted. */
   readonly path: string
@@ -52,8 +52,8 @@ export interface ActualVolume {
     /** The driver refuses to grow it while in use: not again on this node (EXN-8c). */
     readonly refusedInUse: boolean
     readonly failedFinally: boolean
-    /** The last in-use expansion ended without growing; look again only when something changed (W-24). */
-    readonly deferredAt: bigint
+    /** The last in-use expansion ended without growing; look again only when something changed (WA-24). */
+    readonly deferred: { readonly bytes: bigint; readonly claimChanges: number } | undefined
   }
   readonly pods: ReadonlyMap<PodUid, ActualMount>
 }
@@ -65,7 +65,7 @@ interface AtPod extends At {
   readonly pod: PodUid
 }
 
-export interface FoundEvent extends At {
+interface FoundEvent extends At {
   readonly kind: 'foundOnDisk'
   readonly plugin: PluginName
   readonly spec: VolumeSpec
@@ -101,7 +101,7 @@ export type ActualEvent =
   | (AtPod & { readonly kind: 'mountFailed' | 'unmountFailed' | 'unmounted' })
   | (At & { readonly kind: 'sized' | 'resized'; readonly bytes: bigint })
   | (At & { readonly kind: 'expansionRefused' | 'expansionFailed' })
-  | (At & { readonly kind: 'expansionDeferred'; readonly bytes: bigint })
+  | (At & { readonly kind: 'expansionDeferred'; readonly bytes: bigint; readonly claimChanges: number })
   | FoundEvent
   | (At & { readonly kind: 'nodeStatusRead'; readonly attached: boolean; readonly devicePath: string })
   | (At & { readonly kind: 'forgotten' })
@@ -115,7 +115,7 @@ export function createActualWorld(): ActualWorld {
 export function reduceActual(item: ActualVolume | undefined, event: ActualEvent): ActualVolume | undefined {
   if (event.kind === 'attached') return attached(item, event)
   if (event.kind === 'foundOnDisk') return foundOnDisk(item, event)
-  // Everything else is said of a volume we hold; an answer that comes too late changes nothing (T-46).
+  // Everything else is said of a volume we hold; an answer that comes too late changes nothing (TA-46).
   if (!item) return undefined
   switch (event.kind) {
     case 'deviceMounted':
@@ -148,10 +148,10 @@ export function reduceActual(item: ActualVolume | undefined, event: ActualEvent)
       return { ...item, expansion: { ...item.expansion, refusedInUse: true } }
     case 'expansionFailed':
       return { ...item, expansion: { ...item.expansion, failedFinally: true } }
-    case 'expansionDeferred':
-      return item.expansion.deferredAt === event.bytes
-        ? item
-        : { ...item, expansion: { ...item.expansion, deferredAt: event.bytes } }
+    case 'expansionDeferred': {
+      const { bytes, claimChanges } = event
+      return { ...item, expansion: { ...item.expansion, deferred: { bytes, claimChanges } } }
+    }
     case 'nodeStatusRead':
       return nodeStatusRead(item, event)
     case 'forgotten':
@@ -180,7 +180,7 @@ export function isPresent(item: ActualVolume | undefined, pod: PodUid): boolean 
 }
 
 const noDevice: ActualDevice = { presence: 'absent', path: '', foundOnDisk: false }
-const noExpansion: ActualVolume['expansion'] = { refusedInUse: false, failedFinally: false, deferredAt: 0n }
+const noExpansion: ActualVolume['expansion'] = { refusedInUse: false, failedFinally: false, deferred: undefined }
 
 /** An attached volume that we know already gets a new device path and nothing else (KA-3). */
 function attached(item: ActualVolume | undefined, event: Extract<ActualEvent, { kind: 'attached' }>): ActualVolume {
@@ -231,7 +231,7 @@ function foundOnDisk(item: ActualVolume | undefined, event: FoundEvent): ActualV
   return { ...base, device, pods: new Map(base.pods).set(pod, mount) }
 }
 
-/** Device path and label survive unless new ones are given (KA-9, T-40). */
+/** Device path and label survive unless new ones are given (KA-9, TA-40). */
 function withDevice(
   item: ActualVolume,
   presence: Presence,
@@ -282,7 +282,7 @@ function withoutMount(item: ActualVolume, pod: PodUid): ActualVolume {
   return { ...item, pods }
 }
 
-/** The first answer wins (KA-13, T-45). */
+/** The first answer wins (KA-13, TA-45). */
 function nodeStatusRead(item: ActualVolume, event: Extract<ActualEvent, { kind: 'nodeStatusRead' }>): ActualVolume {
   if (!item.devicePathUnread) return item
   return {

@@ -2,8 +2,9 @@
 // because a cache could still hold an older claim of the same name (KP-6).
 import { annotation, isControlledBy, isDeleting, hasFinalizer } from '../../api/meta.ts'
 import { bytesOfQuantity } from '../../api/quantity.ts'
-import type { Container, PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '../../api/types.ts'
+import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
+import { errorText } from '../../telemetry/error-text.ts'
 import { migrated } from '../../volume/migration.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import { specOfPersistentVolume, specOfPodVolume } from '../../volume/spec.ts'
@@ -67,26 +68,20 @@ export function claimNameOf(pod: Pod, volume: Volume): string | undefined {
   return volume.ephemeral ? `${pod.metadata.name}-${volume.name}` : undefined
 }
 
-export interface UsedVolumes {
+interface UsedVolumes {
   readonly mounts: ReadonlySet<string>
   readonly devices: ReadonlySet<string>
   /** Those of the pod's volumes that are one or the other. */
   readonly volumes: readonly Volume[]
 }
 
-const known = new WeakMap<Pod, UsedVolumes>()
-
-/** KP-4: only volumes that some container mounts or maps. Asked at every event, so the answer is kept. */
+/** Only volumes that some container mounts or maps (KP-4). */
 export function usedVolumes(pod: Pod): UsedVolumes {
-  const before = known.get(pod)
-  if (before) return before
   const { containers = [], initContainers = [], ephemeralContainers = [], volumes = [] } = pod.spec ?? {}
   const all = [...initContainers, ...containers, ...ephemeralContainers]
   const mounts = new Set(all.flatMap((each) => (each.volumeMounts ?? []).map(({ name }) => name)))
   const devices = new Set(all.flatMap((each) => (each.volumeDevices ?? []).map(({ name }) => name)))
-  const used = { mounts, devices, volumes: volumes.filter(({ name }) => mounts.has(name) || devices.has(name)) }
-  known.set(pod, used)
-  return used
+  return { mounts, devices, volumes: volumes.filter(({ name }) => mounts.has(name) || devices.has(name)) }
 }
 
 /** Containers are added to a pod, never taken away: more names mean that some of them are new. */
@@ -95,7 +90,7 @@ export function usesMore(now: Pod, before: Pod): boolean {
   return now.spec?.ephemeralContainers !== undefined && count(now) > count(before)
 }
 
-/** KP-7 */
+/** A block volume cannot be mounted, a filesystem cannot be used as a device (KP-7). */
 export function checkMode(volume: string, spec: VolumeSpec, used: ReturnType<typeof usedVolumes>): void {
   if (spec.mode === 'Block' && used.mounts.has(volume)) {
     throw new Error(`volume ${volume} has volumeMode Block, but is specified in volumeMounts`)
@@ -103,19 +98,6 @@ export function checkMode(volume: string, spec: VolumeSpec, used: ReturnType<typ
   if (spec.mode === 'Filesystem' && used.devices.has(volume)) {
     throw new Error(`volume ${volume} has volumeMode Filesystem, but is specified in volumeDevices`)
   }
-}
-
-/** KD-3: local ephemeral volumes are limited by the pod's ephemeral-storage, and by their own smaller limit. */
-export function sizeLimitOf(pod: Pod, spec: VolumeSpec): bigint {
-  const { kind, value } = spec.source
-  const local = (kind === 'emptyDir' && !value.medium) || kind === 'configMap' || kind === 'gitRepo'
-  if (!local) return 0n
-  const limits = (each: Container) => bytesOf(each.resources?.limits?.['ephemeral-storage'])
-  const together = (pod.spec?.containers ?? []).reduce((sum, each) => sum + limits(each), 0n)
-  // An init container runs alone: the pod's limit is what its hungriest moment may take.
-  const podLimit = (pod.spec?.initContainers ?? []).map(limits).reduce((a, b) => (a > b ? a : b), together)
-  const own = kind === 'emptyDir' ? bytesOf(value.sizeLimit) : 0n
-  return own > 0n && (podLimit === 0n || own < podLimit) ? own : podLimit
 }
 
 function checkClaim(claim: PersistentVolumeClaim): void {
@@ -139,7 +121,7 @@ async function wrapped<T>(prefix: string, call: () => Promise<T>): Promise<T> {
   try {
     return await call()
   } catch (error) {
-    throw new Error(`${prefix}: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+    throw new Error(`${prefix}: ${errorText(error)}`, { cause: error })
   }
 }
 

@@ -21,7 +21,6 @@ const wanted = (more: Partial<WantedEvent> = {}): DesiredEvent => ({
   deviceMountable: true,
   group: '',
   label: { asked: '', mounted: '' },
-  sizeLimitBytes: 0n,
   pod: { metadata: { name: 'p' }, spec: { containers: [] } },
   uid: 'p' as PodUid,
   spec,
@@ -32,7 +31,7 @@ const wanted = (more: Partial<WantedEvent> = {}): DesiredEvent => ({
   ...more,
 })
 
-test('KD-1, KD-7, T-47: one claim under two names is one mount with both names, and keeps its request time', () => {
+test('one claim under two names is one mount with both names, and keeps its request time (KD-1, KD-7, TA-47)', () => {
   const world = createDesiredWorld()
   world.apply(wanted())
   world.apply(wanted({ outerName: 'two', at: 9 }))
@@ -40,7 +39,7 @@ test('KD-1, KD-7, T-47: one claim under two names is one mount with both names, 
   assert.deepEqual([mount?.outerNames, mount?.requestedAt], [['one', 'two'], 1])
 })
 
-test('KD-2: fields of the volume are set when it enters and not again', () => {
+test('fields of the volume are set when it enters and not again (KD-2)', () => {
   const world = createDesiredWorld()
   world.apply(wanted({ group: '7' }))
   world.apply(wanted({ uid: 'q' as PodUid, group: '8', attachable: false }))
@@ -48,7 +47,7 @@ test('KD-2: fields of the volume are set when it enters and not again', () => {
   assert.deepEqual([item?.group, item?.attachable, item?.reportedInUse], ['7', true, false])
 })
 
-test('KD-4, KD-7, DES-4: the last pod takes the volume with it, and the index follows', () => {
+test('the last pod takes the volume with it, and the index follows (KD-4, KD-7, DES-4)', () => {
   const world = createDesiredWorld()
   const ofPod = indexByPod(world)
   world.apply(wanted())
@@ -60,7 +59,7 @@ test('KD-4, KD-7, DES-4: the last pod takes the volume with it, and the index fo
   assert.equal(ofPod('q' as PodUid).length, 0)
 })
 
-test('KD-5, KD-8: what is reported, attachable or grown is said of volumes that are there, and of no others', () => {
+test('what is reported, attachable or grown is said of volumes that are there, and of no others (KD-5, KD-8)', () => {
   const world = createDesiredWorld()
   world.apply(wanted())
   world.apply({ kind: 'reported', volume, inUse: true })
@@ -73,11 +72,11 @@ test('KD-5, KD-8: what is reported, attachable or grown is said of volumes that 
   assert.equal(world.items.get(volume)?.reportedInUse, false)
 })
 
-test('KA-11: a refresh makes a new generation for that pod alone', () => {
+test('a refresh makes a new generation for that pod alone (KA-11)', () => {
   const world = createDesiredWorld()
   world.apply(wanted())
   world.apply(wanted({ uid: 'q' as PodUid }))
-  world.apply({ kind: 'refresh', volume, pod: 'p' as PodUid, at: 5 })
+  world.apply({ kind: 'refresh', volume, pod: 'p' as PodUid, changed: true, at: 5 })
   const pods = world.items.get(volume)?.pods
   assert.deepEqual([pods?.get('p' as PodUid)?.generation, pods?.get('q' as PodUid)?.generation], [1, 0])
 })

@@ -1,7 +1,7 @@
 // Which volumes should be on this node, for which pods? One record per volume; changes come only as events.
 // Rules KD-1 … KD-8; errors per pod (KD-9) are kept by populate.ts, which makes them.
 import type { PluginName, PodUid, UniqueVolumeName } from '../../api/names.ts'
-import type { Pod } from '../../api/types.ts'
+import type { Pod } from '../../api/generated/types.ts'
 import type { World } from '../../loop/world.ts'
 import { createWorld } from '../../loop/world.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
@@ -33,9 +33,10 @@ export interface DesiredVolume {
   readonly group: string
   /** The SELinux label its first pod brought (KD-6). */
   readonly label: WantedLabel
-  readonly sizeLimitBytes: bigint
   /** pv.spec.capacity.storage; 0 while unknown or not to be grown. */
   readonly sizeBytes: bigint
+  /** Grows each time its claim changes: what was put off for the claim's sake is looked at again. */
+  readonly claimChanges: number
   readonly pods: ReadonlyMap<PodUid, DesiredMount>
 }
 
@@ -47,7 +48,6 @@ export interface WantedEvent {
   readonly deviceMountable: boolean
   readonly group: string
   readonly label: WantedLabel
-  readonly sizeLimitBytes: bigint
   readonly pod: Pod
   readonly uid: PodUid
   readonly spec: VolumeSpec
@@ -57,10 +57,20 @@ export interface WantedEvent {
   readonly at: number
 }
 
+interface RefreshEvent {
+  readonly kind: 'refresh'
+  readonly volume: UniqueVolumeName
+  readonly pod: PodUid
+  /** Contents changed, so that what failed before may succeed now; false when only time passed. */
+  readonly changed: boolean
+  readonly at: number
+}
+
 export type DesiredEvent =
   | WantedEvent
   | { readonly kind: 'released'; readonly volume: UniqueVolumeName; readonly pod: PodUid }
-  | { readonly kind: 'refresh'; readonly volume: UniqueVolumeName; readonly pod: PodUid; readonly at: number }
+  | RefreshEvent
+  | { readonly kind: 'claimChanged'; readonly volume: UniqueVolumeName }
   | { readonly kind: 'reported'; readonly volume: UniqueVolumeName; readonly inUse: boolean }
   | { readonly kind: 'attachability'; readonly volume: UniqueVolumeName; readonly attachable: boolean }
   | { readonly kind: 'sized'; readonly volume: UniqueVolumeName; readonly bytes: bigint }
@@ -71,7 +81,7 @@ export function createDesiredWorld(): DesiredWorld {
   return createWorld<UniqueVolumeName, DesiredVolume, DesiredEvent>((event) => event.volume, reduceDesired)
 }
 
-export function reduceDesired(item: DesiredVolume | undefined, event: DesiredEvent): DesiredVolume | undefined {
+function reduceDesired(item: DesiredVolume | undefined, event: DesiredEvent): DesiredVolume | undefined {
   switch (event.kind) {
     case 'wanted':
       return withPod(item ?? fresh(event), event)
@@ -83,6 +93,8 @@ export function reduceDesired(item: DesiredVolume | undefined, event: DesiredEve
       const next = { ...mount, generation: mount.generation + 1, requestedAt: event.at }
       return { ...item, pods: new Map(item.pods).set(event.pod, next) }
     }
+    case 'claimChanged':
+      return item && { ...item, claimChanges: item.claimChanges + 1 }
     case 'reported':
       return change(item, 'reportedInUse', event.inUse)
     case 'attachability':
@@ -110,7 +122,7 @@ export function indexByPod(world: DesiredWorld): (pod: PodUid) => readonly Desir
 
 /** Fields of the volume are set when it enters, and not again (KD-2). */
 function fresh(event: WantedEvent): DesiredVolume {
-  const { volume, plugin, attachable, deviceMountable, group, label, sizeLimitBytes } = event
+  const { volume, plugin, attachable, deviceMountable, group, label } = event
   return {
     volume,
     plugin,
@@ -118,9 +130,9 @@ function fresh(event: WantedEvent): DesiredVolume {
     deviceMountable,
     group,
     label,
-    sizeLimitBytes,
     reportedInUse: false,
     sizeBytes: 0n,
+    claimChanges: 0,
     pods: new Map(),
   }
 }

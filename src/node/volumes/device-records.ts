@@ -1,5 +1,5 @@
 // Which devices did we begin to mount on this node? A file per volume, written before the first call and removed after the
-// last: pods' directories alone cannot tell, once a pod's part is undone and the device's is not (W-9, decision 8).
+// last: pods' directories alone cannot tell, once a pod's part is undone and the device's is not (WA-9, decision 8).
 import { createHash } from 'node:crypto'
 import { join } from 'node:path/posix'
 import type { PluginName, UniqueVolumeName } from '../../api/names.ts'

@@ -1,13 +1,13 @@
 // Which SELinux label does a pod want for a volume, and may it have it? Conflicts are errors of the pod where the label
-// would be mounted, and only counted where it would not (VM-12, MET-11, MET-12).
+// would be mounted, and only counted where it would not (VM-12, MEA-11, MEA-12).
 import type { PodUid } from '../../api/names.ts'
-import type { Pod } from '../../api/types.ts'
+import type { Pod } from '../../api/generated/types.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
+import { pluginLabel } from '../../volume/identity.ts'
 import type { NodePlugin } from '../../volume/plugin.ts'
 import type { Registered } from '../../volume/registry.ts'
 import { labelsInPod, shortAccessMode, takesMountLabel } from '../../volume/selinux.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import { pluginLabel } from '../operations/steps.ts'
 import type { DesiredVolume } from './desired.ts'
 
 export interface WantedLabel {

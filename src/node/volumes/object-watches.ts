@@ -3,7 +3,6 @@
 import type { KindName } from '../../api/kinds.ts'
 import type { ObjectRef } from '../../api/meta.ts'
 import { refKey } from '../../api/meta.ts'
-import type { Volume } from '../../api/types.ts'
 import type { Client } from '../../client/client.ts'
 import { createInformer } from '../../client/informer.ts'
 import { reflect } from '../../client/reflector.ts'
@@ -20,7 +19,7 @@ export interface ObjectWatch extends Disposable {
   readonly synced: Promise<void>
 }
 
-export type WatchedKind = Extract<KindName, 'PersistentVolumeClaim' | 'ConfigMap' | 'Secret'>
+type WatchedKind = Extract<KindName, 'PersistentVolumeClaim' | 'ConfigMap' | 'Secret'>
 
 interface Shared {
   readonly listeners: Set<() => void>
@@ -75,21 +74,4 @@ export function createObjectWatches(deps: {
       await Promise.all(all.map(({ done }) => done))
     },
   }
-}
-
-/** The objects whose contents a volume shows. */
-export function sourceObjects(
-  volume: Volume,
-): readonly { readonly kind: 'ConfigMap' | 'Secret'; readonly name: string }[] {
-  const found: { kind: 'ConfigMap' | 'Secret'; name: string }[] = []
-  const add = (kind: 'ConfigMap' | 'Secret', name: string | undefined) => {
-    if (name) found.push({ kind, name })
-  }
-  add('ConfigMap', volume.configMap?.name)
-  add('Secret', volume.secret?.secretName)
-  for (const source of volume.projected?.sources ?? []) {
-    add('ConfigMap', source.configMap?.name)
-    add('Secret', source.secret?.name)
-  }
-  return found
 }

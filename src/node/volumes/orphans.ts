@@ -1,5 +1,5 @@
-// Who cleans what no plugin could explain after a restart? RCS-8, with W-13 mended: the mode is kept, failures are tried
-// again with back-off, and nothing is touched that a pod still wants.
+// Who cleans what no plugin could explain after a restart? The mode is kept, failures are tried again with back-off, and
+// nothing is touched that a pod still wants (RCS-8, WA-13).
 import { join } from 'node:path/posix'
 import type { PodUid } from '../../api/names.ts'
 import type { Clock } from '../../clock/clock.ts'
@@ -7,6 +7,8 @@ import type { Host } from '../../host/host.ts'
 import { cleanMountPoint, isThere } from '../../host/clean-mount-point.ts'
 import { cleanSubPaths } from '../../host/subpaths.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
+import type { World } from '../../loop/world.ts'
+import { createWorld } from '../../loop/world.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { podDirectory } from '../../volume/paths.ts'
@@ -15,13 +17,25 @@ import type { Registry } from '../../volume/registry.ts'
 import type { DesiredWorld } from './desired.ts'
 import type { Orphan } from './restore.ts'
 
+type OrphanEvent =
+  | { readonly kind: 'found'; readonly orphan: Orphan }
+  | { readonly kind: 'cleaned'; readonly path: string }
+
+/** Orphans by their path. */
+export type OrphanWorld = World<string, Orphan, OrphanEvent>
+
+export function createOrphanWorld(): OrphanWorld {
+  return createWorld<string, Orphan, OrphanEvent>(
+    (event) => (event.kind === 'found' ? event.orphan.path : event.path),
+    (_, event) => (event.kind === 'found' ? event.orphan : undefined),
+  )
+}
+
 export interface OrphanCleaner extends AsyncDisposable {
-  add(orphans: readonly Orphan[]): void
   /** Unmounts may go ahead from now on. */
   begin(): void
   /** The pod's volumes are resolved, its containers have ended, or it is gone. */
   wake(pod: PodUid): void
-  readonly left: ReadonlyMap<string, Orphan>
 }
 
 export interface OrphanDeps {
@@ -32,13 +46,13 @@ export interface OrphanDeps {
   readonly log: Log
   readonly metrics: Metrics
   readonly desired: DesiredWorld
-  /** Is it known which volumes this pod wants, and does nothing of it run? Before that an orphan may be in use (W-8, DES-9). */
+  readonly orphans: OrphanWorld
+  /** Is it known which volumes this pod wants, and does nothing of it run? Before that an orphan may be in use (WA-8, DES-9). */
   isFree(pod: PodUid): boolean
 }
 
 export function createOrphanCleaner(deps: OrphanDeps): OrphanCleaner {
-  const { clock, log, desired } = deps
-  const left = new Map<string, Orphan>()
+  const { clock, log, desired, orphans } = deps
   let begun = false
   const tried = deps.metrics.counter(
     'force_cleaned_failed_volume_operations_total',
@@ -57,27 +71,23 @@ export function createOrphanCleaner(deps: OrphanDeps): OrphanCleaner {
     },
   })
   const look = async (path: string, signal: AbortSignal) => {
-    const orphan = left.get(path)
+    const orphan = orphans.items.get(path)
     if (!orphan || !deps.isFree(orphan.pod)) return
     if (!isWanted(desired, orphan)) {
       tried.inc()
       await clean(deps, orphan, signal)
       log.info('orphaned volume cleaned', { path })
     }
-    left.delete(path)
+    orphans.apply({ kind: 'cleaned', path })
   }
   return {
-    left,
-    add(orphans) {
-      for (const orphan of orphans) left.set(orphan.path, orphan)
-    },
     begin() {
       begun = true
-      for (const path of left.keys()) loop.wake(path)
+      for (const path of orphans.items.keys()) loop.wake(path)
     },
     wake(pod) {
       if (!begun) return
-      for (const orphan of left.values()) if (orphan.pod === pod) loop.wake(orphan.path)
+      for (const orphan of orphans.items.values()) if (orphan.pod === pod) loop.wake(orphan.path)
     },
     [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose](),
   }

@@ -9,6 +9,10 @@ export type NodeAction =
   | { readonly kind: 'mount'; readonly pod: PodUid; readonly remount: boolean }
   | { readonly kind: 'expand'; readonly pod: PodUid }
   | { readonly kind: 'verifyAttached'; readonly pod: PodUid }
+  /** Nobody attaches it: it is entered as it is. */
+  | { readonly kind: 'enter'; readonly pod: PodUid }
+  /** The claim's size becomes the size the volume is known to have. */
+  | { readonly kind: 'size'; readonly bytes: bigint }
   | { readonly kind: 'unmount'; readonly pod: PodUid }
   | { readonly kind: 'unmountDevice' | 'forget' }
 
@@ -73,9 +77,11 @@ function hasOtherLabel(desired: DesiredVolume, actual: ActualVolume): boolean {
 }
 
 /** Sizes differ, both are known, and the driver did not refuse before (KA-7). */
-export function needsExpansion(desired: DesiredVolume, actual: ActualVolume): boolean {
+function needsExpansion(desired: DesiredVolume, actual: ActualVolume): boolean {
   if (desired.sizeBytes === 0n || actual.sizeBytes === 0n || desired.sizeBytes <= actual.sizeBytes) return false
-  return !actual.expansion.refusedInUse && actual.expansion.deferredAt !== desired.sizeBytes
+  const { refusedInUse, deferred } = actual.expansion
+  if (deferred?.bytes === desired.sizeBytes && deferred.claimChanges === desired.claimChanges) return false
+  return !refusedInUse
 }
 
 function whyNotUnmount(actual: ActualVolume, mount: ActualMount, facts: NodeFacts): NodeWaitReason | undefined {
@@ -95,12 +101,14 @@ function planMounts(
 ): void {
   if (!actual) {
     const [first] = desired.pods.keys()
-    const reason = whyNotVerify(desired, facts)
+    const reason = desired.attachable ? whyNotVerify(desired, facts) : undefined
     if (reason) {
       for (const pod of desired.pods.keys()) waiting.push({ reason, pod })
-    } else if (first !== undefined) actions.push({ kind: 'verifyAttached', pod: first })
+    } else if (first !== undefined) actions.push({ kind: desired.attachable ? 'verifyAttached' : 'enter', pod: first })
     return
   }
+  const claimed = actual.sizeBytes === 0n && desired.sizeBytes > 0n ? claimBytesOf(desired) : 0n
+  if (claimed > 0n) actions.push({ kind: 'size', bytes: claimed })
   const settled: DesiredMount[] = []
   for (const mount of inTurn([...desired.pods.values()], facts.triedLast)) {
     const need = mountNeed(mount, actual.pods.get(mount.uid))
@@ -113,6 +121,11 @@ function planMounts(
   if (grown) actions.push({ kind: 'expand', pod: grown.uid })
 }
 
+/** The size of the claim as its pods read it; a pod that only reads the volume has no say (KA-10). */
+function claimBytesOf({ pods }: DesiredVolume): bigint {
+  return [...pods.values()].find(({ readOnly, claimBytes }) => !readOnly && claimBytes > 0n)?.claimBytes ?? 0n
+}
+
 /** Round and round, from behind the pod that was tried last: pods whose mounts fail must not take every turn. */
 function inTurn(mounts: readonly DesiredMount[], triedLast: PodUid | undefined): readonly DesiredMount[] {
   const next = mounts.findIndex(({ uid }) => uid === triedLast) + 1
@@ -121,7 +134,6 @@ function inTurn(mounts: readonly DesiredMount[], triedLast: PodUid | undefined):
 
 /** An attachable volume is verified live only after we said that we use it and heard that it is there (NSP-2). */
 function whyNotVerify(desired: DesiredVolume, facts: NodeFacts): NodeWaitReason | undefined {
-  if (!desired.attachable) return undefined
   if (!desired.reportedInUse) return 'notReportedInUse'
   return facts.listedAttached === false ? 'notAttached' : undefined
 }

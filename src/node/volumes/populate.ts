@@ -3,26 +3,24 @@
 // 1. A pod's failure is its own: it is remembered (KD-9), told to whoever waits, and tried again (KP-4, KP-5).
 // 2. A changed claim, volume, ConfigMap or Secret wakes the pods that use it; nobody polls.
 // 3. Contents from the API are set up again when they change, and now and then for what changes by time (REC-9).
-import type { PodUid, UniqueVolumeName } from '../../api/names.ts'
+import type { PodUid } from '../../api/names.ts'
 import { podUid } from '../../api/names.ts'
-import type { Pod, Volume } from '../../api/types.ts'
-import type { Client } from '../../client/client.ts'
-import type { Clock } from '../../clock/clock.ts'
+import type { Pod, Volume } from '../../api/generated/types.ts'
+import type { KeyLoop, Looked } from '../../loop/key-loop.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
+import type { Listeners } from '../../loop/listeners.ts'
+import { createListeners } from '../../loop/listeners.ts'
 import type { Log } from '../../telemetry/log.ts'
-import { podVolumeName, sharedVolumeName } from '../../volume/identity.ts'
-import type { NodePlugin } from '../../volume/plugin.ts'
-import type { PodWaitReason } from '../../volume/wait-reasons.ts'
-import type { Registered, Registry } from '../../volume/registry.ts'
-import type { VolumeSpec } from '../../volume/spec.ts'
-import type { ActualWorld } from './actual.ts'
-import { checkMode, claimNameOf, resolveVolume, sizeLimitOf, usedVolumes, usesMore } from './claims.ts'
-import type { DesiredWorld } from './desired.ts'
+import type { NodePlugin, SourceObject } from '../../volume/plugin.ts'
+import type { Registry } from '../../volume/registry.ts'
+import { inlineSpec } from '../../volume/spec.ts'
+import { claimNameOf, usedVolumes, usesMore } from './claims.ts'
 import { indexByPod } from './desired.ts'
-import type { LabelRequest, WantedLabel } from './labels.ts'
-import { noLabel } from './labels.ts'
 import type { ObjectWatch, ObjectWatches } from './object-watches.ts'
-import { sourceObjects } from './object-watches.ts'
+import type { RefreshDeps } from './refresh.ts'
+import { refreshByTime, refreshNamed, refreshPod, volumesNamed } from './refresh.ts'
+import type { Unresolved, WantDeps } from './want.ts'
+import { wantVolume } from './want.ts'
 
 export interface Populator extends AsyncDisposable {
   /** A pod that runs or may run; called again whenever it changed. */
@@ -46,25 +44,11 @@ export interface Populator extends AsyncDisposable {
   onNote(listener: (pod: PodUid) => void): Disposable
 }
 
-export interface PopulatorDeps {
-  readonly client: Client
-  readonly clock: Clock
+export interface PopulatorDeps extends WantDeps {
   readonly log: Log
-  readonly registry: Registry<NodePlugin>
-  readonly desired: DesiredWorld
-  readonly actual: ActualWorld
   readonly watches: ObjectWatches
-  /** The SELinux label a pod wants for a volume; absent where SELinux is off. */
-  label?(request: LabelRequest): WantedLabel
-  /** Called when contents changed: a failed set-up need not wait for its back-off. */
-  retryNow(volume: UniqueVolumeName): void
   /** Hears, each time a pod was looked at, why volumes of it cannot be found; nothing means that all were. */
   onResolved?(pod: Pod, errors: readonly Unresolved[]): void
-}
-
-export interface Unresolved {
-  readonly reason: PodWaitReason
-  readonly message: string
 }
 
 interface Known {
@@ -73,215 +57,54 @@ interface Known {
   failures: number
   errors: Set<string>
   watches: readonly ObjectWatch[]
-  /** The watches whose first pictures were waited for. */
-  pictured: readonly ObjectWatch[]
-  refreshed: number
+  /** The watches whose first answers were waited for. */
+  synced: readonly ObjectWatch[]
+  refreshedAt: number
   /** The pod changed, and what is made of it (downwardAPI) has not been set up again yet. */
   changed: boolean
   /** The pod that was last set up again in part, while a volume of it was in trouble. */
   refreshedFor: Pod | undefined
 }
 
-const fresh = { seen: false, failures: 0, pictured: [], changed: false, refreshedFor: undefined }
+/** What the functions of this file share. */
+interface Populating {
+  readonly deps: PopulatorDeps
+  readonly known: Map<PodUid, Known>
+  readonly unresolved: Set<PodUid>
+  readonly refreshing: RefreshDeps
+  readonly changes: Listeners<[PodUid]>
+  readonly notes: Listeners<[PodUid]>
+  readonly loop: KeyLoop<PodUid>
+}
+
+const fresh = { seen: false, failures: 0, synced: [], changed: false, refreshedFor: undefined }
 const errorLimit = 10
-const firstPictureMs = 2_000
+const longestSyncMs = 2_000
 const firstRetryMs = 100
 const retryCapMs = 15_000
-/** C-13 for what changes by time (tokens, republish); slower for what we watch anyway. */
-const refreshMs = 60_000
-const slowRefreshMs = 600_000
 
 export function createPopulator(deps: PopulatorDeps): Populator {
-  const { clock, desired, registry } = deps
   const known = new Map<PodUid, Known>()
-  const ofPod = indexByPod(desired)
-  const unresolved = new Set<PodUid>()
-  const changes = createListeners()
-  const notes = createListeners()
-  const remember = ({ errors }: Known, message: string) => {
-    if (errors.size < errorLimit) errors.add(message)
-  }
   const loop = createKeyLoop<PodUid>({
     name: 'populate',
-    clock,
+    clock: deps.clock,
     workers: 16,
-    look: (uid, signal) => look(uid, signal),
+    look: (uid, signal) => look(populating, uid, signal),
     onError: (uid, error) => deps.log.warn('pod could not be processed', { pod: uid, error }),
   })
-
-  const look = async (uid: PodUid, signal: AbortSignal) => {
-    const record = known.get(uid)
-    if (!record) return
-    const { pod } = record
-    // A change after the first picture is heard; one before it must be seen by the first set-up. So we wait for the
-    // picture, but not for a server that keeps us waiting.
-    if (record.pictured !== record.watches) await firstPictures(record, signal)
-    const { volumes } = usedVolumes(pod)
-    const errors = (await Promise.all(volumes.map((volume) => want(uid, pod, volume, signal)))).filter(
-      (e) => e !== undefined,
-    )
-    if (known.get(uid) !== record) return release(uid)
-    record.seen = true
-    deps.onResolved?.(pod, errors)
-    for (const { message } of errors) remember(record, message)
-    // Only now the desired world has the new pod: an earlier refresh would be made of the old one, and be the last. Where a
-    // volume is in trouble, perhaps for long, the others of the pod do not wait for it; all are refreshed when it is over.
-    if (record.pod === pod && record.changed && (errors.length === 0 || record.refreshedFor !== pod)) {
-      for (const { volume } of refreshable(uid)) refresh(uid, volume)
-      record.refreshedFor = pod
-    }
-    const due = nextRefresh(uid, record)
-    if (errors.length > 0) {
-      record.failures++
-      changes.tell(uid)
-      const retryMs = Math.min(retryCapMs, firstRetryMs * 2 ** Math.min(record.failures - 1, 20))
-      return { again: Math.min(clock.now() + retryMs, due ?? Infinity) }
-    }
-    record.failures = 0
-    record.errors.clear()
-    if (record.pod === pod) {
-      unresolved.delete(uid)
-      record.changed = false
-      record.refreshedFor = undefined
-    }
-    changes.tell(uid)
-    return { again: due }
+  const populating: Populating = {
+    deps,
+    known,
+    loop,
+    unresolved: new Set(),
+    refreshing: { ...deps, ofPod: indexByPod(deps.desired) },
+    changes: createListeners(),
+    notes: createListeners(),
   }
-
-  const firstPictures = async (record: Known, signal: AbortSignal) => {
-    const { watches } = record
-    record.pictured = watches
-    if (watches.length === 0) return
-    const enough = new AbortController()
-    const pictures = Promise.all(watches.map(({ synced }) => synced))
-    const late = clock.sleep(firstPictureMs, AbortSignal.any([signal, enough.signal])).catch(() => {})
-    await Promise.race([pictures, late])
-    enough.abort()
-  }
-
-  /** One volume: undefined when the desired world has it, else what is in its way. */
-  const want = async (uid: PodUid, pod: Pod, volume: Volume, signal: AbortSignal): Promise<Unresolved | undefined> => {
-    try {
-      const resolved = await resolveVolume(deps.client, pod, volume, signal)
-      if (known.get(uid)?.pod !== pod) return undefined // superseded while we read; the newer look decides
-      const { spec } = resolved
-      checkMode(volume.name, spec, usedVolumes(pod))
-      const plugin = findPlugin(registry, spec)
-      const { attachable, deviceMountable } = abilities(plugin, spec)
-      const name = uniqueName(plugin, spec, uid)
-      const request = { pod, uid, outerName: volume.name, spec, plugin, known: desired.items.get(name) }
-      const label = deps.label?.(request) ?? noLabel
-      // Known only now that nobody will attach it: then waiting for that would never end (KP-9). The other way round what
-      // is there stays as it is.
-      if (!attachable) desired.apply({ kind: 'attachability', volume: name, attachable })
-      desired.apply({
-        kind: 'wanted',
-        volume: name,
-        plugin: plugin.name,
-        attachable,
-        deviceMountable,
-        group: resolved.group,
-        label,
-        sizeLimitBytes: sizeLimitOf(pod, spec),
-        pod,
-        uid,
-        spec,
-        outerName: volume.name,
-        readOnly: resolved.readOnly,
-        claimBytes: resolved.claimBytes,
-        at: clock.now(),
-      })
-      if (resolved.volumeBytes > 0n && !resolved.readOnly) {
-        desired.apply({ kind: 'sized', volume: name, bytes: resolved.volumeBytes })
-        deps.actual.apply({ kind: 'sized', volume: name, bytes: resolved.claimBytes })
-      }
-      return undefined
-    } catch (error) {
-      if (signal.aborted) throw error
-      const isPlugin = error instanceof PluginUnknown
-      const message = error instanceof Error ? error.message : String(error)
-      return { reason: isPlugin ? 'pluginMissing' : 'volumesUnresolved', message }
-    }
-  }
-
-  /** Volumes whose plugin sets them up again on a sync, for one pod. */
-  const refreshable = (uid: PodUid) =>
-    ofPod(uid).filter((item) => {
-      const mount = item.pods.get(uid)!
-      const found = registry.known(item.plugin)
-      return found?.plugin.remountRequired?.(mount.spec) ?? found?.traits.remountOnPodUpdate ?? false
-    })
-  const outdate = (uid: PodUid, volume: UniqueVolumeName) =>
-    desired.apply({ kind: 'refresh', volume, pod: uid, at: clock.now() })
-  /** Something changed, so that what failed before may succeed now. That time passed is no such news (INV-11). */
-  const refresh = (uid: PodUid, volume: UniqueVolumeName) => {
-    outdate(uid, volume)
-    deps.retryNow(volume)
-  }
-  const nextRefresh = (uid: PodUid, record: Known): number | undefined => {
-    const volumes = refreshable(uid)
-    if (volumes.length === 0) return undefined
-    const byTime = volumes.some(({ pods }) => changesByTime(pods.get(uid)!.spec))
-    const due = record.refreshed + (byTime ? refreshMs : slowRefreshMs)
-    if (due > clock.now()) return due
-    record.refreshed = clock.now()
-    for (const { volume } of volumes) outdate(uid, volume)
-    return clock.now() + (byTime ? refreshMs : slowRefreshMs)
-  }
-  const release = (uid: PodUid) => {
-    for (const { volume } of ofPod(uid)) desired.apply({ kind: 'released', volume, pod: uid })
-  }
-  const watchSources = (uid: PodUid, pod: Pod): ObjectWatch[] => {
-    const { volumes } = usedVolumes(pod)
-    const claims = volumes.map((volume) => claimNameOf(pod, volume)).filter((name) => name !== undefined)
-    const namespace = pod.metadata.namespace ?? ''
-    const wake = () => {
-      for (const { volume } of ofPod(uid)) deps.actual.apply({ kind: 'expansionDeferred', volume, bytes: 0n })
-      loop.wake(uid)
-    }
-    return [
-      ...claims.map((name) => deps.watches.watch('PersistentVolumeClaim', { namespace, name }, wake)),
-      ...volumes.flatMap((volume) =>
-        sourceObjects(volume).map(({ kind, name }) =>
-          deps.watches.watch(kind, { namespace, name }, () => refreshNamed(uid, volume.name)),
-        ),
-      ),
-    ]
-  }
-  const refreshNamed = (uid: PodUid, outerName: string) => {
-    for (const item of ofPod(uid)) {
-      if (item.pods.get(uid)?.outerNames.includes(outerName)) refresh(uid, item.volume)
-    }
-  }
-
   return {
-    unresolved,
-    put(pod) {
-      const uid = podUid(pod.metadata.uid ?? '')
-      const record = known.get(uid)
-      if (!record) {
-        const watches = watchSources(uid, pod)
-        const refreshed = clock.now()
-        known.set(uid, { ...fresh, pod, errors: new Set(), watches, refreshed })
-      } else {
-        if (record.pod === pod || !mattersToVolumes(record.pod, pod)) return
-        if (usesMore(pod, record.pod)) watchAnew(record, watchSources(uid, pod))
-        record.pod = pod
-        record.changed = true
-      }
-      unresolved.add(uid)
-      loop.wake(uid)
-    },
-    drop(uid) {
-      const record = known.get(uid)
-      if (!record) return
-      known.delete(uid)
-      unresolved.delete(uid)
-      loop.forget(uid)
-      for (const watch of record.watches) watch[Symbol.dispose]()
-      release(uid)
-      changes.tell(uid)
-    },
+    unresolved: populating.unresolved,
+    put: (pod) => put(populating, pod),
+    drop: (uid) => drop(populating, uid),
     async processed() {
       const open = () => [...known.values()].some(({ seen }) => !seen)
       while (open()) await loop.idle()
@@ -300,10 +123,10 @@ export function createPopulator(deps: PopulatorDeps): Populator {
       const record = known.get(uid)
       if (!record) return
       remember(record, error)
-      notes.tell(uid)
+      populating.notes.tell(uid)
     },
-    onChange: changes.listen,
-    onNote: notes.listen,
+    onChange: populating.changes.listen,
+    onNote: populating.notes.listen,
     async [Symbol.asyncDispose]() {
       for (const { watches } of known.values()) for (const watch of watches) watch[Symbol.dispose]()
       await loop[Symbol.asyncDispose]()
@@ -311,17 +134,119 @@ export function createPopulator(deps: PopulatorDeps): Populator {
   }
 }
 
-function createListeners() {
-  const listeners = new Set<(pod: PodUid) => void>()
-  return {
-    tell(pod: PodUid) {
-      for (const listener of [...listeners]) listener(pod)
-    },
-    listen(listener: (pod: PodUid) => void): Disposable {
-      listeners.add(listener)
-      return { [Symbol.dispose]: () => void listeners.delete(listener) }
-    },
+function put(populating: Populating, pod: Pod): void {
+  const { deps, known, unresolved, loop } = populating
+  const uid = podUid(pod.metadata.uid ?? '')
+  const record = known.get(uid)
+  if (!record) {
+    const watches = watchSources(populating, uid, pod)
+    known.set(uid, { ...fresh, pod, errors: new Set(), watches, refreshedAt: deps.clock.now() })
+  } else {
+    if (record.pod === pod || !mattersToVolumes(record.pod, pod)) return
+    if (usesMore(pod, record.pod)) watchAnew(record, watchSources(populating, uid, pod))
+    record.pod = pod
+    record.changed = true
   }
+  unresolved.add(uid)
+  loop.wake(uid)
+}
+
+function drop(populating: Populating, uid: PodUid): void {
+  const { known, unresolved, loop, changes } = populating
+  const record = known.get(uid)
+  if (!record) return
+  known.delete(uid)
+  unresolved.delete(uid)
+  loop.forget(uid)
+  for (const watch of record.watches) watch[Symbol.dispose]()
+  release(populating, uid)
+  changes.tell(uid)
+}
+
+async function look(populating: Populating, uid: PodUid, signal: AbortSignal): Promise<Looked | void> {
+  const { deps, known, changes, refreshing } = populating
+  const record = known.get(uid)
+  if (!record) return
+  const { pod } = record
+  // A change after a watch's first answer is heard; one before it must be seen by the first set-up. So we wait for that
+  // answer, but not for a server that keeps us waiting.
+  if (record.synced !== record.watches) await firstAnswers(deps, record, signal)
+  const isCurrent = () => known.get(uid)?.pod === pod
+  const { volumes } = usedVolumes(pod)
+  const answers = await Promise.all(volumes.map((volume) => wantVolume(deps, { uid, pod, volume, isCurrent }, signal)))
+  const errors = answers.filter((answer) => answer !== undefined)
+  if (known.get(uid) !== record) return release(populating, uid)
+  deps.onResolved?.(pod, errors)
+  noteOutcome(populating, uid, record, pod, errors)
+  const { refreshedAt, dueAt } = refreshByTime(refreshing, uid, record.refreshedAt)
+  record.refreshedAt = refreshedAt
+  changes.tell(uid)
+  if (errors.length === 0) return { again: dueAt }
+  const retryMs = Math.min(retryCapMs, firstRetryMs * 2 ** Math.min(record.failures - 1, 20))
+  return { again: Math.min(deps.clock.now() + retryMs, dueAt ?? Infinity) }
+}
+
+function noteOutcome(
+  { refreshing, unresolved }: Populating,
+  uid: PodUid,
+  record: Known,
+  pod: Pod,
+  errors: readonly Unresolved[],
+): void {
+  record.seen = true
+  for (const { message } of errors) remember(record, message)
+  // Only now the desired world has the new pod: an earlier refresh would be made of the old one, and be the last. Where a
+  // volume is in trouble, perhaps for long, the others of the pod do not wait for it; all are refreshed when it is over.
+  if (record.pod === pod && record.changed && (errors.length === 0 || record.refreshedFor !== pod)) {
+    refreshPod(refreshing, uid)
+    record.refreshedFor = pod
+  }
+  if (errors.length > 0) {
+    record.failures++
+    return
+  }
+  record.failures = 0
+  record.errors.clear()
+  if (record.pod !== pod) return
+  unresolved.delete(uid)
+  record.changed = false
+  record.refreshedFor = undefined
+}
+
+async function firstAnswers({ clock }: PopulatorDeps, record: Known, signal: AbortSignal): Promise<void> {
+  const { watches } = record
+  record.synced = watches
+  if (watches.length === 0) return
+  const enough = new AbortController()
+  const answers = Promise.all(watches.map(({ synced }) => synced))
+  const late = clock.sleep(longestSyncMs, AbortSignal.any([signal, enough.signal])).catch(() => {})
+  await Promise.race([answers, late])
+  enough.abort()
+}
+
+function release({ deps, refreshing }: Populating, uid: PodUid): void {
+  for (const { volume } of refreshing.ofPod(uid)) deps.desired.apply({ kind: 'released', volume, pod: uid })
+}
+
+function watchSources({ deps, loop, refreshing }: Populating, uid: PodUid, pod: Pod): ObjectWatch[] {
+  const namespace = pod.metadata.namespace ?? ''
+  return usedVolumes(pod).volumes.flatMap((volume) => {
+    const claim = claimNameOf(pod, volume)
+    const onClaim = () => {
+      for (const item of volumesNamed(refreshing, uid, volume.name))
+        deps.desired.apply({ kind: 'claimChanged', volume: item.volume })
+      loop.wake(uid)
+    }
+    const onContents = () => refreshNamed(refreshing, uid, volume.name)
+    return [
+      ...(claim === undefined
+        ? []
+        : [deps.watches.watch('PersistentVolumeClaim', { namespace, name: claim }, onClaim)]),
+      ...sourceObjects(deps.registry, volume).map(({ kind, name }) =>
+        deps.watches.watch(kind, { namespace, name }, onContents),
+      ),
+    ]
+  })
 }
 
 /** The old ones end last, so that what both want is watched without a gap. */
@@ -331,33 +256,8 @@ function watchAnew(record: Known, watches: readonly ObjectWatch[]): void {
   for (const watch of before) watch[Symbol.dispose]()
 }
 
-/** ID-5: what the plugin says of this spec. Block volumes have a device stage of their own. */
-export function abilities({ plugin }: Registered<NodePlugin>, spec: VolumeSpec) {
-  const attachable = plugin.attachable?.(spec) ?? false
-  const deviceMountable =
-    plugin.device?.(spec) !== undefined || (spec.mode === 'Block' && plugin.block?.(spec) !== undefined)
-  return { attachable, deviceMountable }
-}
-
-/** ID-2 */
-export function uniqueName(plugin: Registered<NodePlugin>, spec: VolumeSpec, pod: PodUid): UniqueVolumeName {
-  const { attachable, deviceMountable } = abilities(plugin, spec)
-  return attachable || deviceMountable
-    ? sharedVolumeName(plugin.name, plugin.volumeName(spec))
-    : podVolumeName(plugin.name, pod, spec.name)
-}
-
-class PluginUnknown extends Error {}
-
-function findPlugin(registry: Registry<NodePlugin>, spec: VolumeSpec): Registered<NodePlugin> {
-  try {
-    return registry.find(spec)
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error)
-    throw new PluginUnknown(`failed to get Plugin from volumeSpec for volume "${spec.name}" err=${why}`, {
-      cause: error,
-    })
-  }
+function remember({ errors }: Known, message: string): void {
+  if (errors.size < errorLimit) errors.add(message)
 }
 
 /** Our own status writes come back as pod changes; they change no volume's content. */
@@ -366,9 +266,8 @@ function mattersToVolumes(before: Pod, after: Pod): boolean {
   return facts(before) !== facts(after)
 }
 
-function changesByTime({ source }: VolumeSpec): boolean {
-  if (source.kind === 'csi') return true
-  return (
-    source.kind === 'projected' && (source.value.sources ?? []).some((each) => each.serviceAccountToken !== undefined)
-  )
+/** The objects whose contents a pod's volume shows. */
+function sourceObjects(registry: Registry<NodePlugin>, volume: Volume): readonly SourceObject[] {
+  const spec = inlineSpec(volume)
+  return (spec && registry.supporting(spec)?.traits.sourceObjects?.(spec)) ?? []
 }

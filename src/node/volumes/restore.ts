@@ -1,27 +1,32 @@
-// What did an earlier life of this agent leave on disk? RCS-1 … RCS-8: pod directories are read without touching what
-// lies in them, each plugin rebuilds a spec, and what cannot be rebuilt becomes an orphan to clean, not an error.
+// What did an earlier life of this agent leave on disk? Pod directories are read without touching what lies in them, each
+// plugin rebuilds a spec, and what cannot be rebuilt becomes an orphan to clean, not an error (RCS-1 … RCS-8).
 import { join } from 'node:path/posix'
 import type { PluginName, PodUid } from '../../api/names.ts'
 import { podUid } from '../../api/names.ts'
 import { hasCode } from '../../host/host-error.ts'
 import type { Host } from '../../host/host.ts'
+import { errorText } from '../../telemetry/error-text.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import { escapePlugin, podDirectory, podsDirectory, unescapePlugin } from '../../volume/paths.ts'
+import { parsePodVolumePath, podDirectory, podsDirectory } from '../../volume/paths.ts'
 import type { NodePlugin } from '../../volume/plugin.ts'
 import type { Registry } from '../../volume/registry.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { ActualWorld } from './actual.ts'
 import type { DeviceRecord, DeviceRecords } from './device-records.ts'
-import { uniqueName } from './populate.ts'
+import { uniqueName } from './unique-name.ts'
 
-/** Something of a pod's volume that no plugin could explain. */
-export interface Orphan {
+/** A directory or link of a pod's volume. */
+interface Entry {
   readonly pod: PodUid
   readonly plugin: PluginName
   readonly volumeName: string
   readonly mode: 'Filesystem' | 'Block'
   readonly path: string
+}
+
+/** Something of a pod's volume that no plugin could explain. */
+export interface Orphan extends Entry {
   readonly error: string
 }
 
@@ -40,14 +45,6 @@ export interface RestoreDeps {
   readonly log: Log
   readonly metrics: Metrics
   readonly devices: DeviceRecords
-}
-
-interface Entry {
-  readonly pod: PodUid
-  readonly plugin: PluginName
-  readonly volumeName: string
-  readonly mode: 'Filesystem' | 'Block'
-  readonly path: string
 }
 
 export async function restoreVolumes(deps: RestoreDeps, signal: AbortSignal): Promise<Restored> {
@@ -69,7 +66,7 @@ export async function restoreVolumes(deps: RestoreDeps, signal: AbortSignal): Pr
         volumes++
       } catch (error) {
         if (signal.aborted) throw error
-        const text = error instanceof Error ? error.message : String(error)
+        const text = errorText(error)
         failed.inc()
         const record = records.find((each) => isOf(each, entry))
         if (record) deps.actual.apply({ ...foundAs(record), pod })
@@ -120,18 +117,16 @@ const uidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** Volumes and devices of one pod, by their names alone (LAYOUT-10). */
 async function entriesOf(deps: RestoreDeps, pod: PodUid, signal: AbortSignal): Promise<readonly Entry[]> {
   const found: Entry[] = []
-  const kinds = [
-    ['volumes', 'Filesystem'],
-    ['volumeDevices', 'Block'],
-  ] as const
-  for (const [folder, mode] of kinds) {
+  for (const folder of ['volumes', 'volumeDevices']) {
     const directory = join(podDirectory(deps.root, pod), folder)
-    for (const escaped of await readableNamesIn(deps, directory, signal)) {
-      const plugin = unescapePlugin(escaped)
-      if (escapePlugin(plugin) !== escaped || !escaped.includes('~')) continue
-      const path = join(directory, escaped)
-      for (const volumeName of await readableNamesIn(deps, path, signal))
-        found.push({ pod, plugin, volumeName, mode, path: join(path, volumeName) })
+    for (const plugin of await readableNamesIn(deps, directory, signal)) {
+      const directoryOfPlugin = join(directory, plugin)
+      for (const name of await readableNamesIn(deps, directoryOfPlugin, signal)) {
+        const path = join(directoryOfPlugin, name)
+        const location = parsePodVolumePath(deps.root, path)
+        if (location)
+          found.push({ pod, plugin: location.plugin, volumeName: location.volume, mode: location.mode, path })
+      }
     }
   }
   return found
@@ -148,7 +143,7 @@ async function readableNamesIn({ host, log }: RestoreDeps, path: string, signal:
   }
 }
 
-/** RCS-3, RCS-6 */
+/** The plugin rebuilds the spec; the world hears that something of it was found (RCS-3, RCS-6). */
 async function restoreEntry({ registry, actual }: RestoreDeps, entry: Entry, signal: AbortSignal): Promise<void> {
   const { pod, plugin: name, volumeName, mode, path } = entry
   const registered = registry.byName(name)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import type { KindMap } from '../../api/kinds.ts'
 import { alreadyExists, forbidden, notFound, serviceUnavailable } from '../../api/status-error.ts'
-import type { CSIDriver, VolumeAttachment } from '../../api/types.ts'
+import type { CSIDriver, VolumeAttachment } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import { createInformer } from '../../client/informer.ts'
 import type { Informers } from '../../client/informer.ts'
@@ -106,12 +106,12 @@ function setUp() {
 const effectOf = (effect: string, text: RegExp) => (error: unknown) =>
   error instanceof VolumeError && error.effect === effect && text.test(error.message)
 
-test('CSI-8: the name follows from handle, driver and node', () => {
+test('the name follows from handle, driver and node (CSI-8)', () => {
   assert.match(name, /^csi-[0-9a-f]{64}$/)
   assert.notEqual(attachmentName('h', 'd', 'm'), name)
 })
 
-test('CSI-20: drivers without an object want attaching, those that say no do not, inline volumes never', () => {
+test('drivers without an object want attaching, those that say no do not, inline volumes never (CSI-20)', () => {
   const { plugin, drivers } = setUp()
   assert.ok(plugin.attacher!(spec))
   drivers.apply({
@@ -126,7 +126,7 @@ test('CSI-20: drivers without an object want attaching, those that say no do not
   )
 })
 
-test('CSI-21: an attachment is created and its own change is the answer', async () => {
+test('an attachment is created and its own change is the answer (CSI-21)', async () => {
   const { attacher, clock, stored, hear, status } = setUp()
   const attached = attacher.attach({ spec, node: 'n' }, never)
   await clock.settle()
@@ -137,7 +137,7 @@ test('CSI-21: an attachment is created and its own change is the answer', async 
   assert.equal(await attached, '')
 })
 
-test('CSI-21: an attach error is told with its words, and leaves doubt', async () => {
+test('an attach error is told with its words, and leaves doubt (CSI-21)', async () => {
   const { attacher, clock, hear, status } = setUp()
   const attached = attacher.attach({ spec, node: 'n' }, never)
   const failed = assert.rejects(attached, effectOf('unknown', /^backend says no$/))
@@ -147,7 +147,7 @@ test('CSI-21: an attach error is told with its words, and leaves doubt', async (
   await failed
 })
 
-test('CSI-21: an attachment that is removed while we wait ends the wait', async () => {
+test('an attachment that is removed while we wait ends the wait (CSI-21)', async () => {
   const { attacher, clock, hear, stored } = setUp()
   const failed = assert.rejects(attacher.attach({ spec, node: 'n' }, never), effectOf('unknown', /deleted/))
   await clock.settle()
@@ -158,7 +158,7 @@ test('CSI-21: an attachment that is removed while we wait ends the wait', async 
   await failed
 })
 
-test('CSI-21: two minutes without an answer are enough', async () => {
+test('two minutes without an answer are enough (CSI-21)', async () => {
   const { attacher, clock, hear } = setUp()
   const text = /^timed out waiting for external-attacher of d CSI driver to attach volume h$/
   const failed = assert.rejects(attacher.attach({ spec, node: 'n' }, never), effectOf('unknown', text))
@@ -168,7 +168,7 @@ test('CSI-21: two minutes without an answer are enough', async () => {
   await failed
 })
 
-test('CSI-21: what the API refuses was never tried; what it lost may have happened', async () => {
+test('what the API refuses was never tried; what it lost may have happened (CSI-21)', async () => {
   const refused = setUp()
   refused.fail(forbidden(group, name, 'no'))
   await assert.rejects(refused.attacher.attach({ spec, node: 'n' }, never), effectOf('untried', /forbidden/))
@@ -190,7 +190,7 @@ test('an attached object in the cache that is being removed on the server is not
   await failed
 })
 
-test('CSI-22: a detach is over when the object is gone, and not because the cache never knew it', async () => {
+test('a detach is over when the object is gone, and not because the cache never knew it (CSI-22)', async () => {
   const { attacher, clock, put, hear, status, stored } = setUp()
   put({ metadata: { name }, spec: { attacher: 'd', nodeName: 'n', source: { persistentVolumeName: 'pv' } } })
   status({ attached: true })
@@ -206,7 +206,7 @@ test('CSI-22: a detach is over when the object is gone, and not because the cach
   await detached
 })
 
-test('CSI-22: gone already is done; a detach error is told; a wrong name is never tried', async () => {
+test('gone already is done; a detach error is told; a wrong name is never tried (CSI-22)', async () => {
   const gone = setUp()
   await gone.attacher.detach({ volumeName: 'd^h', node: 'n' }, never)
   const { attacher, clock, put, hear, status } = setUp()
@@ -221,7 +221,7 @@ test('CSI-22: gone already is done; a detach error is told; a wrong name is neve
     await assert.rejects(attacher.detach({ volumeName, node: 'n' }, never), effectOf('untried', /is not <driver>/))
 })
 
-test('CSI-23: attached is what the object says, read live when the cache has none; missing is a definite no', async () => {
+test('attached is what the object says, read live when the cache has none; missing is a definite no (CSI-23)', async () => {
   const { attacher, put, status, drivers } = setUp()
   assert.deepEqual(await attacher.verify({ specs: [spec], node: 'n' }, never), [false])
   put({ metadata: { name }, spec: { attacher: 'd', nodeName: 'n', source: { persistentVolumeName: 'pv' } } })
@@ -234,7 +234,7 @@ test('CSI-23: attached is what the object says, read live when the cache has non
   assert.deepEqual(await attacher.verify({ specs: [spec], node: 'other' }, never), [true])
 })
 
-test('WART-18: a handle with the mark in it is detached like any other', async () => {
+test('a handle with the mark in it is detached like any other (WART-18)', async () => {
   const removed: string[] = []
   const informer = createInformer<VolumeAttachment>()
   informer.replace([], '0')

@@ -6,7 +6,7 @@ import type { VolumeSpec } from '../../volume/spec.ts'
 import { preparing } from '../shared/errors.ts'
 import { podInformation } from './context.ts'
 import { findDriver, persistent } from './mount.ts'
-import { failedFor, loadDataOr, saveData } from './saved-data.ts'
+import { failedFor, hasData, loadDataOr, notAskedFor, saveData } from './saved-data.ts'
 import {
   attachmentOf,
   blockPaths,
@@ -45,7 +45,7 @@ export function createBlockMapper(deps: CsiNodeDeps): BlockMapper {
   }
 }
 
-/** CSI-50: the metadata is written before anything else, so that a restart knows the volume. */
+/** The metadata is written before anything else, so that a restart knows the volume (CSI-50). */
 async function saveBlockData(deps: CsiNodeDeps, spec: VolumeSpec, signal: AbortSignal): Promise<void> {
   const source = persistent(spec)
   const { data } = blockPaths(deps.root, spec.name)
@@ -62,7 +62,7 @@ async function saveBlockData(deps: CsiNodeDeps, spec: VolumeSpec, signal: AbortS
 
 async function stage(deps: CsiNodeDeps, { spec }: MapRequest, signal: AbortSignal): Promise<string> {
   const source = persistent(spec)
-  const { staging } = blockPaths(deps.root, spec.name)
+  const { staging, data } = blockPaths(deps.root, spec.name)
   const driver = findDriver(deps, source.driver, 'blockMapper.SetUpDevice failed to get CSI client')
   const context = await publishContext(deps, spec, signal)
   const capabilities = await driver.nodeCapabilities(signal)
@@ -70,9 +70,18 @@ async function stage(deps: CsiNodeDeps, { spec }: MapRequest, signal: AbortSigna
   // A driver that does not stage needs no secret for it (CSI-51).
   const secretRef = stages ? source.nodeStageSecretRef : undefined
   const secrets = await readSecret(deps.client, secretRef, 'NodeStageSecretRef', signal)
-  await preparing(() => saveBlockData(deps, spec, signal))
+  const known = await preparing(() => hasData(deps.host.files, data, signal))
+  await preparing(async () => {
+    await saveBlockData(deps, spec, signal)
+    if (stages) await deps.host.files.mkdirAll(staging, 0o750, signal)
+  }).catch((error: unknown) =>
+    notAskedFor(
+      error,
+      async () => known,
+      () => cleanUp(deps, spec, signal),
+    ),
+  )
   if (!stages) return ''
-  await preparing(() => deps.host.files.mkdirAll(staging, 0o750, signal))
   const request = {
     volumeId: source.volumeHandle,
     stagingPath: staging,
@@ -127,7 +136,7 @@ async function unstage(deps: CsiNodeDeps, spec: VolumeSpec, signal: AbortSignal)
   await cleanUp(deps, spec, signal)
 }
 
-/** CSI-54: a mount in any of these directories stops the removal; nothing mounted is ever deleted. */
+/** A mount in any of these directories stops the removal; nothing mounted is ever deleted (CSI-54). */
 async function cleanUp({ host, root }: CsiNodeDeps, spec: VolumeSpec, signal: AbortSignal): Promise<void> {
   const paths = blockPaths(root, spec.name)
   await host.files.remove(paths.publish, signal)

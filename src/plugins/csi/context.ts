@@ -1,6 +1,6 @@
 // What is a driver told about the pod it publishes for? Pod information and service account tokens, when its CSIDriver
 // asks for them (CSI-36, CSI-37). Always a copy: the volume's own attributes are shared objects (WART-8).
-import type { CSIDriver, Pod } from '../../api/types.ts'
+import type { CSIDriver, Pod } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { Strings } from '../../csi/values.ts'
 import { passing, podIdentity } from './source.ts'

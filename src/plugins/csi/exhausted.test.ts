@@ -1,7 +1,7 @@
 // Does an attachment's error mean that the node is full? Only in the words of a driver that keeps its limit up to date.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { VolumeAttachment } from '../../api/types.ts'
+import type { VolumeAttachment } from '../../api/generated/types.ts'
 import { specOfPersistentVolume } from '../../volume/spec.ts'
 import { isExhausted } from './source.ts'
 
@@ -22,7 +22,7 @@ async function answer(errorCode: number | undefined, period: number | undefined,
   return await isExhausted(deps as never, spec, signal)
 }
 
-test('PLUG-4, VM-5: resource exhausted, from a driver that keeps its limit up to date', async () => {
+test('resource exhausted, from a driver that keeps its limit up to date (PLUG-4, VM-5)', async () => {
   assert.deepEqual(
     [await answer(8, 60), await answer(8, undefined), await answer(14, 60), await answer(undefined, 60)],
     [true, false, false, false],

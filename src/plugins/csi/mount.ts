@@ -1,7 +1,7 @@
 // How does a CSI filesystem reach a pod? Stage once per node, publish once per pod; a failed call keeps or removes what
 // is on disk by what it may have left behind (CSI-30 … CSI-43).
 import { dirname, join } from 'node:path/posix'
-import type { CSIDriver } from '../../api/types.ts'
+import type { CSIDriver } from '../../api/generated/types.ts'
 import type { Driver } from '../../csi/drivers.ts'
 import type { NodeCapabilityName } from '../../csi/values.ts'
 import { applyOwnership } from '../../host/ownership.ts'
@@ -10,7 +10,16 @@ import type { DeviceMounter, DeviceMountRequest, MountRequest, NodePlugin } from
 import type { VolumeSpec } from '../../volume/spec.ts'
 import { preparing } from '../shared/errors.ts'
 import { podInformation, serviceAccountTokens } from './context.ts'
-import { failedFor, isMounted, loadDataOr, removeMountDirectory, requireData, saveData } from './saved-data.ts'
+import {
+  failedFor,
+  hasData,
+  isMounted,
+  loadDataOr,
+  notAskedFor,
+  removeMountDirectory,
+  requireData,
+  saveData,
+} from './saved-data.ts'
 import type { SavedData } from './saved-data.ts'
 import {
   attachmentOf,
@@ -44,8 +53,8 @@ export function createDeviceMounter(deps: CsiNodeDeps): DeviceMounter {
       const { signal } = deadline
       const known = spec && knownData(spec, persistent(spec).volumeHandle)
       const saved = await loadDataOr(host.files, dirname(path), known, signal)
-      // No file means that nothing was staged, unless something is mounted there: then it must not be called gone.
-      if (!saved && !(await isMounted(host.mounts, path, signal))) return
+      // No file means that nothing was staged. If something is mounted there all the same, it must not count as gone.
+      if (!saved && !(await isMounted(host.mounts, path, signal))) return removeMountDirectory(host, path, signal)
       const data = saved ?? known ?? (await requireData(host.files, dirname(path), signal))
       const driver = drivers.require(data.driverName)
       if ((await driver.nodeCapabilities(signal)).has('STAGE_UNSTAGE_VOLUME')) {
@@ -66,7 +75,7 @@ async function stage(
   const source = persistent(spec)
   const driver = findDriver(deps, source.driver, 'attacher.MountDevice failed to create newCsiDriverClient')
   const capabilities = await driver.nodeCapabilities(signal)
-  // A driver without staging needs no directory either; upstream leaks one here (WART-5, T-37).
+  // A driver without staging needs no directory either; upstream leaks one here (WART-5, TP-37).
   if (!capabilities.has('STAGE_UNSTAGE_VOLUME')) return
   const context = await publishContext(deps, spec, signal)
   const secrets = await readSecret(deps.client, source.nodeStageSecretRef, 'NodeStageSecretRef', signal)
@@ -74,7 +83,13 @@ async function stage(
   await preparing(async () => {
     await host.files.mkdirAll(path, 0o750, signal)
     await saveData(host.files, dirname(path), data, signal)
-  })
+  }).catch((error: unknown) =>
+    notAskedFor(
+      error,
+      () => hasData(host.files, dirname(path), outer),
+      () => removeMountDirectory(host, path, outer),
+    ),
+  )
   const request = {
     volumeId: source.volumeHandle,
     stagingPath: path,
@@ -110,7 +125,7 @@ export function createPublisher(deps: CsiNodeDeps): Pick<NodePlugin, 'mount' | '
   }
 }
 
-/** CSI-33: the order of these steps is what tells which failures leave nothing behind. */
+/** The order of these steps decides which failures leave nothing behind (CSI-33). */
 async function publish(deps: CsiNodeDeps, request: MountRequest, signal: AbortSignal): Promise<void> {
   const { spec, pod, target, ownership, seLinuxLabel } = request
   const { files } = deps.host
@@ -155,7 +170,7 @@ async function publishOrCleanUp(
   try {
     await driver.node.publish(call, signal)
   } catch (error) {
-    // CSI-38: a pod may be using what is there unless this was the first try and the driver's word is final.
+    // A pod may be using the mount, unless this was the first try and the driver refused for good (CSI-38).
     if (foundOnDisk || remount) throw error
     await failedFor(error, () => removeMountDirectory(deps.host, call.targetPath, signal))
   }
@@ -176,7 +191,7 @@ async function applyGroup(
   }
 }
 
-/** CSI-40 */
+/** Must we give the files to the pod's fsGroup? Not if the driver does it, by what the CSIDriver's policy says (CSI-40). */
 export function wantsOwnership(
   { spec, ownership }: Pick<MountRequest, 'spec' | 'ownership'>,
   policy: GroupPolicy,
@@ -207,7 +222,7 @@ function groupPolicy(driver: CSIDriver | undefined): GroupPolicy {
   throw new VolumeError('GroupPolicyMissing', 'the CSIDriver has no fsGroupPolicy', { effect: 'untried' })
 }
 
-/** CSI-34 */
+/** The CSIDriver must list the lifecycle; without an object only persistent volumes are allowed (CSI-34). */
 function checkLifecycle(mode: 'Persistent' | 'Ephemeral', driver: string, object: CSIDriver | undefined): void {
   const allowed = object ? (object.spec?.volumeLifecycleModes ?? ['Persistent']) : ['Persistent']
   if (allowed.includes(mode)) return
@@ -238,7 +253,7 @@ function publishSecrets(deps: CsiNodeDeps, { spec, pod }: MountRequest, signal: 
   )
 }
 
-/** CSI-7 */
+/** The label is saved only if there is one (CSI-7). */
 const contextData = (label: string | undefined) => (label ? { seLinuxMountContext: label } : {})
 
 function publishData(deps: CsiNodeDeps, spec: VolumeSpec, driver: string, handle: string) {
@@ -252,7 +267,7 @@ function publishData(deps: CsiNodeDeps, spec: VolumeSpec, driver: string, handle
   }
 }
 
-/** What the agent's own record of a volume tells. */
+/** What the agent itself knows of a volume. */
 const knownData = (spec: VolumeSpec, volumeHandle: string): SavedData => ({
   driverName: sourceOf(spec).value.driver,
   volumeHandle,

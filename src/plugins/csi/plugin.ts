@@ -1,6 +1,6 @@
 // The plugin `kubernetes.io/csi`: volumes whose storage a CSI driver serves. The parts lie beside this file; here they
 // become one definition (CSI-1 … CSI-3, CSI-10).
-import type { CSIPersistentVolumeSource, CSIVolumeSource, PersistentVolume } from '../../api/types.ts'
+import type { CSIPersistentVolumeSource, CSIVolumeSource, PersistentVolume } from '../../api/generated/types.ts'
 import { VolumeError } from '../../volume/effect.ts'
 import { definePlugin } from '../../volume/plugin.ts'
 import type { NodePlugin, RestoreRequest } from '../../volume/plugin.ts'
@@ -17,7 +17,8 @@ import type { CsiNodeDeps } from './source.ts'
 export default definePlugin({
   name: csiPluginName,
   source: 'csi',
-  traits: { mountOptions: true, remountOnPodUpdate: false },
+  // Only drivers that ask for it are mounted again (`remountRequired` below); what they publish may change at any time.
+  traits: { takesMountOptions: true, remountOnPodUpdate: false, changesByTime: () => true },
   volumeName(spec) {
     const { value } = spec.source
     if ('volumeHandle' in value) return `${value.driver}^${value.volumeHandle}`
@@ -54,7 +55,7 @@ export function createCsiNodePlugin(deps: CsiNodeDeps): NodePlugin {
 
 const dataDirectory = (path: string) => path.replace(/\/mount$/, '')
 
-/** CSI-10: from the metadata alone. */
+/** Rebuilds the spec from the metadata on disk alone (CSI-10). */
 async function restore({ host, root }: CsiNodeDeps, request: RestoreRequest, signal: AbortSignal): Promise<VolumeSpec> {
   const { volumeName, path, mode } = request
   const directory = mode === 'Block' ? blockPaths(root, volumeName).data : dataDirectory(path)

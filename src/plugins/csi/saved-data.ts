@@ -16,7 +16,7 @@ export interface SavedData {
   readonly seLinuxMountContext?: string
 }
 
-export const savedDataName = 'vol_data.json'
+const savedDataName = 'vol_data.json'
 
 export async function saveData(files: Files, directory: string, data: SavedData, signal: AbortSignal): Promise<void> {
   const sorted = Object.fromEntries(Object.entries(data).toSorted(([a], [b]) => (a < b ? -1 : 1)))
@@ -25,13 +25,13 @@ export async function saveData(files: Files, directory: string, data: SavedData,
 }
 
 /** Undefined when there is no file; a file that cannot be understood is an error. */
-export async function loadData(files: Files, directory: string, signal: AbortSignal): Promise<SavedData | undefined> {
+async function loadData(files: Files, directory: string, signal: AbortSignal): Promise<SavedData | undefined> {
   const path = join(directory, savedDataName)
   const text = await readIfThere(files, path, signal)
   return text === undefined ? undefined : parseData(path, text)
 }
 
-/** The same, but where the file is damaged, what the agent itself knows counts (WART-6). */
+/** The same, but a damaged file is replaced by what the agent itself knows of the volume (WART-6). */
 export async function loadDataOr(
   files: Files,
   directory: string,
@@ -46,7 +46,10 @@ export async function loadDataOr(
   }
 }
 
-/** CSI-9: without metadata nothing may be asked of a driver. */
+export const hasData = (files: Files, directory: string, signal: AbortSignal): Promise<boolean> =>
+  files.exists(join(directory, savedDataName), signal)
+
+/** Without metadata the driver must not be called: nobody knows the volume's id (CSI-9). */
 export async function requireData(files: Files, directory: string, signal: AbortSignal): Promise<SavedData> {
   const data = await loadData(files, directory, signal)
   if (data) return data
@@ -74,7 +77,7 @@ function parseData(path: string, text: string): SavedData {
   return parsed as SavedData // the two members everything depends on were checked
 }
 
-/** CSI-11: if nothing is mounted at `path`, the directory, its metadata and the parent go; else nothing is touched. */
+/** If nothing is mounted at `path`, the directory, its metadata and the parent go; else nothing is touched (CSI-11). */
 export async function removeMountDirectory(
   { files, mounts }: Pick<Host, 'files' | 'mounts'>,
   path: string,
@@ -88,12 +91,28 @@ export async function removeMountDirectory(
 }
 
 /**
- * The driver's word is final, so what was prepared for it goes. If it cannot go, something is left on disk that somebody must
- * undo: then the failure is no longer one that left nothing behind.
+ * The driver refused for good, so what was prepared for it is removed. If it cannot be removed, the failure is no longer one
+ * that left nothing behind.
  */
 export async function failedFor(error: unknown, remove: () => Promise<void>): Promise<never> {
-  const { effect, code, message, tags } = asVolumeError(error)
-  if (effect !== 'none') throw error
+  if (asVolumeError(error).effect !== 'none') throw error
+  return removedFor(error, remove)
+}
+
+/** The driver was not even asked: the same, unless an earlier call may have staged something there (`keep`). */
+export async function notAskedFor(
+  error: unknown,
+  keep: () => Promise<boolean>,
+  remove: () => Promise<void>,
+): Promise<never> {
+  if (asVolumeError(error).effect !== 'untried') throw error
+  return removedFor(error, async () => {
+    if (!(await keep())) await remove()
+  })
+}
+
+async function removedFor(error: unknown, remove: () => Promise<void>): Promise<never> {
+  const { code, message, tags } = asVolumeError(error)
   try {
     await remove()
   } catch {

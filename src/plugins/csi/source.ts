@@ -6,7 +6,7 @@ import { join } from 'node:path/posix'
 import type { PodUid } from '../../api/names.ts'
 import { pluginName } from '../../api/names.ts'
 import { isNotFound } from '../../api/status-error.ts'
-import type { CSIDriver, CSIPersistentVolumeSource, CSIVolumeSource, Pod } from '../../api/types.ts'
+import type { CSIDriver, CSIPersistentVolumeSource, CSIVolumeSource, Pod } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { Cache } from '../../client/informer.ts'
 import type { Clock } from '../../clock/clock.ts'
@@ -15,6 +15,7 @@ import type { Capability, NodeCapabilityName, Strings } from '../../csi/values.t
 import { nodeAccessMode } from '../../csi/values.ts'
 import type { Host } from '../../host/host.ts'
 import { asVolumeError, VolumeError } from '../../volume/effect.ts'
+import type { ErrorCode } from '../../volume/error-codes.ts'
 import { globalDevicePath, globalPluginPath } from '../../volume/paths.ts'
 import { contextOption } from '../../volume/selinux.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
@@ -45,13 +46,13 @@ export function sourceOf(spec: VolumeSpec): CsiSource {
   return 'volumeHandle' in value ? { lifecycle: 'Persistent', value } : { lifecycle: 'Ephemeral', value }
 }
 
-/** CSI-8: an inline volume's id follows from its pod and name. */
+/** An inline volume's id follows from its pod and name (CSI-8). */
 export function handleOf(spec: VolumeSpec, pod: PodUid): string {
   const source = sourceOf(spec)
   return source.lifecycle === 'Persistent' ? source.value.volumeHandle : `csi-${sha256(`${pod}${spec.name}`)}`
 }
 
-/** CSI-8, CSI-20 */
+/** Inline volumes are never attached; persistent ones are unless their CSIDriver says no (CSI-20). */
 export function attachRequired({ csiDrivers }: Pick<CsiNodeDeps, 'csiDrivers'>, spec: VolumeSpec): boolean {
   const source = sourceOf(spec)
   return source.lifecycle === 'Persistent' && csiDrivers.get(source.value.driver)?.spec?.attachRequired !== false
@@ -60,16 +61,16 @@ export function attachRequired({ csiDrivers }: Pick<CsiNodeDeps, 'csiDrivers'>, 
 export const attachmentOf = (deps: CsiNodeDeps, driver: string, handle: string) =>
   attachmentName(handle, driver, deps.nodeName)
 
-export function sha256(text: string): string {
+function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-/** CSI-4: depends on the handle, so two PersistentVolumes with one handle share it (T-42). */
+/** Depends on the handle, so two PersistentVolumes with one handle share it (CSI-4, TP-42). */
 export function stagingPath(root: string, source: CSIPersistentVolumeSource): string {
   return globalPluginPath(root, csiPluginName, source.driver, sha256(source.volumeHandle), 'globalmount')
 }
 
-/** CSI-6 */
+/** Where the parts of a block volume lie (CSI-6). */
 export const blockPaths = (root: string, specName: string) => {
   const own = globalDevicePath(root, csiPluginName, specName)
   return {
@@ -81,7 +82,7 @@ export const blockPaths = (root: string, specName: string) => {
   }
 }
 
-/** CSI-31, CSI-19; mount flags are the PersistentVolume's, inline volumes have none (CSI-43). */
+/** How the driver is to present the volume. Mount flags are the PersistentVolume's; inline volumes have none (CSI-19, CSI-31, CSI-43). */
 export function capabilityOf(
   spec: VolumeSpec,
   capabilities: ReadonlySet<NodeCapabilityName>,
@@ -103,7 +104,7 @@ export function capabilityOf(
   }
 }
 
-/** CSI-25: what the controller handed over with the attachment. Not to be had now is a passing trouble. */
+/** What the controller handed over with the attachment. If it cannot be read now, the mount is tried again (CSI-25). */
 export async function publishContext(deps: CsiNodeDeps, spec: VolumeSpec, signal: AbortSignal): Promise<Strings> {
   const source = sourceOf(spec)
   if (source.lifecycle !== 'Persistent' || !attachRequired(deps, spec)) return {}
@@ -112,7 +113,7 @@ export async function publishContext(deps: CsiNodeDeps, spec: VolumeSpec, signal
   return attachment.status?.attachmentMetadata ?? {}
 }
 
-/** CSI-24 */
+/** Asks once whether the volume is attached here; answers the VolumeAttachment's name (CSI-24). */
 export async function waitForAttachment(deps: CsiNodeDeps, spec: VolumeSpec, signal: AbortSignal): Promise<string> {
   const source = sourceOf(spec)
   if (source.lifecycle !== 'Persistent' || !attachRequired(deps, spec)) return ''
@@ -146,7 +147,7 @@ export async function isExhausted(deps: CsiNodeDeps, spec: VolumeSpec, signal: A
 /** gRPC's RESOURCE_EXHAUSTED. */
 const resourceExhausted = 8
 
-/** A missing secret is a passing trouble: nothing was asked of the driver (T-33). */
+/** A missing secret leaves nothing behind: the driver was not called yet (TP-33). */
 export async function readSecret(
   client: Client,
   ref: { readonly name?: string; readonly namespace?: string } | undefined,
@@ -165,8 +166,8 @@ export async function readSecret(
   }
 }
 
-/** Whatever fails before the driver was asked leaves everything as it was. */
-export async function passing<T>(code: string, read: () => Promise<T>): Promise<T> {
+/** For what is read before the driver is called: a failure changed nothing. */
+export async function passing<T>(code: ErrorCode, read: () => Promise<T>): Promise<T> {
   try {
     return await read()
   } catch (cause) {

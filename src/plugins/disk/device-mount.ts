@@ -11,7 +11,7 @@ import type { FormatRequest } from './format-and-mount.ts'
 
 type DiskHost = Pick<Host, 'files' | 'mounts' | 'filesystems'>
 
-/** Idempotent. A directory that cannot be mounted is taken away again. */
+/** Idempotent. If the mount fails, its directory is removed again. */
 export async function mountDisk(host: DiskHost, request: FormatRequest, signal: AbortSignal): Promise<void> {
   await host.files.mkdirAll(request.target, 0o750, signal)
   if (await isAlreadyMounted(host, request.target, signal)) return
@@ -44,7 +44,7 @@ export async function bindForPod(host: DiskHost, request: PodBindRequest, signal
   return true
 }
 
-/** FSG-5: iscsi, fc and flexVolume go on if the walk fails. */
+/** iscsi, fc and flexVolume mount the volume even if its ownership cannot be changed (FSG-5). */
 export async function ownQuietly(
   deps: { readonly host: DiskHost; readonly clock: Clock },
   { spec, target, ownership, notify }: MountRequest,
@@ -60,6 +60,6 @@ async function removeUnlessMounted(host: DiskHost, path: string): Promise<void> 
   try {
     if (!(await isMounted(host, path, signal))) await cleanMountPoint(host, path, {}, signal)
   } catch {
-    // The first error is the one to tell.
+    // The first error is the one to report.
   }
 }

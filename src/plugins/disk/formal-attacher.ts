@@ -1,5 +1,5 @@
-// What does attaching mean for disks that a node fetches by itself? Nothing but the permission (ISCSI-5, FC): the control
-// plane marks the volume attached, so that it knows which nodes may use it.
+// What does attaching mean for disks that the node connects by itself (iscsi, fc)? The control plane only records which nodes
+// may use the volume (ISCSI-5).
 
 import type { Attacher, ClusterPlugin } from '../../volume/plugin.ts'
 

@@ -1,4 +1,4 @@
-// Is only a blank disk formatted, and is every failure named? FMT-1 … FMT-7, T-17, T-18.
+// Is only a blank disk formatted, and is every failure named? FMT-1 … FMT-7, TP-17, TP-18.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -17,7 +17,7 @@ async function world() {
   return { host, disk, mount }
 }
 
-test('T-17: a blank disk is formatted as ext4 and mounted; again it is only mounted', async () => {
+test('a blank disk is formatted as ext4 and mounted; again it is only mounted (TP-17)', async () => {
   const { host, disk, mount } = await world()
   await mount()
   assert.deepEqual(disk.content, { kind: 'filesystem', type: 'ext4' })
@@ -27,14 +27,14 @@ test('T-17: a blank disk is formatted as ext4 and mounted; again it is only moun
   assert.equal(await host.files.readText('/tmp/kept', signal), 'x')
 })
 
-test('T-17: a blank disk is never formatted for a read-only mount', async () => {
+test('a blank disk is never formatted for a read-only mount (TP-17)', async () => {
   const { disk, mount } = await world()
   const message = 'cannot mount unformatted disk /dev/sda as we are manipulating it in read-only mode'
   await assert.rejects(mount('', ['ro']), { code: 'UnformattedReadOnly', effect: 'none', message })
   assert.equal(disk.content.kind, 'blank')
 })
 
-test('T-18: errors that fsck leaves stop the mount; corrected ones do not; read-only mounts are not checked', async () => {
+test('errors that fsck leaves stop the mount; corrected ones do not; read-only mounts are not checked (TP-18)', async () => {
   const { host, disk, mount } = await world()
   await host.filesystems.make({ device: '/dev/sda', type: 'ext4' }, signal)
   disk.health = 'errorsLeft'
@@ -45,7 +45,7 @@ test('T-18: errors that fsck leaves stop the mount; corrected ones do not; read-
   await mount()
 })
 
-test('T-18, FMT-5: another filesystem than asked for is a mismatch; partitions are never formatted over', async () => {
+test('another filesystem than asked for is a mismatch; partitions are never formatted over (TP-18, FMT-5)', async () => {
   const { host, disk, mount } = await world()
   await host.filesystems.make({ device: '/dev/sda', type: 'xfs' }, signal)
   const error = await mount('ext4').catch((caught: unknown) => caught)
@@ -59,7 +59,7 @@ test('T-18, FMT-5: another filesystem than asked for is a mismatch; partitions a
   assert.equal(disk.content.kind, 'unknown')
 })
 
-test('T-18: a disk that cannot be looked at is not touched; a failing mkfs says so', async () => {
+test('a disk that cannot be looked at is not touched; a failing mkfs says so (TP-18)', async () => {
   const { host, disk, mount } = await world()
   host.faults.plant({ call: 'filesystems.detect', kind: 'fails', times: 1 })
   await assert.rejects(mount(), { code: 'GetDiskFormatFailed' })

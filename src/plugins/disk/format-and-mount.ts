@@ -3,9 +3,10 @@
 
 import type { DiskContent, Host } from '../../host/host.ts'
 import { HostError, hasCode } from '../../host/host-error.ts'
+import { errorText } from '../../telemetry/error-text.ts'
 import type { Effect, ErrorTag } from '../../volume/effect.ts'
 import { VolumeError } from '../../volume/effect.ts'
-import { messageOf } from '../shared/errors.ts'
+import type { ErrorCode } from '../../volume/error-codes.ts'
 
 export interface FormatRequest {
   readonly device: string
@@ -48,7 +49,7 @@ async function look(host: DiskHost, device: string, signal: AbortSignal): Promis
   try {
     return await host.filesystems.detect(device, signal)
   } catch (error) {
-    throw failure('GetDiskFormatFailed', `failed to get disk format of disk ${device}: ${messageOf(error)}`, error)
+    throw failure('GetDiskFormatFailed', `failed to get disk format of disk ${device}: ${errorText(error)}`, error)
   }
 }
 
@@ -64,7 +65,7 @@ async function format(host: DiskHost, request: FormatRequest, type: string, sign
   }
 }
 
-/** T-19: secret options are counted, never shown. */
+/** Secret options are counted in messages, never shown (TP-19). */
 function shownOptions({ options, secretOptions = [] }: FormatRequest): readonly string[] {
   return [...options, ...secretOptions.map(() => '<masked>')]
 }
@@ -73,11 +74,11 @@ function endOf(error: unknown): { readonly code: string; readonly output: string
   if (hasCode(error, 'NOPROGRAM')) return { code: 'executable file not found in $PATH', output: '' }
   const child = error instanceof HostError ? error.child : undefined
   return child === undefined
-    ? { code: messageOf(error), output: '' }
+    ? { code: errorText(error), output: '' }
     : { code: `exit status ${child.exitCode}`, output: child.output }
 }
 
-/** FMT-4: only errors that are left stop us; a check that could not run is no reason to keep a pod waiting. */
+/** Only errors that fsck could not correct are fatal; a check that could not run is ignored (FMT-4). */
 async function check(host: DiskHost, device: string, signal: AbortSignal): Promise<void> {
   const result = await host.filesystems.check(device, signal)
   if (result.kind !== 'errorsLeft') return
@@ -91,13 +92,13 @@ async function check(host: DiskHost, device: string, signal: AbortSignal): Promi
 function mountFailure(error: unknown, found: DiskContent, type: string): VolumeError {
   const present = found.kind === 'filesystem' ? found.type : found.kind === 'unknown' ? found.description : type
   if (present === type || hasCode(error, 'TIMEOUT', 'ABORTED'))
-    return failure('UnknownMountError', messageOf(error), error)
-  // What the disk holds is told last, behind the sentence that tools know.
-  const text = `${messageOf(error).trimEnd()}\nThe disk holds ${present}, not ${type}.\n`
+    return failure('UnknownMountError', errorText(error), error)
+  // What the disk holds comes last, after the sentence that tools match on.
+  const text = `${errorText(error).trimEnd()}\nThe disk holds ${present}, not ${type}.\n`
   return failure('FilesystemMismatch', text, error, ['filesystemMismatch'])
 }
 
-function failure(code: string, message: string, cause: unknown, tags: readonly ErrorTag[] = []): VolumeError {
+function failure(code: ErrorCode, message: string, cause: unknown, tags: readonly ErrorTag[] = []): VolumeError {
   const effect: Effect = cause instanceof HostError && !cause.certain ? 'unknown' : 'none'
   return new VolumeError(code, message, { effect, tags, ...(cause === undefined ? {} : { cause }) })
 }

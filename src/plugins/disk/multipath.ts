@@ -1,4 +1,4 @@
-// Which device-mapper device joins several paths to one disk, and which disks does it join? Read from sysfs (DEV-1, DEV-2).
+// Which device-mapper device joins several paths to one disk, and which disks does it join? Read from sysfs (DVC-1, DVC-2).
 
 import { basename, join } from 'node:path/posix'
 import type { Files, Host } from '../../host/host.ts'
@@ -13,7 +13,7 @@ export const realDeviceTree: DeviceTree = { sys: '/sys', dev: '/dev' }
 
 type TreeFiles = Pick<Files, 'readDir' | 'realpath' | 'exists' | 'writeFile' | 'readText'>
 
-/** "/dev/dm-3" for a path of a multipath disk, '' for a disk without. A dm device is its own. */
+/** "/dev/dm-3" for a path of a multipath disk, '' for other disks. A dm device is its own parent. */
 export async function multipathParent(
   files: TreeFiles,
   tree: DeviceTree,
@@ -43,7 +43,7 @@ export async function pathsOf(
   return (await names(files, join(tree.sys, 'block', name, 'slaves'), signal)).map((slave) => join(tree.dev, slave))
 }
 
-/** Takes a disk from the kernel: `echo 1 > /sys/block/<disk>/device/delete`. A disk that is gone is fine. */
+/** Removes a disk from the kernel: `echo 1 > /sys/block/<disk>/device/delete`. A disk that is gone is fine. */
 export async function deleteDisk(
   files: TreeFiles,
   tree: DeviceTree,
@@ -55,7 +55,7 @@ export async function deleteDisk(
   if (await files.exists(control, signal)) await files.writeFile(control, '1', { mode: 0o200 }, signal)
 }
 
-/** Removes the multipath map; answers what kept it from that, '' if nothing. Without the tool there was none to remove. */
+/** Removes the multipath map; answers the problem, '' if there was none. Without the tool there is no map to remove. */
 export async function flushMultipath(host: Pick<Host, 'run'>, device: string, signal: AbortSignal): Promise<string> {
   try {
     const result = await host.run({ argv: ['multipath', '-f', device], timeoutMs: 60_000 }, signal)

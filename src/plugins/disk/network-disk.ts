@@ -1,5 +1,5 @@
-// What do all disks of a storage network share on a node? Mounted or mapped once, bound for each pod, found again by the
-// name of their global directory. iscsi and fc say only how their disk comes and goes.
+// What do iscsi and fc disks share on a node? They are mounted or mapped once, bound for each pod, and found again by the
+// name of their global directory. The plugins add how a disk is connected and released.
 
 import type { PluginName } from '../../api/names.ts'
 import { cleanMountPoint } from '../../host/clean-mount-point.ts'
@@ -7,8 +7,9 @@ import { globalDevicePath, globalPluginPath } from '../../volume/paths.ts'
 import type { BlockMapper, DeviceMounter, DeviceMountRequest, NodePlugin, RestoreRequest } from '../../volume/plugin.ts'
 import type { VolumeSource } from '../../volume/spec.ts'
 import type { NodePluginDeps } from '../shared/deps.ts'
-import { refuse, translated } from '../shared/errors.ts'
+import { translated } from '../shared/errors.ts'
 import { contextOf } from '../../host/selinux.ts'
+import { refused } from '../../volume/effect.ts'
 import { contextOption } from '../../volume/selinux.ts'
 import { mountOptionsOf } from '../shared/mount-options.ts'
 import { restoredVolume } from '../shared/restored.ts'
@@ -55,7 +56,7 @@ export function createNetworkDisk(deps: NetworkDiskDeps, disk: NetworkDisk): Nod
         const found = await globalPathOf(deps, disk, request, signal)
         const source = found === undefined ? undefined : disk.sourceOf(found)
         if (source === undefined)
-          throw refuse('NotRestorable', `no global mount of ${request.path} was found`, 'untried')
+          throw refused('NotRestorable', `no global mount of ${request.path} was found`, 'untried')
         return restoredVolume(request, source)
       }),
   }
@@ -73,7 +74,7 @@ export async function mountNetworkDisk(
   await mountDisk(host, { device: devicePath, target: path, fsType: fsType ?? '', options }, signal)
 }
 
-/** ISCSI-9: the pod's mount is a bind of a mount below the plugin's directory; a mapped device is found by its number. */
+/** The pod's mount is a bind of a mount below the plugin's directory; a mapped device is found by its number (ISCSI-9). */
 async function globalPathOf(
   { host, root }: NetworkDiskDeps,
   { name, mapDepth }: NetworkDisk,

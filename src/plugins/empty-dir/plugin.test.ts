@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inline, mounting, pod, signal } from '../../../test/plugins/bench.ts'
-import { createModelBench } from '../../../test/plugins/model-bench.ts'
+import { createModelPluginFixture, inline, mounting, pod, signal } from '../../../test/kit/plugin-fixture.ts'
 import { podUid } from '../../api/names.ts'
-import type { EmptyDirVolumeSource, Pod } from '../../api/types.ts'
+import type { EmptyDirVolumeSource, Pod } from '../../api/generated/types.ts'
 import { memorySize } from '../shared/scratch.ts'
 
 const withLimits = (...limits: readonly (string | undefined)[]): Pod =>
@@ -18,7 +17,7 @@ const withLimits = (...limits: readonly (string | undefined)[]): Pod =>
     },
   })
 
-test('T-9, EMPTY-6: the smallest of node, pod and volume limit is the size', () => {
+test('the smallest of node, pod and volume limit is the size (TP-9, EMPTY-6)', () => {
   const allocatable = () => ({ memory: '8Gi' })
   const size = (own: Pod, sizeLimit?: string) => memorySize({ allocatable }, { pod: own, sizeLimit }) >> 20n
   assert.equal(size(withLimits('2Gi'), '1Gi'), 1024n)
@@ -29,8 +28,8 @@ test('T-9, EMPTY-6: the smallest of node, pod and volume limit is the size', () 
   assert.equal(size(pod({ spec: { containers: [{ name: 'c' }], resources: { limits: { memory: '3Gi' } } } })), 3072n)
 })
 
-test('EMPTY-1, EMPTY-2, EMPTY-10, EMPTY-11, EMPTY-13: only for pods; marked when ready; its name brings it back and takes it away', async () => {
-  const bench = await createModelBench()
+test('only for pods; marked when ready; its name brings it back and takes it away (EMPTY-1, EMPTY-2, EMPTY-10, EMPTY-11, EMPTY-13)', async () => {
+  const bench = await createModelPluginFixture()
   const marker = `${bench.root}/pods/uid-1/plugins/kubernetes.io~empty-dir/v`
   for (const emptyDir of [{ sizeLimit: '1Ki' }, { medium: 'Memory' }] as const) {
     const { plugin, request } = mounting(bench, inline({ emptyDir }))
@@ -60,9 +59,9 @@ test('EMPTY-1, EMPTY-2, EMPTY-10, EMPTY-11, EMPTY-13: only for pods; marked when
   await bench.close()
 })
 
-test('EMPTY-7: memory that never goes to swap is an option of the node', async () => {
+test('memory that never goes to swap is an option of the node (EMPTY-7)', async () => {
   for (const noSwap of [true, false]) {
-    const bench = await createModelBench({ noSwap })
+    const bench = await createModelPluginFixture({ noSwap })
     const { plugin, request } = mounting(bench, inline({ emptyDir: { medium: 'Memory' } }))
     await plugin.plugin.mount(request, signal)
     const { superOptions } = await bench.host.mounts.info(request.target, signal)
@@ -71,8 +70,8 @@ test('EMPTY-7: memory that never goes to swap is an option of the node', async (
   }
 })
 
-test('EMPTY-5, EMPTY-6: modes and mounts are those of a kubelet', async () => {
-  const bench = await createModelBench()
+test('modes and mounts are those of a kubelet (EMPTY-5, EMPTY-6)', async () => {
+  const bench = await createModelPluginFixture()
   const disk = mounting(bench, inline({ emptyDir: {} }, 'disk'))
   const memory = mounting(bench, inline({ emptyDir: { medium: 'Memory', sizeLimit: '2Mi' } }, 'memory'))
   for (const { plugin, request } of [disk, memory]) await plugin.plugin.mount(request, signal)
@@ -86,8 +85,8 @@ test('EMPTY-5, EMPTY-6: modes and mounts are those of a kubelet', async () => {
   await bench.close()
 })
 
-test('T-11, EMPTY-4: a ready marker without its directory does not count', async () => {
-  const bench = await createModelBench()
+test('a ready marker without its directory does not count (TP-11, EMPTY-4)', async () => {
+  const bench = await createModelPluginFixture()
   const { plugin, request } = mounting(bench, inline({ emptyDir: {} }))
   await plugin.plugin.mount(request, signal)
   await bench.host.files.rmdir(request.target, signal)
@@ -96,8 +95,8 @@ test('T-11, EMPTY-4: a ready marker without its directory does not count', async
   await bench.close()
 })
 
-test('T-10, EMPTY-8: huge pages need exactly one requested size, or the size that is named', async () => {
-  const bench = await createModelBench()
+test('huge pages need exactly one requested size, or the size that is named (TP-10, EMPTY-8)', async () => {
+  const bench = await createModelPluginFixture()
   const tries = async (emptyDir: EmptyDirVolumeSource, sizes: readonly string[]): Promise<string> => {
     const limits = Object.fromEntries(sizes.map((size) => [`hugepages-${size}`, size]))
     const { plugin, request } = mounting(bench, inline({ emptyDir }), {
@@ -132,8 +131,8 @@ test('T-10, EMPTY-8: huge pages need exactly one requested size, or the size tha
   await bench.close()
 })
 
-test('EMPTY-3: an unknown medium is refused before anything is made', async () => {
-  const bench = await createModelBench()
+test('an unknown medium is refused before anything is made (EMPTY-3)', async () => {
+  const bench = await createModelPluginFixture()
   for (const medium of ['Floppy', 'HugePagesX']) {
     const { plugin, request } = mounting(bench, inline({ emptyDir: { medium: medium as never } }))
     const message = `unknown storage medium "${medium}"`
@@ -144,7 +143,7 @@ test('EMPTY-3: an unknown medium is refused before anything is made', async () =
 })
 
 test('a bind mount planted in an emptyDir stops its deletion; what it shows survives', async () => {
-  const bench = await createModelBench()
+  const bench = await createModelPluginFixture()
   const { files, mounts } = bench.host
   const { plugin, request } = mounting(bench, inline({ emptyDir: {} }))
   await plugin.plugin.mount(request, signal)
@@ -161,8 +160,8 @@ test('a bind mount planted in an emptyDir stops its deletion; what it shows surv
   await bench.close()
 })
 
-test('EMPTY-12: a memory volume can grow while it is mounted', async () => {
-  const bench = await createModelBench()
+test('a memory volume can grow while it is mounted (EMPTY-12)', async () => {
+  const bench = await createModelPluginFixture()
   const { plugin, request } = mounting(bench, inline({ emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } }))
   const resize = (newBytes: bigint) =>
     plugin.plugin.expand?.({ spec: request.spec, oldBytes: 0n, newBytes, path: request.target }, signal)
@@ -173,10 +172,9 @@ test('EMPTY-12: a memory volume can grow while it is mounted', async () => {
   await bench.close()
 })
 
-test('EMPTY-6: a memory volume that is mounted but cannot be marked is in doubt, not absent: it must be undone', async () => {
-  const bench = await createModelBench()
+test('a memory volume that is mounted but cannot be marked is in doubt, not absent: it must be undone (EMPTY-6)', async () => {
+  const bench = await createModelPluginFixture()
   const { plugin, request } = mounting(bench, inline({ emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } }))
-  bench.host.faults.plant({ call: 'mounts.mount', kind: 'fails', code: 'ENOSPC', times: 1 })
   bench.host.faults.plant({ call: 'files.writeFile', kind: 'fails', code: 'ENOSPC' })
   await assert.rejects(plugin.plugin.mount(request, signal), { effect: 'unknown', code: 'ENOSPC' })
   assert.equal(await bench.host.mounts.isMountPoint(request.target, signal), true)

@@ -1,10 +1,10 @@
-// Is the right Fibre Channel disk found, and does it leave the kernel cleanly? FC-1 … FC-4, DEV-1, DEV-2, against stand-in
+// Is the right Fibre Channel disk found, and does it leave the kernel cleanly? FC-1 … FC-4, DVC-1, DVC-2, against stand-in
 // sysfs and udev trees: there is no Fibre Channel hardware on our machines.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { signal } from '../../../test/plugins/bench.ts'
-import { showFcDisk } from '../../../test/plugins/fake-iscsi.ts'
+import { signal } from '../../../test/kit/plugin-fixture.ts'
+import { showFcDisk } from '../../../test/kit/fake-iscsi.ts'
 import { createVirtualClock } from '../../clock/virtual-clock.ts'
 import { createDisk } from '../../host/model/disks.ts'
 import { createModelHost } from '../../host/model/model-host.ts'
@@ -19,7 +19,7 @@ async function world() {
   return { host, tree }
 }
 
-test('FC-1, FC-2: identity and directory names, there and back', () => {
+test('identity and directory names, there and back (FC-1, FC-2)', () => {
   const byTarget = { targetWWNs: ['aa', 'bb'], lun: 3 }
   const byIdentifier = { wwids: ['3600508b 400105e21'] }
   assert.deepEqual([identityOf(byTarget), identityOf(byIdentifier)], ['[aa bb]:3', '[3600508b 400105e21]'])
@@ -34,7 +34,7 @@ test('FC-1, FC-2: identity and directory names, there and back', () => {
   assert.throws(() => diskOf({}), /either targetWWNs/)
 })
 
-test('FC-3: found by path and by identifier; a multipath device is preferred; none found after a scan is an error', async () => {
+test('found by path and by identifier; a multipath device is preferred; none found after a scan is an error (FC-3)', async () => {
   const deps = await world()
   const { files } = deps.host
   assert.equal(await findDisk(deps, diskOf({ targetWWNs: [wwn.toUpperCase()], lun: 0 }), signal), '/dev/sdq')
@@ -47,7 +47,7 @@ test('FC-3: found by path and by identifier; a multipath device is preferred; no
   assert.equal(await files.readText('/sys/class/scsi_host/host0/scan', signal), '- - -')
 })
 
-test('FC-4: releasing flushes the multipath map and deletes each path to the disk', async () => {
+test('releasing flushes the multipath map and deletes each path to the disk (FC-4)', async () => {
   const deps = await world()
   const flushed: string[] = []
   deps.host.programs.set('multipath', ({ argv }) => {
@@ -62,7 +62,7 @@ test('FC-4: releasing flushes the multipath map and deletes each path to the dis
   await releaseDisk(deps, '/dev/gone', signal)
 })
 
-test('FC-4: while the multipath map cannot be removed, no path to the disk is taken from under it', async () => {
+test('while the multipath map cannot be removed, no path to the disk is taken from under it (FC-4)', async () => {
   const deps = await world()
   deps.host.programs.set('multipath', () => ({ exitCode: 1, stdout: '', stderr: 'map in use' }))
   await deps.host.files.mkdirAll('/sys/block/dm-1/slaves/sdq', 0o755, signal)

@@ -2,13 +2,13 @@
 
 import { basename, join } from 'node:path/posix'
 import { pluginName } from '../../api/names.ts'
-import type { FCVolumeSource } from '../../api/types.ts'
+import type { FCVolumeSource } from '../../api/generated/types.ts'
 import type { Host } from '../../host/host.ts'
+import { refused } from '../../volume/effect.ts'
 import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { DeviceTree } from '../disk/multipath.ts'
 import { deleteDisk, flushMultipath, multipathParent, names, pathsOf } from '../disk/multipath.ts'
-import { refuse } from '../shared/errors.ts'
 
 export const fcName = pluginName('kubernetes.io/fc')
 
@@ -22,29 +22,29 @@ export interface FcDeps {
 }
 
 export function sourceOf(spec: VolumeSpec): FCVolumeSource {
-  if (!hasSource(spec, 'fc')) throw refuse('WrongSource', `volume ${spec.name} is no fc volume`, 'untried')
+  if (!hasSource(spec, 'fc')) throw refused('WrongSource', `volume ${spec.name} is no fc volume`, 'untried')
   return spec.source.value
 }
 
 export function diskOf({ targetWWNs = [], lun, wwids = [] }: FCVolumeSource): FcDisk {
   if (targetWWNs.length > 0 && lun !== undefined) return { kind: 'target', wwns: targetWWNs, lun: String(lun) }
   if (wwids.length > 0) return { kind: 'identifier', wwids }
-  throw refuse('InvalidSource', 'either targetWWNs and lun, or wwids must be given')
+  throw refused('InvalidSource', 'either targetWWNs and lun, or wwids must be given', 'none')
 }
 
-/** FC-1 */
+/** The volume's name: its WWNs and LUN, or its WWIDs (FC-1). */
 export function identityOf(source: FCVolumeSource): string {
   const disk = diskOf(source)
   return disk.kind === 'target' ? `[${disk.wwns.join(' ')}]:${disk.lun}` : `[${disk.wwids.join(' ')}]`
 }
 
-/** FC-2 */
+/** The name of the disk's directory below the plugin's (FC-2). */
 export function directoryName(disk: FcDisk): string {
   if (disk.kind === 'target') return `${disk.wwns.join('-')}-lun-${disk.lun}`
   return disk.wwids.join('-').replaceAll(' ', '_')
 }
 
-/** The inverse: `-lun-` in the last but one place means WWNs. WWIDs with dashes or blanks come back as others of the same name. */
+/** The inverse: `-lun-` in the last but one place means WWNs. WWIDs with dashes or blanks cannot be told apart here. */
 export function parseDirectoryName(name: string): FcDisk {
   const parts = name.split('-')
   if (parts.length >= 3 && parts.at(-2) === 'lun')
@@ -52,7 +52,7 @@ export function parseDirectoryName(name: string): FcDisk {
   return { kind: 'identifier', wwids: parts }
 }
 
-/** FC-3: look, let the adapters scan, look again. */
+/** Look, let the adapters scan, look again (FC-3). */
 export async function findDisk(deps: FcDeps, disk: FcDisk, signal: AbortSignal): Promise<string> {
   const first = await look(deps, disk, signal)
   if (first !== '') return first
@@ -61,7 +61,7 @@ export async function findDisk(deps: FcDeps, disk: FcDisk, signal: AbortSignal):
     await deps.host.files.writeFile(join(base, adapter, 'scan'), '- - -', { mode: 0o200 }, signal)
   }
   const second = await look(deps, disk, signal)
-  if (second === '') throw refuse('DiskMissing', 'no fc disk found')
+  if (second === '') throw refused('DiskMissing', 'no fc disk found', 'none')
   return second
 }
 
@@ -93,7 +93,7 @@ const byIdName =
   (entry: string): boolean =>
     entry === `scsi-${wwid.replaceAll(' ', '_')}`
 
-/** FC-4: buffers first, then the multipath map, then each path to the disk. */
+/** Buffers first, then the multipath map, then each path to the disk (FC-4). */
 export async function releaseDisk(deps: FcDeps, device: string, signal: AbortSignal): Promise<void> {
   if (device === '' || !(await deps.host.files.exists(device, signal))) return
   const { files, devices } = deps.host
@@ -101,8 +101,8 @@ export async function releaseDisk(deps: FcDeps, device: string, signal: AbortSig
   const top = (await multipathParent(files, deps.tree, resolved, signal)) || resolved
   const paths = await pathsOf(files, deps.tree, top, signal)
   const problem = basename(top).startsWith('dm-') ? await flushMultipath(deps.host, top, signal) : ''
-  // Somebody uses the map still: without its paths, what is written to it would be lost.
-  if (problem !== '') throw refuse('DeviceInUse', `fc: failed to flush multipath device ${top}: ${problem}`, 'unknown')
+  // The map is still in use: without its paths, data written to it would be lost.
+  if (problem !== '') throw refused('DeviceInUse', `fc: failed to flush multipath device ${top}: ${problem}`, 'unknown')
   for (const path of paths) {
     await devices.flush(path, signal)
     await deleteDisk(files, deps.tree, path, signal)

@@ -33,7 +33,7 @@ const releasePauseMs = 10_000
 export default definePlugin({
   name: fcName,
   source: 'fc',
-  traits: { mountOptions: true, remountOnPodUpdate: false, accessModes: ['ReadWriteOnce', 'ReadOnlyMany'] },
+  traits: { takesMountOptions: true, remountOnPodUpdate: false },
   volumeName: (spec) => identityOf(spec.source.value),
   node: createFcPlugin,
   cluster: () => formalAttacher,
@@ -66,14 +66,14 @@ export function createFcPlugin(deps: FcPluginDeps): NodePlugin {
   return createNetworkDisk(deps, { name: fcName, device, block, mapDepth: 1, sourceOf: sourceAt })
 }
 
-/** FC-2: there is no metadata file; the directory's name tells all that is known. */
+/** There is no metadata file; the directory's name tells all that is known (FC-2). */
 function sourceAt(globalPath: string): VolumeSource {
   const disk = parseDirectoryName(basename(globalPath))
   const value = disk.kind === 'target' ? { targetWWNs: disk.wwns, lun: Number(disk.lun) } : { wwids: disk.wwids }
   return { kind: 'fc', value }
 }
 
-/** FC-4: buffers may take a while to drain; ten seconds between tries, two minutes in all. */
+/** Buffers may take a while to drain; ten seconds between tries, two minutes in all (FC-4). */
 async function releasePatiently(
   { clock }: FcPluginDeps,
   call: () => Promise<void>,

@@ -4,9 +4,10 @@
 import { DeadlineExceeded } from '../../clock/clock.ts'
 import type { CommandResult, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
-import { messageOf, refuse } from '../shared/errors.ts'
+import { errorText } from '../../telemetry/error-text.ts'
+import { refused } from '../../volume/effect.ts'
 
-export interface FlexAnswer {
+interface FlexAnswer {
   readonly status: 'Success' | 'Not supported'
   readonly message: string
   readonly device: string
@@ -15,7 +16,7 @@ export interface FlexAnswer {
   readonly volumeNewSize: bigint | undefined
 }
 
-export interface FlexCapabilities {
+interface FlexCapabilities {
   readonly attach: boolean
   readonly selinuxRelabel: boolean
   readonly supportsMetrics: boolean
@@ -37,8 +38,8 @@ export interface FlexProgram {
 }
 
 /**
- * FLEX-5 limits waitforattach alone: it has the time of its operation (C-10). A driver may format or copy for as long as
- * mkfs may; the limit is there only so that no child is for ever. `init` has little to do, and all other drivers wait for it.
+ * `waitforattach` may take as long as its operation (FLEX-5, C-10). Other commands may format or copy, so they get as long as
+ * mkfs. `init` gets little time, because all other drivers wait for it.
  */
 const timeoutsMs: Readonly<Record<string, number>> = { init: 120_000, waitforattach: 600_000 }
 const usualTimeoutMs = 30 * 60_000
@@ -50,7 +51,7 @@ const defaults: FlexCapabilities = {
   requiresFSResize: true,
 }
 
-/** Runs `init`; a driver that fails it is no driver. */
+/** Runs `init`; a driver that fails it is not used. */
 export async function startDriver(
   host: Pick<Host, 'run'>,
   program: FlexProgram,
@@ -59,7 +60,7 @@ export async function startDriver(
   const unsupported = new Set<string>()
   const answer = await ask(host, program, 'init', [], signal)
   if (answer.status !== 'success')
-    throw refuse('DriverInit', `FlexVolume driver ${program.name} does not support init`, 'untried')
+    throw refused('DriverInit', `FlexVolume driver ${program.name} does not support init`, 'untried')
   return {
     name: program.name,
     capabilities: capabilitiesOf(answer.fields),
@@ -99,26 +100,28 @@ async function ask(
     )
   } catch (error) {
     if (hasCode(error, 'NOPROGRAM'))
-      throw refuse(
+      throw refused(
         'DriverMissing',
         `${what} command failed: the driver's program ${program.executable} is missing`,
         'untried',
       )
-    // The operation's own time began a moment before the command's.
+    // The operation's own deadline began a moment before the command's and may end first.
     const late = hasCode(error, 'TIMEOUT') || signal.reason instanceof DeadlineExceeded
-    if (late) throw refuse('DriverTimeout', `${what} command failed: timeout`, 'unknown')
+    if (late) throw refused('DriverTimeout', `${what} command failed: timeout`, 'unknown')
     throw error
   }
   const fields = parseAnswer(result.stdout, what)
   const status = String(fields.get('status') ?? '')
   if (status === 'Not supported') return { status: 'notSupported', fields }
   if (status !== 'Success')
-    throw refuse(
+    throw refused(
       'DriverFailed',
       `${what} command failed, status: ${status}, reason: ${String(fields.get('message') ?? '')}`,
+      // A driver that reports a failure has left nothing behind: that is the protocol.
+      'none',
     )
   if (result.exitCode !== 0)
-    throw refuse(
+    throw refused(
       'DriverBug',
       `${what} command failed: exit status ${result.exitCode} with status Success (driver bug)`,
       'unknown',
@@ -126,16 +129,16 @@ async function ask(
   return { status: 'success', fields }
 }
 
-/** Keys are matched without regard to case, as drivers have come to expect. */
+/** Keys are matched without regard to case, as in Kubernetes. */
 function parseAnswer(stdout: string, what: string): Fields {
   let value: unknown
   try {
     value = JSON.parse(stdout)
   } catch (error) {
-    throw refuse('DriverOutput', `${what} failed to unmarshal output: ${messageOf(error)}`, 'unknown')
+    throw refused('DriverOutput', `${what} failed to unmarshal output: ${errorText(error)}`, 'unknown')
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
-    throw refuse('DriverOutput', `${what} did not answer with one JSON object`, 'unknown')
+    throw refused('DriverOutput', `${what} did not answer with one JSON object`, 'unknown')
   return new Map(Object.entries(value).map(([key, field]) => [key.toLowerCase(), field]))
 }
 
@@ -151,7 +154,7 @@ function answerOf(fields: Fields): FlexAnswer {
   }
 }
 
-/** FLEX-4: a key in the answer overrides only itself. */
+/** A key in the answer overrides only itself (FLEX-4). */
 function capabilitiesOf(fields: Fields): FlexCapabilities {
   const given = fields.get('capabilities')
   if (typeof given !== 'object' || given === null) return defaults

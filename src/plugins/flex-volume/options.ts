@@ -1,13 +1,13 @@
 // What is a FlexVolume driver told about a volume? One JSON object of strings (FLEX-6, FLEX-7); the spec's own options win.
 
-import type { Pod } from '../../api/types.ts'
+import type { Pod } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
+import { refused } from '../../volume/effect.ts'
 import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import { refuse } from '../shared/errors.ts'
 
 export function sourceOf(spec: VolumeSpec) {
-  if (!hasSource(spec, 'flexVolume')) throw refuse('WrongSource', `volume ${spec.name} is no flexVolume`, 'untried')
+  if (!hasSource(spec, 'flexVolume')) throw refused('WrongSource', `volume ${spec.name} is no flexVolume`, 'untried')
   return spec.source.value
 }
 
@@ -57,8 +57,8 @@ async function secretExtras(
   const own = (secretRef as { readonly namespace?: string }).namespace
   const namespace = own === undefined || own === '' ? podNamespace : own
   const secret = await client.get('Secret', { namespace, name: secretRef.name }, signal)
-  if (secret.type !== driver) throw refuse('SecretType', `cannot get secret of type ${driver}`, 'untried')
-  // The API's own form is base64 already, which is what drivers get.
+  if (secret.type !== driver) throw refused('SecretType', `cannot get secret of type ${driver}`, 'untried')
+  // Drivers get the values in base64, as the API has them.
   return Object.fromEntries(
     Object.entries(secret.data ?? {}).map(([key, value]) => [`kubernetes.io/secret/${key}`, value]),
   )

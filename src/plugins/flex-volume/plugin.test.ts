@@ -1,10 +1,9 @@
-// Do FlexVolume drivers come, answer and go as their users are used to? FLEX-1 … FLEX-12, T-25 … T-27.
+// Do FlexVolume drivers come, answer and go as their users are used to? FLEX-1 … FLEX-12, TP-25 … TP-27.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inline, mounting, pod, signal } from '../../../test/plugins/bench.ts'
-import { createModelBench, root } from '../../../test/plugins/model-bench.ts'
-import type { ModelBench } from '../../../test/plugins/model-bench.ts'
+import { createModelPluginFixture, inline, mounting, pod, root, signal } from '../../../test/kit/plugin-fixture.ts'
+import type { ModelPluginFixture } from '../../../test/kit/plugin-fixture.ts'
 import { pluginName, podUid } from '../../api/names.ts'
 import { DeadlineExceeded } from '../../clock/clock.ts'
 import type { CommandResult } from '../../host/host.ts'
@@ -21,7 +20,7 @@ type Answer = object | ((words: readonly string[]) => Promise<object> | object)
 
 /** Installs a driver whose answers are given by command; others are "Not supported" (with exit code 1). */
 async function install(
-  bench: ModelBench,
+  bench: ModelPluginFixture,
   answers: Readonly<Record<string, Answer>>,
   path = program,
 ): Promise<string[]> {
@@ -39,11 +38,11 @@ async function install(
   return calls
 }
 
-const start = (bench: ModelBench) => startDriver(bench.host, { name: 'acme/disk', executable: program }, signal)
+const start = (bench: ModelPluginFixture) => startDriver(bench.host, { name: 'acme/disk', executable: program }, signal)
 const spec = inline({ flexVolume: { driver: 'acme/disk', fsType: 'ext4', options: { own: '1' } } })
 
-test('T-25, FLEX-4: a capability in the answer overrides only itself', async () => {
-  const bench = await createModelBench()
+test('a capability in the answer overrides only itself (TP-25, FLEX-4)', async () => {
+  const bench = await createModelPluginFixture()
   await install(bench, { init: { Status: 'Success', Capabilities: { ATTACH: false } } })
   const { capabilities } = await start(bench)
   assert.deepEqual(capabilities, {
@@ -56,8 +55,8 @@ test('T-25, FLEX-4: a capability in the answer overrides only itself', async () 
   await bench.close()
 })
 
-test('T-26, FLEX-5: what is not supported is asked once; failures, bad output and driver bugs are told', async () => {
-  const bench = await createModelBench()
+test('what is not supported is asked once; failures, bad output and driver bugs are told (TP-26, FLEX-5)', async () => {
+  const bench = await createModelPluginFixture()
   const calls = await install(bench, { attach: { status: 'Failure', message: 'no disk' } })
   const driver = await start(bench)
   assert.equal(await driver.call('mount', ['/x', '{}'], signal), undefined)
@@ -79,8 +78,8 @@ test('T-26, FLEX-5: what is not supported is asked once; failures, bad output an
   await bench.close()
 })
 
-test('FLEX-5, C-10: slow commands are left alone; waitforattach ends with its operation and says `timeout`', async () => {
-  const bench = await createModelBench()
+test('slow commands are left alone; waitforattach ends with its operation and says `timeout` (FLEX-5, C-10)', async () => {
+  const bench = await createModelPluginFixture()
   const limits: Record<string, number> = {}
   bench.host.programs.set(program, ({ argv, timeoutMs }) => {
     limits[argv[1] ?? ''] = timeoutMs / 60_000
@@ -99,8 +98,8 @@ test('FLEX-5, C-10: slow commands are left alone; waitforattach ends with its op
   await bench.close()
 })
 
-test('FLEX-7: a secret of another type is refused, and the driver is not asked', async () => {
-  const bench = await createModelBench()
+test('a secret of another type is refused, and the driver is not asked (FLEX-7)', async () => {
+  const bench = await createModelPluginFixture()
   const calls = await install(bench, { init: { status: 'Success', capabilities: { attach: false } } })
   await bench.client.create('Secret', { metadata: { name: 's', namespace: 'default' }, type: 'Opaque', data: {} })
   const plugin = flexPlugin(await start(bench)).node(bench.deps)
@@ -119,8 +118,8 @@ test('FLEX-7: a secret of another type is refused, and the driver is not asked',
   await bench.close()
 })
 
-test('FLEX-10: what is mounted stays usable although its secret is gone', async () => {
-  const bench = await createModelBench()
+test('what is mounted stays usable although its secret is gone (FLEX-10)', async () => {
+  const bench = await createModelPluginFixture()
   const calls = await install(bench, { init: { status: 'Success', capabilities: { attach: false } } })
   const target = `${root}/pods/uid-1/volumes/acme~disk/v`
   await bench.host.files.mkdirAll(target, 0o750, signal)
@@ -133,8 +132,8 @@ test('FLEX-10: what is mounted stays usable although its secret is gone', async 
   await bench.close()
 })
 
-test('FLEX-6 … FLEX-10: mount is told everything, secrets included; other commands less', async () => {
-  const bench = await createModelBench()
+test('mount is told everything, secrets included; other commands less (FLEX-6 … FLEX-10)', async () => {
+  const bench = await createModelPluginFixture()
   const told: Record<string, string>[] = []
   await install(bench, {
     init: { status: 'Success', capabilities: { attach: false } },
@@ -194,8 +193,8 @@ test('FLEX-6 … FLEX-10: mount is told everything, secrets included; other comm
   await bench.close()
 })
 
-test('FLEX-8: without the driver’s help the usual actions are done: format, mount, bind', async () => {
-  const bench = await createModelBench()
+test('without the driver’s help the usual actions are done: format, mount, bind (FLEX-8)', async () => {
+  const bench = await createModelPluginFixture()
   bench.host.addDisk('/dev/sdf')
   await install(bench, {})
   const plugin = flexPlugin(await start(bench)).node(bench.deps)
@@ -217,8 +216,8 @@ test('FLEX-8: without the driver’s help the usual actions are done: format, mo
   await bench.close()
 })
 
-test('FLEX-8, FLEX-9: expandvolume is told where the only node has the volume, or as much of it as is known', async () => {
-  const bench = await createModelBench()
+test('expandvolume is told where the only node has the volume, or as much of it as is known (FLEX-8, FLEX-9)', async () => {
+  const bench = await createModelPluginFixture()
   const calls = await install(bench, { expandvolume: { status: 'Success', volumeNewSize: 5 } })
   const definition = flexPlugin(await start(bench))
   const request = { spec, newBytes: 4n, oldBytes: 2n }
@@ -231,9 +230,10 @@ test('FLEX-8, FLEX-9: expandvolume is told where the only node has the volume, o
   await bench.close()
 })
 
-test('T-27, FLEX-2: drivers appear and vanish while we run; a broken one hides no good one', async () => {
-  const bench = await createModelBench()
+test('drivers appear and vanish while we run; a broken one hides no good one (TP-27, FLEX-2)', async () => {
+  const bench = await createModelPluginFixture()
   const registry = createRegistry(bench.registry().all())
+  const builtIn = new Set(registry.all().map(({ name }) => name))
   await using prober = await probeFlexDrivers({ ...bench.deps, directory, log: silentLog }, registry, signal)
   assert.throws(() => registry.find(spec), /no volume plugin matched/)
   bench.host.programs.set(`${directory}/bad~one/one`, () => ({ exitCode: 1, stdout: '', stderr: '' }))
@@ -247,7 +247,7 @@ test('T-27, FLEX-2: drivers appear and vanish while we run; a broken one hides n
   assert.deepEqual(
     registry
       .all()
-      .filter(({ name }) => !name.startsWith('kubernetes.io/'))
+      .filter(({ name }) => !builtIn.has(name))
       .map(({ name }) => name),
     ['acme/disk'],
   )
@@ -263,7 +263,7 @@ test('T-27, FLEX-2: drivers appear and vanish while we run; a broken one hides n
   await bench.close()
 })
 
-async function probing(bench: ModelBench) {
+async function probing(bench: ModelPluginFixture) {
   const registry = createRegistry(bench.registry().all())
   const prober = await probeFlexDrivers({ ...bench.deps, directory, log: silentLog }, registry, signal)
   const after = async (ms: number) => {
@@ -274,8 +274,8 @@ async function probing(bench: ModelBench) {
   return { registry, prober, after, isThere: () => registry.known(pluginName('acme/disk')) !== undefined }
 }
 
-test('FLEX-2: a driver that does not start is tried again, seldom, until it does', async () => {
-  const bench = await createModelBench()
+test('a driver that does not start is tried again, seldom, until it does (FLEX-2)', async () => {
+  const bench = await createModelPluginFixture()
   let answer: object = { status: 'Failure', message: 'too early' }
   const calls = await install(bench, { init: () => answer })
   const { prober, after, isThere } = await probing(bench)
@@ -292,8 +292,8 @@ test('FLEX-2: a driver that does not start is tried again, seldom, until it does
   await bench.close()
 })
 
-test('FLEX-2: a change of another file in its directory starts a driver anew, but not for ever', async () => {
-  const bench = await createModelBench()
+test('a change of another file in its directory starts a driver anew, but not for ever (FLEX-2)', async () => {
+  const bench = await createModelPluginFixture()
   const write = (name: string, text: string) =>
     bench.host.files.writeFile(`${directory}/acme~disk/${name}`, text, { mode: 0o644 }, signal)
   // Its log lies beside it: were its own lines a change, it would never come to rest.
@@ -321,8 +321,8 @@ test('FLEX-2: a change of another file in its directory starts a driver anew, bu
   await bench.close()
 })
 
-test('FLEX-2: a driver whose update does not start stays as it was, and goes with its program', async () => {
-  const bench = await createModelBench()
+test('a driver whose update does not start stays as it was, and goes with its program (FLEX-2)', async () => {
+  const bench = await createModelPluginFixture()
   let answer: object = { status: 'Success' }
   await install(bench, { init: () => answer })
   const { prober, after, isThere } = await probing(bench)
@@ -337,8 +337,8 @@ test('FLEX-2: a driver whose update does not start stays as it was, and goes wit
   await bench.close()
 })
 
-test('MOUNT-12, FLEX-11: a mount that has died is there: the driver is asked to unmount it', async () => {
-  const bench = await createModelBench()
+test('a mount that has died is there: the driver is asked to unmount it (MOUNT-12, FLEX-11)', async () => {
+  const bench = await createModelPluginFixture()
   const calls = await install(bench, { unmount: { status: 'Success' } })
   const plugin = flexPlugin(await start(bench)).node({ ...bench.deps, root })
   const target = `${root}/pods/uid-1/volumes/acme~disk/v`

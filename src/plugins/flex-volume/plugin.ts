@@ -6,6 +6,7 @@ import { pluginName } from '../../api/names.ts'
 import type { PluginName } from '../../api/names.ts'
 import { cleanMountPoint, isAlreadyMounted, isMounted, isThere } from '../../host/clean-mount-point.ts'
 import type { Host } from '../../host/host.ts'
+import { refused } from '../../volume/effect.ts'
 import { globalPluginPath } from '../../volume/paths.ts'
 import type {
   Attacher,
@@ -21,7 +22,7 @@ import type { VolumeSpec } from '../../volume/spec.ts'
 import type { NodePluginDeps } from '../shared/deps.ts'
 import { ownQuietly } from '../disk/device-mount.ts'
 import { formatAndMount } from '../disk/format-and-mount.ts'
-import { refuse, translated } from '../shared/errors.ts'
+import { translated } from '../shared/errors.ts'
 import { filesystemUsage } from '../shared/usage.ts'
 import type { FlexDriver } from './driver-call.ts'
 import { mountExtras, optionsJson, sourceOf } from './options.ts'
@@ -38,7 +39,7 @@ export function flexPlugin(driver: FlexDriver): Definition {
   return definePlugin<'flexVolume', FlexNodeDeps, FlexClusterDeps>({
     name,
     source: 'flexVolume',
-    traits: { mountOptions: false, remountOnPodUpdate: false, accessModes: ['ReadWriteOnce', 'ReadOnlyMany'] },
+    traits: { takesMountOptions: false, remountOnPodUpdate: false },
     volumeName: (spec) => spec.name,
     supports: (spec) => spec.source.value.driver === driver.name,
     node: (deps) => createFlexNode(deps, driver),
@@ -109,7 +110,7 @@ async function mount(
   const { host, root, client } = deps
   const { spec, pod, target, ownership } = request
   await intoDirectory(host, target, signal, async () => {
-    // Asked for only now: what is mounted does not need its Secret any more, which may be gone.
+    // Read only now: a volume that is mounted does not need its Secret any more, and it may be gone.
     const extras = await mountExtras(client, spec, pod, ownership.fsGroup, signal)
     const answer = await driver.call('mount', [target, optionsJson(spec, extras)], signal)
     if (answer === undefined)
@@ -118,7 +119,7 @@ async function mount(
   if (!spec.readOnly && driver.capabilities.fsGroup) await ownQuietly(deps, request, signal)
 }
 
-/** FLEX-10: nothing to do if mounted; the directory is taken away again if the work fails and nothing got mounted. */
+/** Nothing to do if it is mounted; the directory is removed again if the mount fails (FLEX-10). */
 async function intoDirectory(
   host: Host,
   target: string,
@@ -137,7 +138,7 @@ async function intoDirectory(
   }
 }
 
-/** FLEX-11 */
+/** A missing path is unmounted already; a directory that the driver leaves behind is removed (FLEX-11). */
 async function unmountWith(
   { host }: FlexNodeDeps,
   driver: FlexDriver,
@@ -149,9 +150,10 @@ async function unmountWith(
   const answer = await driver.call(command, [target], signal)
   if (answer === undefined) return cleanMountPoint(host, target, {}, signal)
   if (await isMounted(host, target, signal))
-    throw refuse(
+    throw refused(
       'StillMounted',
       `FlexVolume driver ${driver.name} said that it unmounted ${target}, but it is still mounted`,
+      'unknown',
     )
   await host.files.remove(target, signal)
 }
@@ -164,7 +166,7 @@ async function expandFilesystem(
 ): Promise<bigint> {
   const { spec, newBytes, oldBytes, devicePath = '', stagingPath = '' } = request
   if (spec.from !== 'persistentVolume')
-    throw refuse('NotSupported', 'only persistent volumes can be expanded', 'none', ['notSupported'])
+    throw refused('NotSupported', 'only persistent volumes can be expanded', 'none', ['notSupported'])
   const parameters = [optionsJson(spec), devicePath, stagingPath, String(newBytes), String(oldBytes)]
   const answer = await driver.call('expandfs', parameters, signal)
   if (answer === undefined && spec.mode !== 'Block' && devicePath !== '') {
@@ -194,7 +196,7 @@ function createFlexCluster({ root }: FlexClusterDeps, driver: FlexDriver): Clust
     ...(attach ? { attacher: () => attacher, attacherByName: () => attacher } : {}),
     expand: ({ spec, newBytes, oldBytes }, signal) =>
       translated(async () => {
-        // Upstream's control plane knows no root at all, and its drivers are told the end of the path.
+        // Kubernetes' control plane knows no root directory; its drivers get the end of the path only.
         const path = root === undefined ? mountsPath(driver, spec) : globalPath(root, driver, spec)
         const answer = await driver.call(
           'expandvolume',
@@ -207,7 +209,7 @@ function createFlexCluster({ root }: FlexClusterDeps, driver: FlexDriver): Clust
   }
 }
 
-/** FLEX-9: the driver's slash stays, so it makes two levels. */
+/** The driver's slash stays, so it makes two levels (FLEX-9). */
 function globalPath(root: string, driver: FlexDriver, spec: VolumeSpec): string {
   return join(globalPluginPath(root, 'kubernetes.io/flexvolume' as PluginName), mountsPath(driver, spec))
 }

@@ -6,20 +6,20 @@ import { backoff } from '../../clock/backoff.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Files, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
+import { errorText } from '../../telemetry/error-text.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { names } from '../disk/multipath.ts'
-import { messageOf } from '../shared/errors.ts'
 import type { FlexDriver } from './driver-call.ts'
 import { startDriver } from './driver-call.ts'
 
 export const defaultDriverDirectory = '/usr/libexec/kubernetes/kubelet-plugins/volume/exec'
 
 /**
- * Upstream tries again on the next lookup. Ours cannot wait for a program; it is woken when the driver is there. The wait is
- * short enough for whoever has put right what the driver missed.
+ * How soon a driver that failed to start is tried again. Kubernetes tries on the next lookup; our lookups do not wait for
+ * programs.
  */
 const startBackoff = { firstMs: 500, capMs: 30_000 } as const
-/** A driver may write beside itself all the time: so long at least it is left alone. */
+/** A driver may keep writing files in its own directory: it is not started again more often than this. */
 const restMs = 10_000
 
 export interface FlexProberDeps {
@@ -33,17 +33,17 @@ export interface FlexProberDeps {
 }
 
 export interface FlexProber extends AsyncDisposable {
-  /** Looks again at everything; resolves when all changes seen so far are worked in. */
+  /** Looks at all drivers again; resolves when all changes seen so far are processed. */
   probe(): Promise<void>
 }
 
 interface Known {
-  /** What tells one state of the program from another, and one of what lies beside it. */
+  /** Fingerprints of the program and of the files beside it. */
   readonly program: string
   readonly beside: string
-  /** It was found by our user, and is not gone since: an update that does not start leaves the driver as it was. */
+  /** `found` was called and `gone` was not: an update that does not start leaves the old driver registered. */
   readonly found: boolean
-  /** How often it did not start since its program changed. */
+  /** Failed starts since the program last changed. */
   readonly failures: number
   /** Unless its program changes, it is not started again before this time. */
   readonly restsUntil: number
@@ -57,67 +57,27 @@ export async function startFlexProber(deps: FlexProberDeps, signal: AbortSignal)
   let watch: Disposable | undefined
   let alarm: Disposable | undefined
 
-  async function look(): Promise<void> {
-    queued = false
-    const folders = (await names(host.files, directory, signal)).filter(
-      (name) => !name.startsWith('.') && name.includes('~'),
-    )
-    alarm?.[Symbol.dispose]()
-    for (const [folder, { found }] of known) {
-      if (folders.includes(folder)) continue
-      known.delete(folder)
-      if (found) deps.gone(driverName(folder))
-    }
-    let next = Infinity
-    for (const folder of folders) next = Math.min(next, await lookAt(folder))
-    if (next < Infinity && !signal.aborted) alarm = clock.at(next, () => void enqueue())
-  }
-  /** Answers when to look again though nothing changes. */
-  async function lookAt(folder: string): Promise<number> {
-    const name = driverName(folder)
-    const executable = join(directory, folder, folder.slice(folder.lastIndexOf('~') + 1))
-    const program = await stateOfProgram(host.files, executable, signal)
-    const before = known.get(folder)
-    if (program === undefined) {
-      known.delete(folder)
-      if (before?.found === true) deps.gone(name)
-      return Infinity
-    }
-    const same = before?.program === program ? before : undefined
-    if (same !== undefined) {
-      const beside = await stateBeside(host.files, join(directory, folder), signal)
-      if (same.failures === 0 && same.beside === beside) return Infinity
-      if (clock.now() < same.restsUntil) return same.restsUntil
-    }
-    const driver = await startDriver(host, { name, executable }, signal).catch((error: unknown) => {
-      log.warn('a FlexVolume driver does not start', { driver: name, error: messageOf(error) })
-    })
-    // Read afterwards: what a driver writes while it starts is no change that starts it again.
-    const beside = await stateBeside(host.files, join(directory, folder), signal)
-    const found = driver !== undefined || before?.found === true
-    const failures = driver === undefined ? (same?.failures ?? 0) + 1 : 0
-    const restsUntil = clock.now() + (failures === 0 ? restMs : backoff(failures, startBackoff))
-    known.set(folder, { program, beside, found, failures, restsUntil })
-    if (driver !== undefined) deps.found(driver)
-    return failures === 0 ? Infinity : restsUntil
-  }
   const enqueue = (): Promise<void> => {
     if (!queued) {
       queued = true
       tail = tail.then(watchAndLook).catch((error: unknown) => {
-        if (!signal.aborted) log.warn('FlexVolume drivers could not be looked for', { error: messageOf(error) })
+        if (!signal.aborted) log.warn('FlexVolume drivers could not be looked for', { error: errorText(error) })
       })
     }
     return tail
   }
   /** The directory itself may have been removed; then it is made again and watched anew. */
   async function watchAndLook(): Promise<void> {
+    queued = false
     if (watch === undefined || !(await host.files.exists(directory, signal))) {
       watch?.[Symbol.dispose]()
       await host.files.mkdirAll(directory, 0o755, signal)
       watch = await host.files.watch(directory, () => void enqueue(), signal)
     }
-    await look()
+    const folders = await driverFolders(deps, signal)
+    alarm?.[Symbol.dispose]()
+    const next = await lookAtAll(deps, known, folders, signal)
+    if (next < Infinity && !signal.aborted) alarm = clock.at(next, () => void enqueue())
   }
 
   await enqueue()
@@ -131,8 +91,67 @@ export async function startFlexProber(deps: FlexProberDeps, signal: AbortSignal)
   }
 }
 
+/** `vendor~driver`, each with a program of the driver's name in it. */
+async function driverFolders({ host, directory }: FlexProberDeps, signal: AbortSignal): Promise<readonly string[]> {
+  const entries = await names(host.files, directory, signal)
+  return entries.filter((name) => !name.startsWith('.') && name.includes('~'))
+}
+
+/** Answers when to look again though nothing changes; Infinity: not before something does. */
+async function lookAtAll(
+  deps: FlexProberDeps,
+  known: Map<string, Known>,
+  folders: readonly string[],
+  signal: AbortSignal,
+): Promise<number> {
+  for (const folder of [...known.keys()]) if (!folders.includes(folder)) forget(deps, known, folder)
+  let next = Infinity
+  for (const folder of folders) next = Math.min(next, await lookAt(deps, known, folder, signal))
+  return next
+}
+
+async function lookAt(
+  deps: FlexProberDeps,
+  known: Map<string, Known>,
+  folder: string,
+  signal: AbortSignal,
+): Promise<number> {
+  const { host, clock, log, directory } = deps
+  const name = driverName(folder)
+  const executable = join(directory, folder, folder.slice(folder.lastIndexOf('~') + 1))
+  const program = await stateOfProgram(host.files, executable, signal)
+  const before = known.get(folder)
+  if (program === undefined) {
+    forget(deps, known, folder)
+    return Infinity
+  }
+  const same = before?.program === program ? before : undefined
+  if (same !== undefined) {
+    const beside = await stateBeside(host.files, join(directory, folder), signal)
+    if (same.failures === 0 && same.beside === beside) return Infinity
+    if (clock.now() < same.restsUntil) return same.restsUntil
+  }
+  const driver = await startDriver(host, { name, executable }, signal).catch((error: unknown) => {
+    log.warn('a FlexVolume driver does not start', { driver: name, error: errorText(error) })
+  })
+  // Read after the start: files that a driver writes while it starts must not start it again.
+  const beside = await stateBeside(host.files, join(directory, folder), signal)
+  const found = driver !== undefined || before?.found === true
+  const failures = driver === undefined ? (same?.failures ?? 0) + 1 : 0
+  const restsUntil = clock.now() + (failures === 0 ? restMs : backoff(failures, startBackoff))
+  known.set(folder, { program, beside, found, failures, restsUntil })
+  if (driver !== undefined) deps.found(driver)
+  return failures === 0 ? Infinity : restsUntil
+}
+
+function forget(deps: FlexProberDeps, known: Map<string, Known>, folder: string): void {
+  const isFound = known.get(folder)?.found === true
+  known.delete(folder)
+  if (isFound) deps.gone(driverName(folder))
+}
+
 /** `vendor~driver` → `vendor/driver` */
-export function driverName(folder: string): string {
+function driverName(folder: string): string {
   return folder.replaceAll('~', '/')
 }
 
@@ -151,7 +170,7 @@ async function stateOfProgram(
   }
 }
 
-/** FLEX-2: any file in its directory may be a part of the driver; names that start with a dot are none. */
+/** Any file in its directory may be a part of the driver; names that start with a dot are none (FLEX-2). */
 async function stateBeside(
   files: Pick<Files, 'readDir' | 'lstat'>,
   folder: string,

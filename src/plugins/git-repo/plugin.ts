@@ -1,22 +1,24 @@
 // The plugin `kubernetes.io/git-repo`: known, so that users get an answer, and always refused (GIT-1, CVE-2024-10220).
 
 import { pluginName } from '../../api/names.ts'
+import { refused } from '../../volume/effect.ts'
 import type { NodePlugin } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
 import { tearDownScratch } from '../shared/scratch.ts'
 import type { NodePluginDeps } from '../shared/deps.ts'
-import { refuse, translated } from '../shared/errors.ts'
+import { translated } from '../shared/errors.ts'
 
 export default definePlugin({
   name: pluginName('kubernetes.io/git-repo'),
   source: 'gitRepo',
-  traits: { mountOptions: false, remountOnPodUpdate: false },
+  traits: { takesMountOptions: false, remountOnPodUpdate: false },
   volumeName: (spec) => spec.name,
   node: (deps: Pick<NodePluginDeps, 'host' | 'root'>): NodePlugin => ({
     mount: async () => {
-      throw refuse(
+      throw refused(
         'NotSupported',
         'git-repo volume plugin has been disabled; if necessary, it may be re-enabled by enabling the feature-gate `GitRepoVolumeDriver`',
+        'none',
       )
     },
     // An older agent may have left one behind.

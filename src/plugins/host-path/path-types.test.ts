@@ -1,4 +1,4 @@
-// Is each type of hostPath checked against each kind of file? T-12, HOST-3.
+// Is each type of hostPath checked against each kind of file? TP-12, HOST-3.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
@@ -30,7 +30,7 @@ const fits: Readonly<Record<string, readonly string[]>> = {
   BlockDevice: ['blockDevice'],
 }
 
-test('T-12: each type against each kind of file', async () => {
+test('each type against each kind of file (TP-12)', async () => {
   for (const [type, good] of Object.entries(fits)) {
     for (const kind of kinds) {
       const host = await world()
@@ -57,7 +57,7 @@ test('what is created has the modes of a kubelet, and FileOrCreate makes no pare
   })
 })
 
-test('HOST-3: FileOrCreate makes what a link that leads nowhere names, and never empties a file', async () => {
+test('FileOrCreate makes what a link that leads nowhere names, and never empties a file (HOST-3)', async () => {
   const host = await world()
   await host.files.symlink('directory/later', '/tmp/link', signal)
   await checkPathType(host.files, '/tmp/link', 'FileOrCreate', signal)

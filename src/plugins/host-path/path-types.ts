@@ -4,11 +4,11 @@
 import { dirname, resolve } from 'node:path/posix'
 import type { FileKind, Files } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
-import { refuse } from '../shared/errors.ts'
+import { refused } from '../../volume/effect.ts'
 
 interface Expectation {
   readonly kind: FileKind
-  /** As the sentence calls it. */
+  /** What the error message calls it. */
   readonly words: string
 }
 
@@ -25,16 +25,17 @@ const expectations: Readonly<Record<string, Expectation>> = {
 type CheckFiles = Pick<Files, 'stat' | 'mkdirAll' | 'writeFile' | 'readlink' | 'realpath'>
 
 export async function checkPathType(files: CheckFiles, path: string, type: string, signal: AbortSignal): Promise<void> {
-  if (path.split('/').includes('..')) throw refuse('InvalidPath', `invalid HostPath \`${path}\`: must not contain '..'`)
+  if (path.split('/').includes('..'))
+    throw refused('InvalidPath', `invalid HostPath \`${path}\`: must not contain '..'`, 'none')
   if (type === '') return
   const expected = Object.hasOwn(expectations, type) ? expectations[type] : undefined
-  if (expected === undefined) throw refuse('InvalidType', `${type} is an invalid volume type`)
+  if (expected === undefined) throw refused('InvalidType', `${type} is an invalid volume type`, 'none')
   const found = (await kindAt(files, path, signal)) ?? (await createMissing(files, path, type, signal))
   if (found === expected.kind) return
-  throw refuse('WrongType', `hostPath type check failed: ${path} is not ${expected.words}`)
+  throw refused('WrongType', `hostPath type check failed: ${path} is not ${expected.words}`, 'none')
 }
 
-/** Answers what is there now; undefined if this type makes nothing. */
+/** Creates what is missing and answers its kind; undefined if this type creates nothing. */
 async function createMissing(
   files: CheckFiles,
   path: string,
@@ -47,13 +48,13 @@ async function createMissing(
   return kindAt(files, path, signal)
 }
 
-/** Somebody else may make it first. A link that leads nowhere is followed: what it names is made. */
+/** Another process may create it first. A dangling symbolic link is followed: the file it names is created. */
 async function createFile(files: CheckFiles, path: string, signal: AbortSignal): Promise<void> {
   try {
     await files.writeFile(path, '', { mode: 0o644, exclusive: true }, signal)
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) throw refuse('ParentMissing', `open ${path}: no such file or directory`)
-    if (hasCode(error, 'ENOTDIR')) throw refuse('ParentMissing', `open ${path}: not a directory`)
+    if (hasCode(error, 'ENOENT')) throw refused('ParentMissing', `open ${path}: no such file or directory`, 'none')
+    if (hasCode(error, 'ENOTDIR')) throw refused('ParentMissing', `open ${path}: not a directory`, 'none')
     if (!hasCode(error, 'EEXIST')) throw error
     const target = await files.readlink(path, signal).catch(() => undefined)
     if (target === undefined || (await kindAt(files, path, signal)) !== undefined) return

@@ -2,15 +2,21 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inline, mounting, mountPoints, picture, signal } from '../../../test/plugins/bench.ts'
-import { createModelBench } from '../../../test/plugins/model-bench.ts'
-import { persistent } from '../../../test/plugins/volumes.ts'
+import {
+  createModelPluginFixture,
+  inline,
+  mountPoints,
+  mounting,
+  picture,
+  signal,
+} from '../../../test/kit/plugin-fixture.ts'
+import { persistent } from '../../../test/kit/volume-specs.ts'
 import { podUid } from '../../api/names.ts'
 import { createRandom } from '../../clock/random.ts'
 import hostPath from './plugin.ts'
 
-test('HOST-1, HOST-2, HOST-4, FSG-5: the path itself is handed on: nothing is made, owned, mounted or removed', async () => {
-  const bench = await createModelBench()
+test('the path itself is handed on: nothing is made, owned, mounted or removed (HOST-1, HOST-2, HOST-4, FSG-5)', async () => {
+  const bench = await createModelPluginFixture()
   await bench.host.files.mkdir('/tmp/data', 0o700, signal)
   const { plugin, request } = mounting(bench, inline({ hostPath: { path: '/tmp/data', type: 'Directory' } }), {
     ownership: { fsGroup: 2000 },
@@ -26,18 +32,17 @@ test('HOST-1, HOST-2, HOST-4, FSG-5: the path itself is handed on: nothing is ma
   await bench.close()
 })
 
-test('HOST-1: access mode, name, and read-only only by the claim', () => {
-  assert.deepEqual(hostPath.traits.accessModes, ['ReadWriteOnce'])
+test('name, and read-only only by the claim (HOST-1)', () => {
   assert.equal(hostPath.volumeName(inline({ hostPath: { path: '/a/b' } }) as never), '/a/b')
   const node = hostPath.node({ host: undefined as never })
   const facts = [true, false].map((readOnly) => node.readOnly?.(persistent({ hostPath: { path: '/a' } }, { readOnly })))
   assert.deepEqual(facts, [true, false])
 })
 
-test('HOST-5: the provisioner is off unless switched on, makes directories under /tmp, and deletes nothing elsewhere', async () => {
+test('the provisioner is off unless switched on, makes directories under /tmp, and deletes nothing elsewhere (HOST-5)', async () => {
   assert.deepEqual(hostPath.cluster?.({}), {})
-  const bench = await createModelBench()
-  const cluster = hostPath.cluster?.({ provisioning: { host: bench.host, random: createRandom(1) } })
+  const bench = await createModelPluginFixture()
+  const cluster = hostPath.cluster?.({ hostPathProvisioning: { host: bench.host, random: createRandom(1) } })
   assert.ok(cluster?.provision && cluster.remove)
   const claim = (volumeMode: 'Filesystem' | 'Block') => ({
     metadata: { name: 'c' },

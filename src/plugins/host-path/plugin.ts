@@ -1,26 +1,27 @@
-// The plugin `kubernetes.io/host-path`: a path of the node itself, checked but never made ours (HOST-1 … HOST-5).
+// The plugin `kubernetes.io/host-path`: a path of the node itself, checked but never changed (HOST-1 … HOST-5).
 
 import { pluginName } from '../../api/names.ts'
-import type { PersistentVolume } from '../../api/types.ts'
+import type { PersistentVolume } from '../../api/generated/types.ts'
 import type { Random } from '../../clock/random.ts'
 import type { Host } from '../../host/host.ts'
+import { refused } from '../../volume/effect.ts'
 import type { ClusterPlugin, NodePlugin, ProvisionRequest } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
 import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import type { NodePluginDeps } from '../shared/deps.ts'
-import { refuse, translated } from '../shared/errors.ts'
+import type { ClusterPluginDeps, NodePluginDeps } from '../shared/deps.ts'
+import { translated } from '../shared/errors.ts'
 import { checkPathType } from './path-types.ts'
-
-/** HOST-5: directories under /tmp for tests; only where the administrator switched it on. */
-export interface HostPathClusterDeps {
-  readonly provisioning?: { readonly host: Pick<Host, 'files'>; readonly random: Random }
-}
 
 export default definePlugin({
   name: pluginName('kubernetes.io/host-path'),
   source: 'hostPath',
-  traits: { mountOptions: false, remountOnPodUpdate: false, accessModes: ['ReadWriteOnce'] },
+  traits: {
+    takesMountOptions: false,
+    remountOnPodUpdate: false,
+    // Without a type nothing is checked; a missing directory is made when a container starts, as other runtimes do.
+    createsMissingDirectory: ({ source }) => !source.value.type,
+  },
   volumeName: (spec) => spec.source.value.path,
   node: ({ host }: Pick<NodePluginDeps, 'host'>): NodePlugin => ({
     mount: ({ spec }, signal) =>
@@ -39,16 +40,20 @@ export default definePlugin({
       source: { kind: 'hostPath', value: { path: volumeName } },
     }),
   }),
-  cluster: ({ provisioning }: HostPathClusterDeps): ClusterPlugin => {
-    if (provisioning === undefined) return {}
-    const { host, random } = provisioning
+  cluster: ({ hostPathProvisioning }: Pick<ClusterPluginDeps, 'hostPathProvisioning'>): ClusterPlugin => {
+    if (hostPathProvisioning === undefined) return {}
+    const { host, random } = hostPathProvisioning
     return {
       provision: (request, signal) => translated(() => provision(host, random, request, signal)),
       remove: (spec, signal) =>
         translated(async () => {
           const { path } = sourceOf(spec)
           if (!/^\/tmp\/.+/.test(path) || path.split('/').includes('..')) {
-            throw refuse('RefusedPath', `host_path deleter only supports /tmp/.+ but received provided ${path}`)
+            throw refused(
+              'RefusedPath',
+              `host_path deleter only supports /tmp/.+ but received provided ${path}`,
+              'none',
+            )
           }
           await host.files.removeTree(path, signal)
         }),
@@ -64,7 +69,7 @@ async function provision(
 ): Promise<PersistentVolume> {
   const { claim, storageClass, volumeName } = request
   if (claim.spec?.volumeMode === 'Block')
-    throw refuse('NotSupported', 'kubernetes.io/host-path does not support block volume provisioning')
+    throw refused('NotSupported', 'kubernetes.io/host-path does not support block volume provisioning', 'none')
   const path = `/tmp/hostpath_pv/${random.uid()}`
   await host.files.mkdirAll(path, 0o750, signal)
   const storage = claim.spec?.resources?.requests?.['storage'] ?? '0'
@@ -83,6 +88,6 @@ async function provision(
 }
 
 function sourceOf(spec: VolumeSpec) {
-  if (!hasSource(spec, 'hostPath')) throw refuse('WrongSource', `volume ${spec.name} is no hostPath`, 'untried')
+  if (!hasSource(spec, 'hostPath')) throw refused('WrongSource', `volume ${spec.name} is no hostPath`, 'untried')
   return spec.source.value
 }

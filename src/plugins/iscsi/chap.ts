@@ -1,10 +1,11 @@
 // With which names and passwords does a node log in to an iSCSI target? From a Secret, only if a CHAP flag asks (ISCSI-7).
 
 import { Buffer } from 'node:buffer'
-import type { Pod } from '../../api/types.ts'
+import type { Pod } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
+import { refused } from '../../volume/effect.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import { isNotFound, refuse, toVolumeError } from '../shared/errors.ts'
+import { isNotFound, toVolumeError } from '../shared/errors.ts'
 import type { Chap } from './session.ts'
 import { sourceOf } from './target.ts'
 
@@ -17,7 +18,7 @@ export async function chapOf(client: Client, spec: VolumeSpec, pod: Pod, signal:
   const own = (secretRef as { readonly namespace?: string } | undefined)?.namespace
   const namespace = own === undefined || own === '' ? (pod.metadata.namespace ?? '') : own
   const name = secretRef?.name ?? ''
-  if (name === '') throw refuse('SecretMissing', 'CHAP enabled but secret is nil', 'untried')
+  if (name === '') throw refused('SecretMissing', 'CHAP enabled but secret is nil', 'untried')
   const data = await fetchSecret(client, namespace, name, signal)
   const pick = (prefix: string) =>
     Object.fromEntries(
@@ -45,7 +46,7 @@ async function fetchSecret(
     )
   } catch (error) {
     if (isNotFound(error))
-      throw refuse('SecretMissing', `couldn't get secret ${namespace}/${name}: secret "${name}" not found`, 'untried')
+      throw refused('SecretMissing', `couldn't get secret ${namespace}/${name}: secret "${name}" not found`, 'untried')
     throw toVolumeError(error)
   }
 }

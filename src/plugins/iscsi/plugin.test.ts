@@ -3,11 +3,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inTime, mounting, pod, signal } from '../../../test/plugins/bench.ts'
-import { FakeIscsi } from '../../../test/plugins/fake-iscsi.ts'
-import { createModelBench, root } from '../../../test/plugins/model-bench.ts'
-import type { ModelBench } from '../../../test/plugins/model-bench.ts'
-import { persistent } from '../../../test/plugins/volumes.ts'
+import { createModelPluginFixture, inTime, mounting, pod, root, signal } from '../../../test/kit/plugin-fixture.ts'
+import { FakeIscsi } from '../../../test/kit/fake-iscsi.ts'
+import type { ModelPluginFixture } from '../../../test/kit/plugin-fixture.ts'
+import { persistent } from '../../../test/kit/volume-specs.ts'
 import { podUid } from '../../api/names.ts'
 import { createDisk } from '../../host/model/disks.ts'
 import type { DeviceMounter } from '../../volume/plugin.ts'
@@ -21,14 +20,14 @@ const base64 = (text: string): string => Buffer.from(text).toString('base64')
 const iscsi = (more: object = {}, name = 'pv') =>
   persistent({ iscsi: { targetPortal: '10.0.0.1', iqn, lun: 0, ...more } }, { name })
 
-function deviceOf(bench: ModelBench, spec: VolumeSpec): DeviceMounter {
+function deviceOf(bench: ModelPluginFixture, spec: VolumeSpec): DeviceMounter {
   const device = bench.registry().find(spec).plugin.device?.(spec)
   assert.ok(device)
   return device
 }
 
 async function withMountedDisk(spec = iscsi()) {
-  const bench = await createModelBench()
+  const bench = await createModelPluginFixture()
   const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
   const device = deviceOf(bench, spec)
   const path = device.path(spec)
@@ -37,7 +36,7 @@ async function withMountedDisk(spec = iscsi()) {
   return { bench, fake, device, path }
 }
 
-test('ISCSI-1 … ISCSI-3: names of portals, interfaces, devices and directories', () => {
+test('names of portals, interfaces, devices and directories (ISCSI-1 … ISCSI-3)', () => {
   const plain = targetOf(iscsi({ portals: ['10.0.0.2:3261', '10.0.0.1:3260'] }))
   assert.deepEqual([plain.portals, plain.interface], [['10.0.0.1:3260', '10.0.0.2:3261'], 'default'])
   assert.equal(targetOf(iscsi({ initiatorName: 'iqn.x' })).interface, '10.0.0.1:3260:pv')
@@ -48,8 +47,8 @@ test('ISCSI-1 … ISCSI-3: names of portals, interfaces, devices and directories
   assert.equal(parseDirectory('/x/y/z'), undefined)
 })
 
-test('ISCSI-4, ISCSI-5: login, metadata without secrets, mount; then everything is undone', async () => {
-  const bench = await createModelBench()
+test('login, metadata without secrets, mount; then everything is undone (ISCSI-4, ISCSI-5)', async () => {
+  const bench = await createModelPluginFixture()
   const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
   const spec = iscsi()
   const device = deviceOf(bench, spec)
@@ -79,7 +78,7 @@ test('ISCSI-4, ISCSI-5: login, metadata without secrets, mount; then everything 
   await bench.close()
 })
 
-test('MOUNT-12, ISCSI-8: a disk whose server is gone answers nothing but errors, and is taken off all the same', async () => {
+test('a disk whose server is gone answers nothing but errors, and is taken off all the same (MOUNT-12, ISCSI-8)', async () => {
   const { bench, fake, device, path } = await withMountedDisk()
   for (const call of ['files.exists', 'files.lstat', 'mounts.info', 'mounts.isMountPoint'])
     bench.host.faults.plant({ call, below: path, kind: 'fails', code: 'EIO', times: 1 })
@@ -91,7 +90,7 @@ test('MOUNT-12, ISCSI-8: a disk whose server is gone answers nothing but errors,
   await bench.close()
 })
 
-test('ISCSI-8: the session stays while another disk of the target is used here', async () => {
+test('the session stays while another disk of the target is used here (ISCSI-8)', async () => {
   const { bench, fake, device, path } = await withMountedDisk()
   await bench.host.files.mkdirAll(path.replace(/lun-0$/, 'lun-1'), 0o750, signal)
   fake.calls.length = 0
@@ -101,7 +100,7 @@ test('ISCSI-8: the session stays while another disk of the target is used here',
   await bench.close()
 })
 
-test('ISCSI-8: disks with interfaces of their own share a session, which the last of them ends by its real interface', async () => {
+test('disks with interfaces of their own share a session, which the last of them ends by its real interface (ISCSI-8)', async () => {
   const initiatorName = 'iqn.2026-01.me'
   const { bench, fake, device, path } = await withMountedDisk(iscsi({ initiatorName }, 'pv1'))
   const other = device.path(iscsi({ initiatorName, lun: 1 }, 'pv2'))
@@ -127,7 +126,7 @@ test('ISCSI-8: disks with interfaces of their own share a session, which the las
   await bench.close()
 })
 
-test('ISCSI-8: of two disks that leave together, the second ends the session', async () => {
+test('of two disks that leave together, the second ends the session (ISCSI-8)', async () => {
   const { bench, fake, device, path } = await withMountedDisk()
   const other = path.replace(/lun-0$/, 'lun-1')
   await bench.host.files.mkdirAll(other, 0o750, signal)
@@ -142,8 +141,8 @@ test('ISCSI-8: of two disks that leave together, the second ends the session', a
   await bench.close()
 })
 
-test('ISCSI-7: CHAP comes from the secret; passwords are told to iscsiadm only and never shown', async () => {
-  const bench = await createModelBench()
+test('CHAP comes from the secret; passwords are told to iscsiadm only and never shown (ISCSI-7)', async () => {
+  const bench = await createModelPluginFixture()
   const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
   const data = {
     'node.session.auth.username': base64('user'),
@@ -185,8 +184,8 @@ test('ISCSI-7: CHAP comes from the secret; passwords are told to iscsiadm only a
   await bench.close()
 })
 
-test('ISCSI-2: an initiator name makes an interface of its own, deleted again at the end', async () => {
-  const bench = await createModelBench()
+test('an initiator name makes an interface of its own, deleted again at the end (ISCSI-2)', async () => {
+  const bench = await createModelPluginFixture()
   const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
   const spec = iscsi({ initiatorName: 'iqn.2026-01.me' })
   const device = deviceOf(bench, spec)
@@ -205,8 +204,8 @@ test('ISCSI-2: an initiator name makes an interface of its own, deleted again at
   await bench.close()
 })
 
-test('ISCSI-6: a portal that does not answer is no reason to fail while another does', async () => {
-  const bench = await createModelBench()
+test('a portal that does not answer is no reason to fail while another does (ISCSI-6)', async () => {
+  const bench = await createModelPluginFixture()
   const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
   const run = bench.host.programs.get('iscsiadm')
   assert.ok(run)
@@ -228,8 +227,8 @@ test('ISCSI-6: a portal that does not answer is no reason to fail while another 
   await bench.close()
 })
 
-test('ISCSI-5: the disk of an adapter that speaks iSCSI itself is found by its own name, and given back', async () => {
-  const bench = await createModelBench()
+test('the disk of an adapter that speaks iSCSI itself is found by its own name, and given back (ISCSI-5)', async () => {
+  const bench = await createModelPluginFixture()
   const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
   const spec = iscsi()
   const device = deviceOf(bench, spec)
@@ -245,7 +244,7 @@ test('ISCSI-5: the disk of an adapter that speaks iSCSI itself is found by its o
 })
 
 test('a node without iscsiadm says so, in the words of a kubelet', async () => {
-  const bench = await createModelBench()
+  const bench = await createModelPluginFixture()
   const spec = iscsi()
   await assert.rejects(
     deviceOf(bench, spec).waitForAttach?.({ spec, devicePath: '', pod: pod() }, signal) ?? Promise.resolve(),
@@ -254,8 +253,8 @@ test('a node without iscsiadm says so, in the words of a kubelet', async () => {
   await bench.close()
 })
 
-test('DEV-3: sessions are found by target; both addresses count, IPv6 in brackets; what cannot be read is passed over', async () => {
-  const { host } = await createModelBench()
+test('sessions are found by target; both addresses count, IPv6 in brackets; what cannot be read is passed over (DVC-3)', async () => {
+  const { host } = await createModelPluginFixture()
   const tree = { sys: '/sys', dev: '/dev' }
   assert.deepEqual([...(await sessionHosts({ host, tree }, iqn, signal))], [])
   const write = async (path: string, text: string) => {
@@ -284,8 +283,8 @@ test('DEV-3: sessions are found by target; both addresses count, IPv6 in bracket
   )
 })
 
-test('ISCSI-9, BLOCK-7: a disk is found again by its mount, a device by its number; nothing found is an error', async () => {
-  const bench = await createModelBench()
+test('a disk is found again by its mount, a device by its number; nothing found is an error (ISCSI-9, BLOCK-7)', async () => {
+  const bench = await createModelPluginFixture()
   const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
   void fake
   const spec = iscsi()
@@ -311,7 +310,7 @@ test('ISCSI-9, BLOCK-7: a disk is found again by its mount, a device by its numb
   await bench.close()
 })
 
-test('ISCSI-3, ISCSI-9: a disk with an interface of its own is found again where it is mounted', async () => {
+test('a disk with an interface of its own is found again where it is mounted (ISCSI-3, ISCSI-9)', async () => {
   const spec = iscsi({ initiatorName: 'iqn.2026-01.me' })
   const { bench, device, path } = await withMountedDisk(spec)
   const { plugin, request } = mounting(bench, spec)
@@ -323,8 +322,8 @@ test('ISCSI-3, ISCSI-9: a disk with an interface of its own is found again where
   await bench.close()
 })
 
-test('PLUG-10, MOUNT-22: a disk is mounted with the pod’s SELinux label, which is found again on the mount', async () => {
-  const bench = await createModelBench()
+test('a disk is mounted with the pod’s SELinux label, which is found again on the mount (PLUG-10, MOUNT-22)', async () => {
+  const bench = await createModelPluginFixture()
   const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
   const spec = iscsi()
   const { plugin } = bench.registry().find(spec)
@@ -343,13 +342,13 @@ test('PLUG-10, MOUNT-22: a disk is mounted with the pod’s SELinux label, which
   assert.equal(await plugin.restoredLabel?.(found, signal), seLinuxLabel)
 })
 
-test('WART-6: damaged metadata tells nothing', () => {
+test('damaged metadata tells nothing (WART-6)', () => {
   assert.equal(parseConfig(''), undefined)
   assert.equal(parseConfig('{"Portals":[]}'), undefined)
   assert.equal(parseConfig(`{"Portals":["p"],"Iqn":"i","Lun":"3"}`)?.lun, '3')
 })
 
-test('WART-6, ISCSI-8: without its metadata a disk is known by the spec of its directory, or else by its name', async () => {
+test('without its metadata a disk is known by the spec of its directory, or else by its name (WART-6, ISCSI-8)', async () => {
   const initiatorName = 'iqn.2026-01.me'
   const spec = iscsi({ initiatorName, portals: ['10.0.0.2'] })
   const logoutOf = (portal: string) => `-m node -p ${portal}:3260 -T ${iqn} -I 10.0.0.1:3260:pv --logout`
@@ -371,8 +370,8 @@ test('WART-6, ISCSI-8: without its metadata a disk is known by the spec of its d
   }
 })
 
-test('WART-6, ISCSI-8: a mapped device whose metadata is damaged is torn down as well', async () => {
-  const bench = await createModelBench()
+test('a mapped device whose metadata is damaged is torn down as well (WART-6, ISCSI-8)', async () => {
+  const bench = await createModelPluginFixture()
   const fake = new FakeIscsi(bench.host, createDisk(1n << 30n), iqn)
   const spec = persistent({ iscsi: { targetPortal: '10.0.0.1', iqn, lun: 0 } }, { mode: 'Block' })
   const block = bench.registry().find(spec).plugin.block?.(spec)

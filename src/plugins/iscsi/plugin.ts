@@ -2,8 +2,9 @@
 // attaching on the control plane's side is a formality.
 
 import { join } from 'node:path/posix'
-import type { Pod } from '../../api/types.ts'
+import type { Pod } from '../../api/generated/types.ts'
 import { isAlreadyMounted, isThere, mountSource, unmountAll } from '../../host/clean-mount-point.ts'
+import { refused } from '../../volume/effect.ts'
 import { globalDevicePath, globalPluginPath } from '../../volume/paths.ts'
 import type { BlockMapper, DeviceMounter, NodePlugin } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
@@ -14,7 +15,7 @@ import { names, realDeviceTree } from '../disk/multipath.ts'
 import type { DeviceTree } from '../disk/multipath.ts'
 import type { NetworkDiskDeps } from '../disk/network-disk.ts'
 import { createNetworkDisk, mountNetworkDisk } from '../disk/network-disk.ts'
-import { refuse, translated } from '../shared/errors.ts'
+import { translated } from '../shared/errors.ts'
 import { createKeyedLock } from '../shared/keyed-lock.ts'
 import { chapOf } from './chap.ts'
 import { loadConfig, saveConfig } from './saved-config.ts'
@@ -29,7 +30,7 @@ export interface IscsiDeps extends NetworkDiskDeps, Pick<NodePluginDeps, 'client
 export default definePlugin({
   name: iscsiName,
   source: 'iscsi',
-  traits: { mountOptions: true, remountOnPodUpdate: false, accessModes: ['ReadWriteOnce', 'ReadOnlyMany'] },
+  traits: { takesMountOptions: true, remountOnPodUpdate: false },
   volumeName: ({ source: { value } }) => `${value.targetPortal}:${value.iqn}:${value.lun}`,
   node: createIscsiPlugin,
   cluster: () => formalAttacher,
@@ -52,7 +53,7 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
   const detach = (path: string, target: IscsiTarget, device: string, signal: AbortSignal): Promise<void> =>
     lock.run(target.iqn, async () => {
       await logout(session, target, device, (await usersOf(deps, target, signal)) <= 1, signal)
-      // Before the next disk of the target counts: of two that leave together, one has to be the last.
+      // Removed under the lock: the next disk of the target counts directories to learn whether it is the last.
       await host.files.removeTree(path, signal)
     })
   const device: DeviceMounter = {
@@ -95,8 +96,8 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
 }
 
 /**
- * Which disk a directory is for, as was written down when it was made. Without that the spec knows as much, if it is of this
- * directory; the directory's name knows all but the other portals (ISCSI-8, WART-6).
+ * Which disk does a directory belong to? Its saved file says so. Without it the spec does, if it belongs to this directory; the
+ * directory's name tells all but the other portals (ISCSI-8, WART-6).
  */
 async function targetAt(
   { host, root }: IscsiDeps,
@@ -109,7 +110,7 @@ async function targetAt(
   const wanted = spec === undefined ? undefined : targetOf(spec)
   if (wanted !== undefined && [mountDirectory(root, wanted), mapDirectory(root, wanted)].includes(path)) return wanted
   const parsed = parseDirectory(path)
-  if (parsed === undefined) throw refuse('MetadataMissing', `${path} does not tell which iscsi disk it is`)
+  if (parsed === undefined) throw refused('MetadataMissing', `${path} does not tell which iscsi disk it is`, 'unknown')
   return parsed
 }
 

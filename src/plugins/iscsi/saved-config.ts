@@ -27,7 +27,7 @@ export async function saveConfig(
   await files.writeFile(join(directory, fileName), JSON.stringify(document), { mode: 0o600, durable: true }, signal)
 }
 
-/** Undefined if there is no file, or one that is damaged: it says nothing, and must not hold its disk for ever (WART-6). */
+/** Undefined if there is no file or it is damaged: a damaged file must not keep its disk for ever (WART-6). */
 export async function loadConfig(
   files: Files,
   directory: string,

@@ -1,14 +1,13 @@
-// How is a node logged in to an iSCSI target, and out again? By iscsiadm and sysfs (ISCSI-5 … ISCSI-8, DEV-3).
+// How is a node logged in to an iSCSI target, and out again? By iscsiadm and sysfs (ISCSI-5 … ISCSI-8, DVC-3).
 // CHAP passwords go to iscsiadm as arguments that no message shows.
 
 import { basename, dirname, join } from 'node:path/posix'
 import type { Clock } from '../../clock/clock.ts'
 import type { CommandResult, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
-import { VolumeError } from '../../volume/effect.ts'
+import { asVolumeError, refused, VolumeError } from '../../volume/effect.ts'
 import type { DeviceTree } from '../disk/multipath.ts'
 import { deleteDisk, flushMultipath, multipathParent, names, pathsOf } from '../disk/multipath.ts'
-import { refuse } from '../shared/errors.ts'
 import type { IscsiTarget } from './target.ts'
 import { devicePathOf, isCloned } from './target.ts'
 
@@ -19,7 +18,7 @@ export interface SessionDeps {
 }
 
 /** Names and values for iscsiadm's `-n` and `-v`, e.g. `node.session.auth.password`. */
-export type ChapSettings = Readonly<Record<string, string>>
+type ChapSettings = Readonly<Record<string, string>>
 export interface Chap {
   readonly discovery: ChapSettings
   readonly session: ChapSettings
@@ -35,7 +34,7 @@ const nothingThere = [2, 21]
 export async function login(deps: SessionDeps, target: IscsiTarget, chap: Chap, signal: AbortSignal): Promise<string> {
   if (target.interface !== target.initialInterface) await cloneInterface(deps, target, signal)
   const found = new Map<string, string>()
-  const problems: string[] = []
+  const problems: VolumeError[] = []
   for (let round = 1; round <= rounds; round += 1) {
     for (const portal of target.portals.filter((one) => !found.has(one))) {
       try {
@@ -43,12 +42,15 @@ export async function login(deps: SessionDeps, target: IscsiTarget, chap: Chap, 
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof VolumeError && error.code === 'NOPROGRAM') throw error
-        problems.push(error instanceof Error ? error.message : String(error))
+        problems.push(asVolumeError(error))
       }
     }
     if (found.size === 0) {
       if (target.interface !== target.initialInterface) await deleteInterface(deps, target.interface, signal)
-      throw refuse('LoginFailed', `failed to get any path for iscsi disk, last err seen:\n${problems.at(-1) ?? ''}`)
+      const last = problems.at(-1)?.message ?? ''
+      // A portal that was logged in to and showed no disk keeps its session.
+      const effect = problems.every((problem) => problem.effect === 'none') ? 'none' : 'unknown'
+      throw refused('LoginFailed', `failed to get any path for iscsi disk, last err seen:\n${last}`, effect)
     }
     if (found.size === target.portals.length || (round >= 2 && found.size >= 2)) break
   }
@@ -73,20 +75,25 @@ async function loginPortal(
     const discovered = await iscsiadm(deps, [...discovery, '--discover'], signal)
     if (discovered.exitCode !== 0) {
       await iscsiadm(deps, [...discovery, '-o', 'delete'], signal)
-      throw refuse('DiscoveryFailed', `iscsi: failed to sendtargets to portal ${portal}: ${outputOf(discovered)}`)
+      throw refused(
+        'DiscoveryFailed',
+        `iscsi: failed to sendtargets to portal ${portal}: ${outputOf(discovered)}`,
+        'none',
+      )
     }
     await iscsiadm(deps, [...node, '-o', 'update', '-n', 'node.session.scan', '-v', 'manual'], signal)
     await setAll(deps, node, chap.session, signal)
     const loggedIn = await iscsiadm(deps, [...node, '--login'], signal)
     if (loggedIn.exitCode !== 0) {
       await iscsiadm(deps, [...node, '-o', 'delete'], signal)
-      throw refuse('LoginFailed', `iscsi: failed to attach disk: ${outputOf(loggedIn)}`)
+      throw refused('LoginFailed', `iscsi: failed to attach disk: ${outputOf(loggedIn)}`, 'none')
     }
     await iscsiadm(deps, [...node, '-o', 'update', '-n', 'node.startup', '-v', 'manual'], signal)
     hosts = await sessionHosts(deps, iqn, signal)
   }
   const host = hosts.get(portal)
-  if (host === undefined) throw refuse('SessionMissing', `could not get SCSI host number for portal ${portal}`)
+  if (host === undefined)
+    throw refused('SessionMissing', `could not get SCSI host number for portal ${portal}`, 'unknown')
   const scan = join(deps.tree.sys, 'class', 'scsi_host', `host${host}`, 'scan')
   await deps.host.files.writeFile(scan, `0 0 ${target.lun}`, { mode: 0o200 }, signal)
   return waitForDevice(deps, portal, target, signal)
@@ -102,11 +109,15 @@ async function setAll(
     const words = [...prefix, '-o', 'update', '-n', name, '-v', value]
     const result = await iscsiadm(deps, words, signal, words.length)
     if (result.exitCode !== 0)
-      throw refuse('ChapFailed', `iscsi: failed to update ${name} with CHAP: exit status ${result.exitCode}`)
+      throw refused(
+        'ChapFailed',
+        `iscsi: failed to update ${name} with CHAP: exit status ${result.exitCode}`,
+        'unknown',
+      )
   }
 }
 
-/** ISCSI-8: the disk leaves the kernel; the session ends only when no other disk of it is in use here. */
+/** Removes the disk from the kernel; the session ends only when no other disk of it is in use here (ISCSI-8). */
 export async function logout(
   deps: SessionDeps,
   target: IscsiTarget,
@@ -128,7 +139,7 @@ export async function logout(
     for (const action of [['--logout'], ['-o', 'delete']]) {
       const result = await iscsiadm(deps, [...words, ...action], signal)
       if (result.exitCode !== 0 && !nothingThere.includes(result.exitCode)) {
-        throw refuse('LogoutFailed', `iscsi: failed to detach disk: ${outputOf(result)}`)
+        throw refused('LogoutFailed', `iscsi: failed to detach disk: ${outputOf(result)}`, 'unknown')
       }
     }
     if (isCloned(target, face)) clones.add(face)
@@ -136,7 +147,7 @@ export async function logout(
   for (const clone of clones) await deleteInterface(deps, clone, signal)
 }
 
-/** The disk that logged in may have left before this one: its session, which we use, has its interface and not ours. */
+/** A session is shared: it may have been made by another disk of the target, with that disk's interface. */
 function interfaceOf(sessions: readonly Session[], portal: string, target: IscsiTarget): string {
   const faces = sessions.flatMap((one) => (one.portals.includes(portal) && one.interface !== '' ? [one.interface] : []))
   return faces.find((face) => face === target.interface) ?? faces[0] ?? target.interface
@@ -160,7 +171,7 @@ async function devicesOf(
   return [...found]
 }
 
-/** DEV-3: portal → number of the SCSI host that holds its session with this target. */
+/** Portal → number of the SCSI host that holds its session with this target (DVC-3). */
 export async function sessionHosts(
   deps: Pick<SessionDeps, 'host' | 'tree'>,
   iqn: string,
@@ -226,10 +237,11 @@ async function textOf(files: SessionDeps['host']['files'], path: string, signal:
   }
 }
 
-/** ISCSI-2: an interface of our own carries the initiator's name. */
+/** An interface of our own carries the initiator's name (ISCSI-2). */
 async function cloneInterface(deps: SessionDeps, target: IscsiTarget, signal: AbortSignal): Promise<void> {
   const shown = await iscsiadm(deps, ['-m', 'iface', '-I', target.initialInterface, '-o', 'show'], signal)
-  if (shown.exitCode !== 0) throw refuse('InterfaceMissing', `iscsi: failed to show iface records: ${outputOf(shown)}`)
+  if (shown.exitCode !== 0)
+    throw refused('InterfaceMissing', `iscsi: failed to show iface records: ${outputOf(shown)}`, 'none')
   const settings = shown.stdout
     .split('\n')
     .map((line) => /^(iface\.[^ ]+) = (.*)$/.exec(line.trim()))
@@ -248,7 +260,7 @@ async function cloneInterface(deps: SessionDeps, target: IscsiTarget, signal: Ab
     )
     if (result.exitCode === 0) continue
     await deleteInterface(deps, target.interface, signal)
-    throw refuse('InterfaceFailed', `iscsi: failed to update iface records: ${outputOf(result)}`)
+    throw refused('InterfaceFailed', `iscsi: failed to update iface records: ${outputOf(result)}`, 'unknown')
   }
 }
 
@@ -267,7 +279,7 @@ async function iscsiadm(
     return await host.run({ argv: ['iscsiadm', ...words], timeoutMs: toolTimeoutMs, secretArguments }, signal)
   } catch (error) {
     if (!hasCode(error, 'NOPROGRAM')) throw error
-    // A kubelet's words, which say no more; the cause names the program.
+    // The kubelet's message; the cause names the program.
     throw new VolumeError('NOPROGRAM', 'executable file not found in $PATH', { effect: 'none', cause: error })
   }
 }
@@ -287,12 +299,16 @@ async function waitForDevice(
     if (found !== undefined) return found
     const path = devicePathOf(deps.tree.dev, portal, target)
     if (waited >= deviceWaitMs)
-      throw refuse('DeviceMissing', `Timed out waiting for device at path ${path} after ${deviceWaitMs / 1000}s`)
+      throw refused(
+        'DeviceMissing',
+        `Timed out waiting for device at path ${path} after ${deviceWaitMs / 1000}s`,
+        'unknown',
+      )
     await deps.clock.sleep(1000, signal)
   }
 }
 
-/** ISCSI-5: adapters that speak iSCSI themselves put their own address before the name. */
+/** With a hardware adapter the name begins with the adapter's PCI address (ISCSI-5). */
 async function findDevice(
   { host, tree }: SessionDeps,
   portal: string,

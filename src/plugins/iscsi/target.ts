@@ -2,11 +2,11 @@
 
 import { join } from 'node:path/posix'
 import { pluginName } from '../../api/names.ts'
-import type { ISCSIPersistentVolumeSource, ISCSIVolumeSource } from '../../api/types.ts'
+import type { ISCSIPersistentVolumeSource, ISCSIVolumeSource } from '../../api/generated/types.ts'
+import { refused } from '../../volume/effect.ts'
 import { globalDevicePath, globalPluginPath } from '../../volume/paths.ts'
 import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import { refuse } from '../shared/errors.ts'
 
 export const iscsiName = pluginName('kubernetes.io/iscsi')
 
@@ -23,7 +23,7 @@ export interface IscsiTarget {
 }
 
 export function sourceOf(spec: VolumeSpec): ISCSIVolumeSource | ISCSIPersistentVolumeSource {
-  if (!hasSource(spec, 'iscsi')) throw refuse('WrongSource', `volume ${spec.name} is no iscsi volume`, 'untried')
+  if (!hasSource(spec, 'iscsi')) throw refused('WrongSource', `volume ${spec.name} is no iscsi volume`, 'untried')
   return spec.source.value
 }
 
@@ -45,7 +45,7 @@ export function targetOf(spec: VolumeSpec): IscsiTarget {
   }
 }
 
-export function withPort(portal: string): string {
+function withPort(portal: string): string {
   const hasPort = portal.startsWith('[') ? /\]:\d+$/.test(portal) : portal.includes(':')
   return hasPort ? portal : `${portal}:3260`
 }
@@ -83,8 +83,8 @@ export function parseDirectory(path: string): IscsiTarget | undefined {
   }
 }
 
-/** ISCSI-2: an interface that was made for one disk of this portal, not given by the user. */
+/** An interface that was made for one disk of this portal, not given by the user (ISCSI-2). */
 export const isCloned = ({ portals }: Pick<IscsiTarget, 'portals'>, name: string): boolean =>
   name.startsWith(`${portals[0]}:`)
-export const interfaceDirectory = (target: Pick<IscsiTarget, 'interface'>): string => `iface-${target.interface}`
-export const diskDirectory = ({ portals, iqn, lun }: IscsiTarget): string => `${portals[0]}-${iqn}-lun-${lun}`
+const interfaceDirectory = (target: Pick<IscsiTarget, 'interface'>): string => `iface-${target.interface}`
+const diskDirectory = ({ portals, iqn, lun }: IscsiTarget): string => `${portals[0]}-${iqn}-lun-${lun}`

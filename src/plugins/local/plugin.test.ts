@@ -1,16 +1,15 @@
-// Do local volumes, directories and disks, reach several pods safely? LOCAL-1 … LOCAL-9, T-13.
+// Do local volumes, directories and disks, reach several pods safely? LOCAL-1 … LOCAL-9, TP-13.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { mounting, mountPoints, pod, signal } from '../../../test/plugins/bench.ts'
-import { createModelBench, root } from '../../../test/plugins/model-bench.ts'
-import { persistent } from '../../../test/plugins/volumes.ts'
+import { createModelPluginFixture, mountPoints, mounting, pod, root, signal } from '../../../test/kit/plugin-fixture.ts'
+import { persistent } from '../../../test/kit/volume-specs.ts'
 import { podUid } from '../../api/names.ts'
 
 const directory = persistent({ local: { path: '/tmp/d' } }, { name: 'pv' })
 
-test('T-13, LOCAL-4, LOCAL-5: the second pod with another group is warned and changes nothing', async () => {
-  const bench = await createModelBench()
+test('the second pod with another group is warned and changes nothing (TP-13, LOCAL-4, LOCAL-5)', async () => {
+  const bench = await createModelPluginFixture()
   await bench.host.files.mkdir('/tmp/d', 0o755, signal)
   const registry = bench.registry()
   const first = mounting(bench, directory, { ownership: { fsGroup: 1001 } })
@@ -28,7 +27,7 @@ test('T-13, LOCAL-4, LOCAL-5: the second pod with another group is warned and ch
 })
 
 test('two pods mounting at the same time do not both take themselves for the first', async () => {
-  const bench = await createModelBench()
+  const bench = await createModelPluginFixture()
   await bench.host.files.mkdir('/tmp/d', 0o755, signal)
   const { plugin } = bench.registry().find(directory)
   const pods = ['uid-1', 'uid-2'].map((uid, index) =>
@@ -39,8 +38,8 @@ test('two pods mounting at the same time do not both take themselves for the fir
   await bench.close()
 })
 
-test('LOCAL-5: two volumes that are one directory have one first pod', async () => {
-  const bench = await createModelBench()
+test('two volumes that are one directory have one first pod (LOCAL-5)', async () => {
+  const bench = await createModelPluginFixture()
   await bench.host.files.mkdir('/tmp/d', 0o755, signal)
   const twin = persistent({ local: { path: '/tmp/d/' } }, { name: 'twin' })
   const { plugin } = bench.registry().find(directory)
@@ -52,8 +51,8 @@ test('LOCAL-5: two volumes that are one directory have one first pod', async () 
   await bench.close()
 })
 
-test('LOCAL-2: a missing path and a wrong kind are refused before anything is touched', async () => {
-  const bench = await createModelBench()
+test('a missing path and a wrong kind are refused before anything is touched (LOCAL-2)', async () => {
+  const bench = await createModelPluginFixture()
   const { plugin } = bench.registry().find(directory)
   await assert.rejects(plugin.prepare?.(directory, signal) ?? Promise.resolve(), {
     message: 'path "/tmp/d" does not exist',
@@ -71,8 +70,8 @@ test('LOCAL-2: a missing path and a wrong kind are refused before anything is to
   await bench.close()
 })
 
-test('LOCAL-3, PLUG-12: a disk is mounted once with the volume’s options, and bound read-only where asked', async () => {
-  const bench = await createModelBench()
+test('a disk is mounted once with the volume’s options, and bound read-only where asked (LOCAL-3, PLUG-12)', async () => {
+  const bench = await createModelPluginFixture()
   bench.host.addDisk('/dev/sdz')
   const facts = { mountOptions: ['noatime', 'nodev', ''] }
   const spec = persistent({ local: { path: '/dev/sdz' } }, facts)
@@ -95,8 +94,8 @@ test('LOCAL-3, PLUG-12: a disk is mounted once with the volume’s options, and 
   await bench.close()
 })
 
-test('LOCAL-3: a disk of which nobody says whether it is mounted is not taken for mounted', async () => {
-  const bench = await createModelBench()
+test('a disk of which nobody says whether it is mounted is not taken for mounted (LOCAL-3)', async () => {
+  const bench = await createModelPluginFixture()
   bench.host.addDisk('/dev/sdz')
   const spec = persistent({ local: { path: '/dev/sdz' } })
   const { plugin, request } = mounting(bench, spec)
@@ -110,8 +109,8 @@ test('LOCAL-3: a disk of which nobody says whether it is mounted is not taken fo
   await bench.close()
 })
 
-test('LOCAL-6: unmounting the device of a directory source touches nothing', async () => {
-  const bench = await createModelBench()
+test('unmounting the device of a directory source touches nothing (LOCAL-6)', async () => {
+  const bench = await createModelPluginFixture()
   await bench.host.files.mkdir('/tmp/d', 0o755, signal)
   await bench.host.mounts.mount({ source: 'tmpfs', target: '/tmp/d', type: 'tmpfs', options: [] }, signal)
   const device = bench.registry().find(directory).plugin.device?.(directory)
@@ -120,8 +119,8 @@ test('LOCAL-6: unmounting the device of a directory source touches nothing', asy
   await bench.close()
 })
 
-test('LOCAL-7, LOCAL-9: a disk is found again after a restart, and grows', async () => {
-  const bench = await createModelBench()
+test('a disk is found again after a restart, and grows (LOCAL-7, LOCAL-9)', async () => {
+  const bench = await createModelPluginFixture()
   const disk = bench.host.addDisk('/dev/sdz')
   const spec = persistent({ local: { path: '/dev/sdz' } })
   const { plugin, request } = mounting(bench, spec)
@@ -141,8 +140,8 @@ test('LOCAL-7, LOCAL-9: a disk is found again after a restart, and grows', async
   await bench.close()
 })
 
-test('LAYOUT-6, LOCAL-8: block devices have the escaped global directory', async () => {
-  const bench = await createModelBench()
+test('block devices have the escaped global directory (LAYOUT-6, LOCAL-8)', async () => {
+  const bench = await createModelPluginFixture()
   const spec = persistent({ local: { path: '/dev/sdz/' } }, { mode: 'Block' })
   const { plugin } = bench.registry().find(spec)
   const mapper = plugin.block?.(spec)

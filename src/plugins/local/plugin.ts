@@ -6,7 +6,8 @@ import type { PluginName } from '../../api/names.ts'
 import { cleanMountPoint, isAlreadyMounted, isMounted } from '../../host/clean-mount-point.ts'
 import { cleanPath } from '../../host/clean-path.ts'
 import { hasCode } from '../../host/host-error.ts'
-import { VolumeError } from '../../volume/effect.ts'
+import { errorText } from '../../telemetry/error-text.ts'
+import { refused, VolumeError } from '../../volume/effect.ts'
 import { eventReasons } from '../../volume/messages.ts'
 import { escapePlugin, globalDevicePath, globalPluginPath, podsDirectory } from '../../volume/paths.ts'
 import type {
@@ -22,7 +23,7 @@ import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { NodePluginDeps } from '../shared/deps.ts'
 import { bindForPod, mountDisk } from '../disk/device-mount.ts'
-import { messageOf, refuse, reworded, translated } from '../shared/errors.ts'
+import { reworded, translated } from '../shared/errors.ts'
 import { createKeyedLock } from '../shared/keyed-lock.ts'
 import { mountOptionsOf } from '../shared/mount-options.ts'
 import { ownWithNotice } from '../shared/ownership.ts'
@@ -35,7 +36,7 @@ type Deps = Pick<NodePluginDeps, 'host' | 'root' | 'clock'>
 export default definePlugin({
   name,
   source: 'local',
-  traits: { mountOptions: true, remountOnPodUpdate: false, accessModes: ['ReadWriteOnce'] },
+  traits: { takesMountOptions: true, remountOnPodUpdate: false },
   volumeName: (spec) => spec.name,
   supports: (spec) => spec.from === 'persistentVolume',
   node: createLocalPlugin,
@@ -60,18 +61,18 @@ function createLocalPlugin(deps: Deps): NodePlugin {
       }),
     unmount: ({ path }, signal) =>
       translated(async () => {
-        // LOCAL-6: directory sources were never mounted by us; nothing outside our own place is ever unmounted.
+        // Directory sources were never mounted by us; nothing outside our own directory is ever unmounted (LOCAL-6).
         if (path.startsWith(`${mountsDirectory(root)}/`)) await cleanMountPoint(host, path, {}, signal)
       }),
   }
   const block: BlockMapper = {
-    // LAYOUT-6: here, and only here, the plugin's name is escaped.
+    // Here, and only here, the plugin's name is escaped (LAYOUT-6).
     globalMapPath: (spec) => globalDevicePath(root, escapePlugin(name) as PluginName, spec.name),
     devicePath: placeOf,
   }
   return {
     prepare: (spec, signal) => translated(async () => void (await sourceKind(deps, spec, signal))),
-    // One after the other where they share a place: two volumes may name the same.
+    // Two volumes may name the same path; their mounts wait for each other.
     mount: (request, signal) =>
       translated(() => lock.run(cleanPath(placeOf(request.spec)), () => mount(deps, request, signal))),
     unmount: ({ target }, signal) => translated(() => cleanMountPoint(host, target, {}, signal)),
@@ -98,7 +99,7 @@ async function mount(deps: Deps, request: MountRequest, signal: AbortSignal): Pr
     if (gid !== fsGroup) notify({ type: 'Warning', reason: eventReasons.alreadyMounted, message })
   }
   await bindForPod(host, { source, target, options: mountOptionsOf(spec), readOnly: spec.readOnly }, signal)
-  // LOCAL-5: only the first pod sets the group, for others may be at work in there.
+  // Only the first pod sets the group, because other pods may be using the files (LOCAL-5).
   if (spec.readOnly || shared) return
   try {
     await ownWithNotice(
@@ -107,7 +108,7 @@ async function mount(deps: Deps, request: MountRequest, signal: AbortSignal): Pr
       signal,
     )
   } catch (error) {
-    throw new VolumeError('OwnershipFailed', messageOf(error), { effect: 'unknown', cause: error })
+    throw new VolumeError('OwnershipFailed', errorText(error), { effect: 'unknown', cause: error })
   }
 }
 
@@ -121,7 +122,7 @@ async function hasOtherPods(
   return references.some((path) => path !== target && path.startsWith(`${podsDirectory(root)}/`))
 }
 
-/** LOCAL-2 */
+/** A local volume is a directory or a block device, nothing else (LOCAL-2). */
 async function sourceKind(
   { host }: Pick<Deps, 'host'>,
   spec: VolumeSpec,
@@ -129,19 +130,19 @@ async function sourceKind(
 ): Promise<'directory' | 'blockDevice'> {
   const { path } = sourceOf(spec)
   if (path === '' || path.split('/').includes('..'))
-    throw refuse('InvalidPath', `invalid path: ${path} for local volume ${spec.name}`)
+    throw refused('InvalidPath', `invalid path: ${path} for local volume ${spec.name}`, 'none')
   try {
     const { kind } = await host.files.stat(path, signal)
     if (kind === 'directory' || kind === 'blockDevice') return kind
   } catch (error) {
-    if (hasCode(error, 'ENOENT')) throw refuse('PathMissing', `path "${path}" does not exist`, 'none', ['notFound'])
-    if (hasCode(error, 'ENOTDIR')) throw refuse('PathMissing', `stat ${path}: not a directory`, 'none', ['notFound'])
+    if (hasCode(error, 'ENOENT')) throw refused('PathMissing', `path "${path}" does not exist`, 'none', ['notFound'])
+    if (hasCode(error, 'ENOTDIR')) throw refused('PathMissing', `stat ${path}: not a directory`, 'none', ['notFound'])
     throw error
   }
-  throw refuse('WrongType', 'only directory and block device are supported')
+  throw refused('WrongType', 'only directory and block device are supported', 'none')
 }
 
-/** LOCAL-7: the device behind the mount if there is one; an empty path is good enough for cleaning up. */
+/** The device behind the mount if there is one; an empty path is good enough for cleaning up (LOCAL-7). */
 async function restore({ host, root }: Deps, request: RestoreRequest, signal: AbortSignal): Promise<VolumeSpec> {
   let path = ''
   if (request.mode === 'Filesystem' && (await isMounted(host, request.path, signal))) {
@@ -152,7 +153,7 @@ async function restore({ host, root }: Deps, request: RestoreRequest, signal: Ab
   return restoredVolume(request, { kind: 'local', value: { path } })
 }
 
-/** LOCAL-9 */
+/** Only a filesystem on a device can grow; a directory and a raw device have nothing to do here (LOCAL-9). */
 async function expand(deps: Deps, request: ExpandRequest, signal: AbortSignal): Promise<bigint> {
   const { spec, newBytes } = request
   if (spec.mode === 'Block' || (await sourceKind(deps, spec, signal)) === 'directory') return newBytes
@@ -168,6 +169,6 @@ const devicePath = (root: string, spec: VolumeSpec): string => join(mountsDirect
 const placeOf = (spec: VolumeSpec): string => join('/', normalize(sourceOf(spec).path))
 
 function sourceOf(spec: VolumeSpec) {
-  if (!hasSource(spec, 'local')) throw refuse('WrongSource', `volume ${spec.name} is no local volume`, 'untried')
+  if (!hasSource(spec, 'local')) throw refused('WrongSource', `volume ${spec.name} is no local volume`, 'untried')
   return spec.source.value
 }

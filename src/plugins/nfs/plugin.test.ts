@@ -2,25 +2,23 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inline, mounting, signal } from '../../../test/plugins/bench.ts'
-import { createModelBench } from '../../../test/plugins/model-bench.ts'
-import { persistent } from '../../../test/plugins/volumes.ts'
+import { createModelPluginFixture, inline, mounting, signal } from '../../../test/kit/plugin-fixture.ts'
+import { persistent } from '../../../test/kit/volume-specs.ts'
 import { podUid } from '../../api/names.ts'
 import { createFilesystem } from '../../host/model/tree.ts'
 import nfs from './plugin.ts'
 
-test('NFS-1: name and access modes; an IPv6 server stands in brackets', async () => {
-  const bench = await createModelBench()
+test('name; an IPv6 server stands in brackets (NFS-1)', async () => {
+  const bench = await createModelPluginFixture()
   const spec = inline({ nfs: { server: 'fd00::1', path: '/x' } })
   assert.equal(nfs.volumeName(spec as never), 'fd00::1//x')
-  assert.deepEqual(nfs.traits.accessModes, ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany'])
   const { plugin, request } = mounting(bench, spec)
   await assert.rejects(plugin.plugin.mount(request, signal), /Mounting arguments: -t nfs \[fd00::1\]:\/x /)
   await bench.close()
 })
 
-test('NFS-2, PLUG-12: sorted options, each once, and ro; a failed mount leaves no directory', async () => {
-  const bench = await createModelBench()
+test('sorted options, each once, and ro; a failed mount leaves no directory (NFS-2, PLUG-12)', async () => {
+  const bench = await createModelPluginFixture()
   const spec = persistent(
     { nfs: { server: 's', path: '/x' } },
     { mountOptions: ['vers=4.1', 'hard', '', 'hard'], readOnly: true },
@@ -35,8 +33,8 @@ test('NFS-2, PLUG-12: sorted options, each once, and ro; a failed mount leaves n
   await bench.close()
 })
 
-test('NFS-2, NFS-3, NFS-4: mounted once, no group is set, and a name is enough to unmount, by force if the server is gone', async () => {
-  const bench = await createModelBench()
+test('mounted once, no group is set, and a name is enough to unmount, by force if the server is gone (NFS-2, NFS-3, NFS-4)', async () => {
+  const bench = await createModelPluginFixture()
   bench.host.exports.set(
     's:/x',
     createFilesystem({ type: 'nfs', source: 's:/x', device: '0:99', capacityBytes: 1n << 20n }),

@@ -3,12 +3,13 @@
 import { pluginName } from '../../api/names.ts'
 import { cleanMountPoint, isAlreadyMounted } from '../../host/clean-mount-point.ts'
 import { HostError } from '../../host/host-error.ts'
+import { refused } from '../../volume/effect.ts'
 import type { NodePlugin } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
 import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { NodePluginDeps } from '../shared/deps.ts'
-import { refuse, translated } from '../shared/errors.ts'
+import { translated } from '../shared/errors.ts'
 import { mountOptionsOf } from '../shared/mount-options.ts'
 import { filesystemUsage } from '../shared/usage.ts'
 
@@ -18,17 +19,16 @@ export default definePlugin({
   name: pluginName('kubernetes.io/nfs'),
   source: 'nfs',
   traits: {
-    mountOptions: true,
+    takesMountOptions: true,
     remountOnPodUpdate: false,
-    accessModes: ['ReadWriteOnce', 'ReadOnlyMany', 'ReadWriteMany'],
   },
   volumeName: ({ source: { value } }) => `${value.server}/${value.path}`,
   node: (deps: Deps): NodePlugin => ({
     mount: ({ spec, target }, signal) => translated(() => mount(deps, spec, target, signal)),
-    // NFS-3: a server that does not answer gets a minute, then the mount is taken off by force.
-    unmount: ({ target }, signal) =>
-      translated(() => cleanMountPoint(deps.host, target, { patienceMs: 60_000 }, signal)),
+    // A server that does not answer gets a minute, then it is unmounted by force (NFS-3).
+    unmount: ({ target }, signal) => translated(() => cleanMountPoint(deps.host, target, {}, signal)),
     readOnly: (spec) => spec.readOnly,
+    // The directory's name is all that is left: enough to unmount, which needs only the path (NFS-4).
     restore: async ({ volumeName }) => ({
       name: volumeName,
       from: 'pod',
@@ -40,15 +40,16 @@ export default definePlugin({
   }),
 })
 
-/** NFS-2 */
+/** Mounts the export unless it is mounted already; a failed mount leaves no directory behind (NFS-2). */
 async function mount({ host }: Deps, spec: VolumeSpec, target: string, signal: AbortSignal): Promise<void> {
   if (await isAlreadyMounted(host, target, signal)) return
+  const source = exportOf(spec)
   await host.files.mkdirAll(target, 0o750, signal)
   const options = mountOptionsOf(spec, spec.readOnly ? ['ro'] : [])
   try {
-    await host.mounts.mount({ source: exportOf(spec), target, type: 'nfs', options }, signal)
+    await host.mounts.mount({ source, target, type: 'nfs', options }, signal)
   } catch (error) {
-    // Only a mount program that has ended leaves nothing behind for certain.
+    // Only if the mount program has ended is it certain that nothing is mounted.
     if (error instanceof HostError && error.certain) {
       await cleanMountPoint(host, target, { patienceMs: 10_000 }, new AbortController().signal).catch(() => undefined)
     }
@@ -56,9 +57,9 @@ async function mount({ host }: Deps, spec: VolumeSpec, target: string, signal: A
   }
 }
 
-/** NFS-1: an IPv6 address stands in brackets. */
+/** An IPv6 address stands in brackets (NFS-1). */
 function exportOf(spec: VolumeSpec): string {
-  if (!hasSource(spec, 'nfs')) throw refuse('WrongSource', `volume ${spec.name} is no nfs volume`, 'untried')
+  if (!hasSource(spec, 'nfs')) throw refused('WrongSource', `volume ${spec.name} is no nfs volume`, 'untried')
   const { server, path } = spec.source.value
   return `${server.includes(':') && !server.startsWith('[') ? `[${server}]` : server}:${path}`
 }

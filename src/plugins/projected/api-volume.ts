@@ -24,7 +24,7 @@ export interface ApiVolumeKind {
   readonly medium: '' | 'Memory'
   /** Everything that can fail because of the API happens here, before the disk is touched (CONF-3). */
   payload(request: MountRequest, reader: Reader, signal: AbortSignal): Promise<Payload>
-  /** The source to give a volume found on disk, of which only the name is known. */
+  /** The source for a volume found on disk, of which only the name is known. */
   restored(volumeName: string): VolumeSource
   unmounted?(request: { readonly pod: ReturnType<typeof podUid> }): void
 }
@@ -60,7 +60,7 @@ export function createApiVolume(deps: ApiVolumeDeps, kind: ApiVolumeKind): NodeP
       readOnly: true,
       source: kind.restored(volumeName),
     }),
-    // METRIC-2: contents are small and change seldom; the first answer is kept (METRIC-6: only successes).
+    // Contents are small and change seldom; the first answer is kept (METRIC-2); only successes are kept (METRIC-6).
     usage: ({ path }, signal) =>
       translated(async () => {
         const usage = measured.get(path) ?? (await treeUsage(deps, path, signal))
@@ -95,7 +95,7 @@ async function mount(
     const writer = { files: host.files, now: () => clock.now(), random: (limit: number) => random.below(limit) }
     await writeAtomically(writer, { directory: target, payload, applyPermissions }, signal)
   } catch (error) {
-    // Only what this very call made is taken back: a refresh that fails leaves a running pod its old files (WART-4).
+    // Only what this call created is removed: a failed refresh leaves a running pod its old files (WART-4).
     if (made && isNew(request)) {
       await tearDownScratch(deps, scratch, new AbortController().signal).catch(() => undefined)
     }
@@ -106,7 +106,7 @@ async function mount(
 const isNew = ({ remount, foundOnDisk }: MountRequest): boolean => !remount && !foundOnDisk
 const wrapped = (volumeName: string): string => `wrapped_${volumeName}`
 
-/** Old and new contents side by side, in whole pages, and something for directories and links. */
+/** Room for old and new contents together, in whole pages, and some for directories and links. */
 function roomFor(payload: Payload): bigint {
   let pages = 16n
   for (const { bytes } of payload.values()) pages += 2n * BigInt(Math.ceil(bytes.length / 4096) + 1)

@@ -1,10 +1,11 @@
 // What does a pod say about itself in files? Field and resource references, rendered as the downward API does (CONF-7).
 
 import { parseQuantity, milliValue, wholeValue } from '../../api/quantity.ts'
-import type { Container, DownwardAPIVolumeFile, Pod, ResourceFieldSelector } from '../../api/types.ts'
+import type { Container, DownwardAPIVolumeFile, Pod, ResourceFieldSelector } from '../../api/generated/types.ts'
 import type { Payload, PayloadFile } from '../../host/atomic-files.ts'
 import { cleanPath } from '../../host/clean-path.ts'
-import { messageOf, refuse } from '../shared/errors.ts'
+import { errorText } from '../../telemetry/error-text.ts'
+import { refused } from '../../volume/effect.ts'
 import { aggregate } from './errors.ts'
 
 export interface DownwardFacts {
@@ -22,10 +23,10 @@ export function downwardPayload(items: readonly DownwardAPIVolumeFile[], facts: 
       const text = valueOf(item, facts)
       payload.set(cleanPath(item.path), { bytes: new TextEncoder().encode(text), mode: item.mode ?? facts.defaultMode })
     } catch (error) {
-      problems.push(messageOf(error))
+      problems.push(errorText(error))
     }
   }
-  if (problems.length > 0) throw refuse('DownwardAPI', aggregate(problems), 'untried')
+  if (problems.length > 0) throw refused('DownwardAPI', aggregate(problems), 'untried')
   return payload
 }
 
@@ -54,7 +55,7 @@ export function fieldValue(fieldPath: string, pod: Pod): string {
     case 'metadata.annotations':
       return formatMap(metadata.annotations ?? {})
     default:
-      throw refuse('UnknownField', `unsupported fieldPath: ${fieldPath}`, 'untried')
+      throw refused('UnknownField', `unsupported fieldPath: ${fieldPath}`, 'untried')
   }
 }
 
@@ -78,7 +79,7 @@ const escapes: Readonly<Record<string, string>> = {
   '"': '\\"',
 }
 
-/** A string literal as Go writes it, for that is what programs that read these files have always got. */
+/** A string literal as Go writes it: programs that read these files expect that form. */
 function quoted(text: string): string {
   let result = ''
   for (const letter of text) {
@@ -98,10 +99,10 @@ function resourceValue(selector: ResourceFieldSelector, facts: DownwardFacts): s
   const container = [...facts.pod.spec.containers, ...(facts.pod.spec.initContainers ?? [])].find(
     ({ name }) => name === containerName,
   )
-  if (container === undefined) throw refuse('ContainerMissing', `container ${containerName} not found`, 'untried')
+  if (container === undefined) throw refused('ContainerMissing', `container ${containerName} not found`, 'untried')
   const [kind, name = ''] = splitAtDot(resource)
   if ((kind !== 'limits' && kind !== 'requests') || name === '') {
-    throw refuse('UnknownResource', `unsupported container resource : ${resource}`, 'untried')
+    throw refused('UnknownResource', `unsupported container resource : ${resource}`, 'untried')
   }
   const quantity = parseQuantity(quantityText(container, kind, name, facts.allocatable))
   const unit = parseQuantity(divisor === undefined || divisor === '' || divisor === '0' ? '1' : divisor)
@@ -117,7 +118,7 @@ function quantityText(
   allocatable: Readonly<Record<string, string>>,
 ): string {
   const own = container.resources?.[kind]?.[name] ?? '0'
-  // A limit of nothing is no limit: what the node has is the limit then.
+  // A limit of zero is no limit: the node's allocatable amount is used instead.
   if (kind === 'requests' || wholeValue(parseQuantity(own)) !== 0n) return own
   return ['cpu', 'memory', 'ephemeral-storage'].includes(name) ? (allocatable[name] ?? '0') : '0'
 }

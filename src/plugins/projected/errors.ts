@@ -1,4 +1,4 @@
-// How are several failures told as one? As Kubernetes does: one alone is itself, several stand in brackets.
+// How do several error messages become one? As in Kubernetes: one stays as it is, several are listed in brackets.
 
 export function aggregate(messages: readonly string[]): string {
   const distinct = [...new Set(messages)]

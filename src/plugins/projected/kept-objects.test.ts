@@ -2,14 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inline, mounting, signal } from '../../../test/plugins/bench.ts'
-import { createModelBench } from '../../../test/plugins/model-bench.ts'
+import { createModelPluginFixture, inline, mounting, signal } from '../../../test/kit/plugin-fixture.ts'
 import { podUid } from '../../api/names.ts'
 
 const metadata = { name: 'o', namespace: 'default' }
 
 test('an immutable object that is made again, or gone, changes nothing under its pod; the next pod sees what is there', async () => {
-  const bench = await createModelBench()
+  const bench = await createModelPluginFixture()
   const make = (k: string, immutable: boolean) => bench.client.create('ConfigMap', { metadata, immutable, data: { k } })
   const { plugin, request } = mounting(bench, inline({ configMap: { name: 'o', defaultMode: 0o644 } }))
   const { plugin: volumes } = plugin
@@ -34,7 +33,7 @@ test('an immutable object that is made again, or gone, changes nothing under its
 })
 
 test('a first set-up that fails holds nothing', async () => {
-  const bench = await createModelBench()
+  const bench = await createModelPluginFixture()
   await bench.client.create('ConfigMap', { metadata, immutable: true, data: { k: 'first' } })
   const sources = [{ configMap: { name: 'o' } }, { secret: { name: 'late' } }]
   const { plugin, request } = mounting(bench, inline({ projected: { defaultMode: 0o644, sources } }))

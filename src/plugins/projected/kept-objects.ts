@@ -1,5 +1,5 @@
-// What do pods see of an object that is immutable? What it was when the first of them came, for as long as one of them has it:
-// nobody asks for it again, so that even its end, or another object of its name, changes nothing under them.
+// What do pods see of an immutable object? It is read once and kept while any pod uses it, so that neither its deletion nor a
+// new object of the same name changes the files of running pods.
 
 import type { KindMap, KindName } from '../../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../../api/meta.ts'
@@ -21,7 +21,7 @@ export function createKeptObjects(client: Reader): KeptObjects {
       async get<K extends KindName>(kind: K, ref: ObjectRef, signal?: AbortSignal) {
         const key = `${kind}/${refKey(ref)}`
         const found = kept.get(key)?.object ?? (await client.get(kind, ref, signal))
-        // Somebody else may have come first while we read.
+        // Another reader may have been first.
         const { object, holders } = kept.get(key) ?? { object: found, holders: new Set<string>() }
         if ('immutable' in object && object.immutable === true) kept.set(key, { object, holders: holders.add(holder) })
         return object as KindMap[K] // the key holds the kind

@@ -2,12 +2,14 @@
 // Reading the objects is here too: a missing optional object is an empty one.
 
 import { Buffer } from 'node:buffer'
-import type { ConfigMap, KeyToPath, Secret } from '../../api/types.ts'
+import type { ConfigMap, KeyToPath, Secret } from '../../api/generated/types.ts'
 import type { Payload, PayloadFile } from '../../host/atomic-files.ts'
-import { isNotFound, refuse, toVolumeError } from '../shared/errors.ts'
+import { refused } from '../../volume/effect.ts'
+import type { SourceObject } from '../../volume/plugin.ts'
+import { isNotFound, toVolumeError } from '../shared/errors.ts'
 import type { Reader } from './kept-objects.ts'
 
-export interface KeyedSource {
+interface KeyedSource {
   readonly name: string
   readonly items?: readonly KeyToPath[] | undefined
   readonly optional?: boolean | undefined
@@ -33,13 +35,18 @@ export async function secretPayload(reader: Reader, request: FetchRequest, signa
   return pick(bytesOfSecret(found), request, (key) => `references non-existent secret key: ${key}`)
 }
 
+/** The object of this name as a list; empty if the source has no name. */
+export function objectsNamed(kind: SourceObject['kind'], name: string | undefined): readonly SourceObject[] {
+  return name ? [{ kind, name }] : []
+}
+
 async function optional<T>(source: KeyedSource, kind: string, fetch: () => Promise<T>): Promise<T | undefined> {
   try {
     return await fetch()
   } catch (error) {
     if (!isNotFound(error)) throw toVolumeError(error)
     if (source.optional === true) return undefined
-    throw refuse('ObjectMissing', `${kind} "${source.name}" not found`, 'untried', ['notFound'])
+    throw refused('ObjectMissing', `${kind} "${source.name}" not found`, 'untried', ['notFound'])
   }
 }
 
@@ -64,7 +71,7 @@ function pick(data: ReadonlyMap<string, Uint8Array>, request: FetchRequest, miss
   for (const { key, path, mode } of source.items) {
     const bytes = data.get(key)
     if (bytes !== undefined) payload.set(path, { bytes, mode: mode ?? defaultMode })
-    else if (source.optional !== true) throw refuse('KeyMissing', missing(key), 'untried', ['notFound'])
+    else if (source.optional !== true) throw refused('KeyMissing', missing(key), 'untried', ['notFound'])
   }
   return payload
 }

@@ -2,9 +2,9 @@
 // (NEST-1, NEST-2). Pure.
 
 import { relative } from 'node:path/posix'
-import type { Pod } from '../../api/types.ts'
+import type { Pod } from '../../api/generated/types.ts'
 import { cleanPath } from '../../host/clean-path.ts'
-import { refuse } from '../shared/errors.ts'
+import { refused } from '../../volume/effect.ts'
 
 /** Paths relative to the volume, sorted, parents before children. */
 export function nestedMountPoints(volumeName: string, pod: Pod): readonly string[] {
@@ -15,7 +15,7 @@ export function nestedMountPoints(volumeName: string, pod: Pod): readonly string
     const all = volumeMounts.map(({ mountPath }) => cleanPath(mountPath))
     for (const path of own) {
       if (path.startsWith('../'))
-        throw refuse('InvalidMountPath', `mount path ${path} must not start with ../`, 'untried')
+        throw refused('InvalidMountPath', `mount path ${path} must not start with ../`, 'untried')
       for (const inner of nestedIn(path, all)) found.add(relative(path, inner))
     }
   }

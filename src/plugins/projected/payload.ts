@@ -1,10 +1,11 @@
 // Which files does a projected volume hold? Its sources merged in order, the later wins; all failures told at once (CONF-8).
 
-import type { VolumeProjection } from '../../api/types.ts'
+import type { VolumeProjection } from '../../api/generated/types.ts'
 import type { Payload, PayloadFile } from '../../host/atomic-files.ts'
+import { errorText } from '../../telemetry/error-text.ts'
+import { refused } from '../../volume/effect.ts'
 import type { MountRequest } from '../../volume/plugin.ts'
 import type { NodePluginDeps } from '../shared/deps.ts'
-import { messageOf, refuse } from '../shared/errors.ts'
 import { downwardPayload } from './downward-api.ts'
 import { aggregate } from './errors.ts'
 import { configMapPayload, secretPayload } from './keyed-objects.ts'
@@ -33,7 +34,7 @@ export async function projectedPayload(
     }
   }
   if (problems.length > 0)
-    throw refuse('ProjectedSources', aggregate(problems.map(messageOf)), 'untried', [], problems[0])
+    throw refused('ProjectedSources', aggregate(problems.map(errorText)), 'untried', [], problems[0])
   return merged
 }
 
@@ -62,11 +63,11 @@ async function payloadOf(
     const token = await deps.tokens.tokenFor(pod, serviceAccountToken, signal)
     return new Map([[serviceAccountToken.path, ownFile(new TextEncoder().encode(token), request, defaultMode)]])
   }
-  // CONF-10: both need API kinds that this server does not serve.
+  // Both need API kinds that this server does not serve (CONF-10).
   if (source.clusterTrustBundle !== undefined)
     return trustBundlePayload(source.clusterTrustBundle, request, defaultMode)
   if (source.podCertificate !== undefined)
-    throw refuse(
+    throw refused(
       'NotSupported',
       'podCertificate sources are not supported: there is no PodCertificateRequest API here',
       'untried',
@@ -74,21 +75,21 @@ async function payloadOf(
   return new Map()
 }
 
-/** CONF-9, CONF-10: what is fetched for a pod is for its user alone; the fsGroup pass later lifts 0600 to 0640. */
+/** Tokens and certificates are readable by the pod's user only; the fsGroup pass later makes 0600 to 0640 (CONF-9, CONF-10). */
 function ownFile(bytes: Uint8Array, { ownership }: MountRequest, defaultMode: number): PayloadFile {
   const { fsUser, fsGroup } = ownership
   const mode = fsUser !== undefined || fsGroup !== undefined ? 0o600 : defaultMode
   return fsUser === undefined ? { bytes, mode } : { bytes, mode, uid: fsUser }
 }
 
-/** CONF-10: without the API there is no bundle; an optional one is an empty file then. */
+/** Without the API there is no bundle; an optional one is an empty file then (CONF-10). */
 function trustBundlePayload(
   source: NonNullable<VolumeProjection['clusterTrustBundle']>,
   request: MountRequest,
   defaultMode: number,
 ): Payload {
   if (source.optional === true) return new Map([[source.path, ownFile(new Uint8Array(0), request, defaultMode)]])
-  throw refuse(
+  throw refused(
     'NotSupported',
     'clusterTrustBundle sources are not supported: there is no ClusterTrustBundle API here',
     'untried',

@@ -2,11 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inline, mounting, picture, pod, signal } from '../../../test/plugins/bench.ts'
-import type { PluginBench } from '../../../test/plugins/bench.ts'
-import { createModelBench } from '../../../test/plugins/model-bench.ts'
+import { createModelPluginFixture, inline, mounting, picture, pod, signal } from '../../../test/kit/plugin-fixture.ts'
+import type { PluginFixture } from '../../../test/kit/plugin-fixture.ts'
 import { podUid } from '../../api/names.ts'
-import type { Pod, VolumeProjection } from '../../api/types.ts'
+import type { Pod, VolumeProjection } from '../../api/generated/types.ts'
 import type { Ownership } from '../../volume/plugin.ts'
 import { fieldValue, formatMap } from './downward-api.ts'
 import { nestedMountPoints } from './nested-mounts.ts'
@@ -14,20 +13,20 @@ import { nestedMountPoints } from './nested-mounts.ts'
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
 const metadata = (name: string) => ({ name, namespace: 'default' })
 
-async function configMap(bench: PluginBench, name: string, data: Readonly<Record<string, string>>): Promise<void> {
+async function configMap(bench: PluginFixture, name: string, data: Readonly<Record<string, string>>): Promise<void> {
   await bench.client.create('ConfigMap', { apiVersion: 'v1', kind: 'ConfigMap', metadata: metadata(name), data })
 }
 
 function projected(
-  bench: PluginBench,
+  bench: PluginFixture,
   sources: readonly VolumeProjection[],
   facts: { pod?: Pod; ownership?: Ownership; remount?: boolean } = {},
 ) {
   return mounting(bench, inline({ projected: { defaultMode: 0o644, sources } }), facts)
 }
 
-test('ATOMIC-3, CONF-5: a configMap volume looks exactly like a kubelet made it; without a default mode there is none', async () => {
-  const bench = await createModelBench()
+test('a configMap volume looks exactly like a kubelet made it; without a default mode there is none (ATOMIC-3, CONF-5)', async () => {
+  const bench = await createModelPluginFixture()
   await configMap(bench, 'o', { k: 'v' })
   const { plugin, request } = mounting(
     bench,
@@ -52,8 +51,8 @@ test('ATOMIC-3, CONF-5: a configMap volume looks exactly like a kubelet made it;
   await bench.close()
 })
 
-test('CONF-1, CONF-2, CONF-12, MGR-10: on disk or in memory, marked as wrapped, read-only, restored by name, all gone at the end', async () => {
-  const bench = await createModelBench()
+test('on disk or in memory, marked as wrapped, read-only, restored by name, all gone at the end (CONF-1, CONF-2, CONF-12, MGR-10)', async () => {
+  const bench = await createModelPluginFixture()
   await configMap(bench, 'o', { k: 'v' })
   await bench.client.create('Secret', { metadata: metadata('o'), data: { k: base64('v') } })
   const items = [{ path: 'k', fieldRef: { fieldPath: 'metadata.name' } }]
@@ -93,8 +92,8 @@ test('CONF-1, CONF-2, CONF-12, MGR-10: on disk or in memory, marked as wrapped, 
   await bench.close()
 })
 
-test('CONF-4: what a first set-up made is taken back when its write fails', async () => {
-  const bench = await createModelBench()
+test('what a first set-up made is taken back when its write fails (CONF-4)', async () => {
+  const bench = await createModelPluginFixture()
   await configMap(bench, 'o', { k: 'v' })
   const { plugin, request } = mounting(bench, inline({ configMap: { name: 'o', defaultMode: 0o644 } }))
   bench.host.faults.plant({ call: 'files.writeTree', kind: 'fails', code: 'ENOSPC', times: 1 })
@@ -107,8 +106,8 @@ test('CONF-4: what a first set-up made is taken back when its write fails', asyn
   await bench.close()
 })
 
-test('CONF-10: certificates need APIs that are not here and are refused by name; an optional bundle is an empty file of its user', async () => {
-  const bench = await createModelBench()
+test('certificates need APIs that are not here and are refused by name; an optional bundle is an empty file of its user (CONF-10)', async () => {
+  const bench = await createModelPluginFixture()
   const bundle = (optional: boolean) => ({ clusterTrustBundle: { name: 'b', path: 'ca.pem', optional } })
   const missing = projected(bench, [bundle(false)])
   await assert.rejects(missing.plugin.plugin.mount(missing.request, signal), /clusterTrustBundle sources are not/)
@@ -122,8 +121,8 @@ test('CONF-10: certificates need APIs that are not here and are refused by name;
   await bench.close()
 })
 
-test('T-6, CONF-3, CONF-6: missing objects and keys, optional or not; nothing is touched on failure', async () => {
-  const bench = await createModelBench()
+test('missing objects and keys, optional or not; nothing is touched on failure (TP-6, CONF-3, CONF-6)', async () => {
+  const bench = await createModelPluginFixture()
   await configMap(bench, 'o', { k: 'v' })
   const secret = mounting(bench, inline({ secret: { secretName: 'late', defaultMode: 0o644 } }))
   await assert.rejects(secret.plugin.plugin.mount(secret.request, signal), {
@@ -149,8 +148,8 @@ test('T-6, CONF-3, CONF-6: missing objects and keys, optional or not; nothing is
   await bench.close()
 })
 
-test('T-7, CONF-8: the later source wins; failures are told together', async () => {
-  const bench = await createModelBench()
+test('the later source wins; failures are told together (TP-7, CONF-8)', async () => {
+  const bench = await createModelPluginFixture()
   await configMap(bench, 'one', { p: '1' })
   await configMap(bench, 'two', { p: '2' })
   const { plugin, request } = projected(bench, [{ configMap: { name: 'one' } }, { configMap: { name: 'two' } }])
@@ -168,8 +167,8 @@ test('T-7, CONF-8: the later source wins; failures are told together', async () 
   await bench.close()
 })
 
-test('T-8, CONF-9: a token file belongs to its user or group alone', async () => {
-  const bench = await createModelBench()
+test('a token file belongs to its user or group alone (TP-8, CONF-9)', async () => {
+  const bench = await createModelPluginFixture()
   await bench.client.create('ServiceAccount', { apiVersion: 'v1', kind: 'ServiceAccount', metadata: metadata('robot') })
   const plain = pod({ spec: { containers: [{ name: 'c', image: 'i' }], serviceAccountName: 'robot' } })
   const { metadata: stored } = await bench.client.create('Pod', {
@@ -180,7 +179,7 @@ test('T-8, CONF-9: a token file belongs to its user or group alone', async () =>
   const sources = [{ serviceAccountToken: { path: 'token', expirationSeconds: 600 } }]
   const modes: string[] = []
   for (const ownership of [{}, { fsGroup: 2000 }, { fsUser: 1000 }, { fsUser: 1000, fsGroup: 2000 }]) {
-    const world = await createModelBench({
+    const world = await createModelPluginFixture({
       client: {
         ...bench.client,
         post: async () => ({ status: { token: 't', expirationTimestamp: '2026-01-01T01:00:00Z' } }),
@@ -196,9 +195,9 @@ test('T-8, CONF-9: a token file belongs to its user or group alone', async () =>
   await bench.close()
 })
 
-test('CONF-9: tokens are bound to the pod, kept, renewed when most of their life is over, forgotten with the pod', async () => {
+test('tokens are bound to the pod, kept, renewed when most of their life is over, forgotten with the pod (CONF-9)', async () => {
   const bodies: unknown[] = []
-  const bench = await createModelBench()
+  const bench = await createModelPluginFixture()
   const post = async (_kind: unknown, ref: unknown, subresource: string, body: unknown) => {
     bodies.push([ref, subresource, body])
     return {
@@ -208,7 +207,7 @@ test('CONF-9: tokens are bound to the pod, kept, renewed when most of their life
       },
     }
   }
-  const world = await createModelBench({ client: { ...bench.client, post } })
+  const world = await createModelPluginFixture({ client: { ...bench.client, post } })
   const registry = world.registry()
   const spec = inline({
     projected: { defaultMode: 0o644, sources: [{ serviceAccountToken: { path: 'token', audience: 'vault' } }] },
@@ -242,7 +241,7 @@ test('CONF-9: tokens are bound to the pod, kept, renewed when most of their life
 })
 
 test('a service account that does not exist is told in the words of a kubelet', async () => {
-  const bench = await createModelBench()
+  const bench = await createModelPluginFixture()
   const { plugin, request } = projected(bench, [{ serviceAccountToken: { path: 'token' } }], {
     pod: pod({ spec: { containers: [{ name: 'c' }], serviceAccountName: 'ghost' } }),
   })
@@ -252,8 +251,8 @@ test('a service account that does not exist is told in the words of a kubelet', 
   await bench.close()
 })
 
-test('WART-4: a refresh that fails leaves a running pod its files', async () => {
-  const bench = await createModelBench()
+test('a refresh that fails leaves a running pod its files (WART-4)', async () => {
+  const bench = await createModelPluginFixture()
   await configMap(bench, 'o', { k: 'old' })
   const { plugin, request } = projected(bench, [{ configMap: { name: 'o' } }])
   await plugin.plugin.mount(request, signal)
@@ -272,8 +271,8 @@ test('WART-4: a refresh that fails leaves a running pod its files', async () => 
   await bench.close()
 })
 
-test('WART-26: a secret fits although the pod may use less memory than it is large', async () => {
-  const bench = await createModelBench()
+test('a secret fits although the pod may use less memory than it is large (WART-26)', async () => {
+  const bench = await createModelPluginFixture()
   await bench.client.create('Secret', {
     apiVersion: 'v1',
     kind: 'Secret',
@@ -289,7 +288,7 @@ test('WART-26: a secret fits although the pod may use less memory than it is lar
   await bench.close()
 })
 
-test('NEST-1, NEST-2: mount points inside the volume, the outermost only, compared as paths', () => {
+test('mount points inside the volume, the outermost only, compared as paths (NEST-1, NEST-2)', () => {
   const mounts = (...paths: readonly [string, string][]): Pod =>
     pod({
       spec: { containers: [{ name: 'c', volumeMounts: paths.map(([name, mountPath]) => ({ name, mountPath })) }] },
@@ -305,7 +304,7 @@ test('NEST-1, NEST-2: mount points inside the volume, the outermost only, compar
   assert.throws(() => nestedMountPoints('v', mounts(['v', '../x'])))
 })
 
-test('CONF-7: fields and maps are rendered as Go would', () => {
+test('fields and maps are rendered as Go would (CONF-7)', () => {
   const own = pod({
     metadata: { labels: { b: '2', a: 'x"y' }, annotations: { note: 'two "quoted"\nlines', 'a/b': 'ü\u0001' } },
   })
@@ -316,8 +315,8 @@ test('CONF-7: fields and maps are rendered as Go would', () => {
   assert.throws(() => fieldValue('spec.nodeName', own), /unsupported fieldPath/)
 })
 
-test('CONF-7: resources with divisors, rounded up; a missing or zero limit is what the node has', async () => {
-  const bench = await createModelBench()
+test('resources with divisors, rounded up; a missing or zero limit is what the node has (CONF-7)', async () => {
+  const bench = await createModelPluginFixture()
   const resources = { requests: { cpu: '100m', memory: '10Mi' }, limits: { cpu: '250m', memory: '20Mi' } }
   const own = pod({
     spec: { containers: [{ name: 'c', resources }, { name: 'd' }, { name: 'e', resources: { limits: { cpu: '0' } } }] },

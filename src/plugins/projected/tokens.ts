@@ -1,15 +1,16 @@
 // Where do service account tokens come from? From TokenRequest, bound to the pod, and kept until most of their life is over.
-// Without keeping them every refresh of a volume would be a new token and a new write.
+// Without this cache every refresh of a volume would request a new token and write it.
 
 import type { PodUid } from '../../api/names.ts'
-import type { Pod, ServiceAccountTokenProjection, TokenRequest } from '../../api/types.ts'
+import type { Pod, ServiceAccountTokenProjection, TokenRequest } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { Clock } from '../../clock/clock.ts'
-import { messageOf, refuse } from '../shared/errors.ts'
+import { errorText } from '../../telemetry/error-text.ts'
+import { refused } from '../../volume/effect.ts'
 
 export interface Tokens {
   tokenFor(pod: Pod, projection: ServiceAccountTokenProjection, signal: AbortSignal): Promise<string>
-  /** The pod is gone; its tokens are worth nothing any more. */
+  /** The pod is gone: its tokens are no longer valid. */
   forget(pod: PodUid): void
 }
 
@@ -40,9 +41,9 @@ export function createTokens({ client, clock }: { readonly client: Client; reado
         kept.set(uid, ofPod.set(key, fresh))
         return fresh.token
       } catch (error) {
-        // A token that is still valid serves while the server cannot give a new one.
+        // A token that is still valid is used while the server cannot issue a new one.
         if (present !== undefined && clock.now() < present.validUntil) return present.token
-        throw refuse('TokenUnavailable', `failed to fetch token: ${messageOf(error)}`, 'untried')
+        throw refused('TokenUnavailable', `failed to fetch token: ${errorText(error)}`, 'untried')
       }
     },
     forget: (pod) => void kept.delete(pod),
@@ -77,7 +78,7 @@ async function request(
     signal,
   )) as TokenRequest
   const token = answer.status?.token
-  if (token === undefined || token === '') throw refuse('TokenUnavailable', 'the server sent no token', 'untried')
+  if (token === undefined || token === '') throw refused('TokenUnavailable', 'the server sent no token', 'untried')
   const expiry = Date.parse(answer.status?.expirationTimestamp ?? '')
   const validUntil = Number.isNaN(expiry) ? asked + expirationSeconds * 1000 : expiry
   const fresh = Math.min((validUntil - asked) * 0.8, oneDayMs)

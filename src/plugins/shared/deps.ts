@@ -1,6 +1,7 @@
-// What may a plugin on a node ask for? Each definition names the part it uses; `index.ts` hands the whole to all.
+// What may a plugin ask for, on a node and in the control plane? Each definition names the part it uses; `index.ts` gives all of it.
 
 import type { Client } from '../../client/client.ts'
+import type { Informers } from '../../client/informer.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Random } from '../../clock/random.ts'
 import type { Host } from '../../host/host.ts'
@@ -20,4 +21,12 @@ export interface NodePluginDeps {
   readonly noSwap?: boolean
   /** Where unpacked images lie; volumes of type image need it. */
   readonly imageRoots?: (reference: string) => string | undefined
+}
+
+export interface ClusterPluginDeps {
+  readonly client: Client
+  readonly informers: Informers
+  readonly clock: Clock
+  /** Makes hostPath volumes under /tmp; only where the administrator switched it on (HOST-5). */
+  readonly hostPathProvisioning?: { readonly host: Pick<Host, 'files'>; readonly random: Random }
 }

@@ -2,8 +2,7 @@
 
 import { StatusError } from '../../api/status-error.ts'
 import { HostError } from '../../host/host-error.ts'
-import type { Effect, ErrorTag } from '../../volume/effect.ts'
-import { asVolumeError, VolumeError } from '../../volume/effect.ts'
+import { asVolumeError, hostFailure, VolumeError } from '../../volume/effect.ts'
 
 /** Runs a plugin's call; whatever it throws comes out as a VolumeError that says what was left behind. */
 export async function translated<T>(call: () => Promise<T>): Promise<T> {
@@ -16,9 +15,7 @@ export async function translated<T>(call: () => Promise<T>): Promise<T> {
 
 export function toVolumeError(error: unknown): unknown {
   if (error instanceof VolumeError) return error
-  if (error instanceof HostError) {
-    return new VolumeError(error.code, error.message, { effect: error.certain ? 'none' : 'unknown', cause: error })
-  }
+  if (error instanceof HostError) return hostFailure(error, 'none')
   // The API said no or did not answer: nothing on this node was touched yet (PLUG-22).
   if (error instanceof StatusError)
     return new VolumeError(error.reason, error.message, { effect: 'untried', cause: error })
@@ -26,19 +23,18 @@ export function toVolumeError(error: unknown): unknown {
 }
 
 /**
- * What is prepared before anybody is asked: its failure says nothing about what an earlier attempt may have left. A call that
- * may have taken effect all the same leaves doubt.
+ * For preparations before the real call. Their failure says nothing about what an earlier attempt left behind, so the effect is
+ * untried; unknown if the host call may have taken effect.
  */
 export async function preparing<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call()
   } catch (error) {
-    if (!(error instanceof HostError)) throw error
-    throw new VolumeError(error.code, error.message, { effect: error.certain ? 'untried' : 'unknown', cause: error })
+    throw error instanceof HostError ? hostFailure(error, 'untried') : error
   }
 }
 
-/** A failure that left nothing behind, as far as the failed call knows; but `left` says that something is there. */
+/** If the call failed without an effect, but `left` finds something there all the same, the effect is unknown. */
 export async function unlessLeft<T>(call: () => Promise<T>, left: () => Promise<boolean>): Promise<T> {
   try {
     return await translated(call)
@@ -49,16 +45,6 @@ export async function unlessLeft<T>(call: () => Promise<T>, left: () => Promise<
   }
 }
 
-export function refuse(
-  code: string,
-  message: string,
-  effect: Effect = 'none',
-  tags: readonly ErrorTag[] = [],
-  cause?: unknown,
-): VolumeError {
-  return new VolumeError(code, message, { effect, tags, ...(cause === undefined ? {} : { cause }) })
-}
-
 /** The same failure in other words: what it left behind stays known. */
 export function reworded(error: unknown, words: (message: string) => string): VolumeError {
   const { code, effect, tags, message } = asVolumeError(toVolumeError(error))
@@ -67,8 +53,4 @@ export function reworded(error: unknown, words: (message: string) => string): Vo
 
 export function isNotFound(error: unknown): boolean {
   return error instanceof StatusError && error.code === 404
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

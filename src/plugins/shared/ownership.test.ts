@@ -8,7 +8,7 @@ import { ownWithNotice } from './ownership.ts'
 
 const { signal } = new AbortController()
 
-test('FSG-4: a warning after 30 seconds, then one a minute, none after the end', async () => {
+test('a warning after 30 seconds, then one a minute, none after the end (FSG-4)', async () => {
   const clock = createVirtualClock()
   const host = createModelHost({ clock })
   const told: string[] = []

@@ -1,7 +1,7 @@
 // What may this pod use, and what did it ask for? Memory for memory volumes, huge pages for huge-page volumes.
 
 import { bytesOfQuantity } from '../../api/quantity.ts'
-import type { Container, Pod } from '../../api/types.ts'
+import type { Container, Pod } from '../../api/generated/types.ts'
 
 /** The memory limit of the pod's control group: only there if every container has one (or the pod as a whole). */
 export function podMemoryLimit(pod: Pod): bigint | undefined {

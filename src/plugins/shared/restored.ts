@@ -1,6 +1,6 @@
-// What is a persistent volume of which only traces on disk are left? A spec good enough to clean up by (WART-25).
+// How is a persistent volume described that was found on disk after a restart? By a spec good enough to clean it up (WART-25).
 
-import type { PersistentVolume } from '../../api/types.ts'
+import type { PersistentVolume } from '../../api/generated/types.ts'
 import type { RestoreRequest } from '../../volume/plugin.ts'
 import type { VolumeSource, VolumeSpec } from '../../volume/spec.ts'
 

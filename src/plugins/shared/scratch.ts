@@ -11,14 +11,14 @@ import {
 } from '../../api/quantity.ts'
 import { pluginName } from '../../api/names.ts'
 import type { PodUid } from '../../api/names.ts'
-import type { Pod } from '../../api/types.ts'
+import type { Pod } from '../../api/generated/types.ts'
 import { isAlreadyMounted, isMounted, isThere, unmountAll } from '../../host/clean-mount-point.ts'
-import { HostError, hasCode } from '../../host/host-error.ts'
-import type { DeepModes, Mark, MountRequest } from '../../host/host.ts'
+import { hasCode } from '../../host/host-error.ts'
+import type { DeepModes, MountRequest } from '../../host/host.ts'
 import { applyOwnership } from '../../host/ownership.ts'
+import { refused } from '../../volume/effect.ts'
 import { podPluginPath } from '../../volume/paths.ts'
 import type { NodePluginDeps } from './deps.ts'
-import { refuse } from './errors.ts'
 import { podMemoryLimit, requestedPageSizes } from './pod-resources.ts'
 
 export const emptyDirName = pluginName('kubernetes.io/empty-dir')
@@ -45,8 +45,7 @@ export async function setUpScratch(deps: ScratchDeps, request: ScratchRequest, s
   const { target, medium } = request
   const pageSize = medium === 'HugePages' || medium.startsWith('HugePages-') ? medium : undefined
   if (medium !== '' && medium !== 'Memory' && pageSize === undefined)
-    throw refuse('UnknownMedium', `unknown storage medium "${medium}"`)
-  if (await mountedAnew(deps, request, signal)) return true
+    throw refused('UnknownMedium', `unknown storage medium "${medium}"`, 'none')
   const mark = markOf(deps.root, request)
   if (pageSize === undefined && (await host.files.exists(mark.path, signal))) {
     const there =
@@ -58,7 +57,7 @@ export async function setUpScratch(deps: ScratchDeps, request: ScratchRequest, s
   if (medium === 'Memory') {
     if (!(await isAlreadyMounted(host, target, signal))) await host.mounts.mount(memoryMount(deps, request), signal)
   } else if (pageSize !== undefined) await mountHugePages(deps, request, pageSize, signal)
-  // FSG-5: a failure of this pass is ignored, and so is the change policy.
+  // A failure of this pass is ignored, and so is the change policy (FSG-5).
   await applyOwnership(host.files, { root: target, gid: request.fsGroup, readOnly: false }, signal).catch(
     () => undefined,
   )
@@ -66,11 +65,11 @@ export async function setUpScratch(deps: ScratchDeps, request: ScratchRequest, s
   return true
 }
 
-/** Is there something at the target, set up or half set up? It must be undone some day. */
+/** Is there something at the target, set up or half set up? Then it must be torn down later. */
 export const isLeft = (host: ScratchDeps['host'], target: string) => () =>
   isThere(host, target, new AbortController().signal)
 
-/** EMPTY-11: the marker first, so that a crash halfway is seen as "not ready"; then the mount; then what is left. */
+/** The marker first, so that a crash halfway is seen as "not ready"; then the mount; then what is left (EMPTY-11). */
 export async function tearDownScratch(
   deps: Pick<ScratchDeps, 'host' | 'root'>,
   request: Pick<ScratchRequest, 'podUid' | 'name' | 'target'>,
@@ -80,26 +79,26 @@ export async function tearDownScratch(
   await host.files.removeTree(markerDirectory(deps.root, request), signal)
   if (await isMounted(host, request.target, signal)) {
     const { type } = await host.mounts.info(request.target, signal)
-    // Only our own mounts are taken off. Anything else planted here makes the deletion below stop, unharmed.
+    // Only our own mounts are unmounted. Any other mount makes the deletion below fail, and its files stay.
     if (type === 'tmpfs' || type === 'hugetlbfs') await unmountAll(host, request.target, {}, signal)
   }
   await host.files.removeTree(request.target, signal)
 }
 
-/** EMPTY-12 */
+/** Resizes a memory volume while it is in use (EMPTY-12). */
 export async function resizeMemory(
   deps: Pick<ScratchDeps, 'host'>,
   target: string,
   newBytes: bigint,
   signal: AbortSignal,
 ): Promise<void> {
-  if (newBytes === 0n) throw refuse('InvalidSize', 'size must be greater than zero')
+  if (newBytes === 0n) throw refused('InvalidSize', 'size must be greater than zero', 'none')
   if (!(await isMounted(deps.host, target, signal)))
-    throw refuse('NotMounted', `${target} is not mounted yet`, 'untried')
+    throw refused('NotMounted', `${target} is not mounted yet`, 'untried')
   await deps.host.mounts.remount(target, [`size=${newBytes}`], signal)
 }
 
-/** EMPTY-6: the smallest of node, pod and volume limit. */
+/** The smallest of node, pod and volume limit (EMPTY-6). */
 export function memorySize(
   deps: Pick<ScratchDeps, 'allocatable'>,
   request: Pick<ScratchRequest, 'pod' | 'sizeLimit' | 'minimumBytes'>,
@@ -118,12 +117,12 @@ function markerDirectory(root: string, { podUid, name }: Pick<ScratchRequest, 'p
   return podPluginPath(root, podUid, emptyDirName, name)
 }
 
-/** EMPTY-11: there when the volume is as it should be. */
-function markOf(root: string, request: Pick<ScratchRequest, 'podUid' | 'name'>): Mark {
+/** The ready marker: present once the volume is completely set up (EMPTY-11). */
+function markOf(root: string, request: Pick<ScratchRequest, 'podUid' | 'name'>): DeepModes & { readonly path: string } {
   return { path: join(markerDirectory(root, request), 'ready'), mode: 0o644, parentMode: 0o750 }
 }
 
-/** EMPTY-5. The parent is made with the mode that everybody's umask would leave. */
+/** The volume is open to all; its parent gets the usual mode of a new directory (EMPTY-5). */
 const directoryModes: DeepModes = { mode: 0o777, parentMode: 0o755 }
 
 async function makeDirectory({ host }: ScratchDeps, target: string, signal: AbortSignal): Promise<void> {
@@ -132,25 +131,8 @@ async function makeDirectory({ host }: ScratchDeps, target: string, signal: Abor
   } catch (error) {
     if (!hasCode(error, 'EEXIST')) throw error
     const stat = await host.files.lstat(target, signal)
-    if (stat.kind !== 'directory') throw refuse('NotADirectory', `${target} is not a directory`)
+    if (stat.kind !== 'directory') throw refused('NotADirectory', `${target} is not a directory`, 'none')
     if ((stat.mode & 0o777) !== 0o777) await host.files.chmod(target, stat.mode | 0o777, signal)
-  }
-}
-
-/**
- * Nearly every memory volume is new and nobody's in particular: then its directory, its mount and its mark are one trip
- * to the system, and no question is asked before. False for everything else; the long way finds out what it is, and fails
- * in its own words.
- */
-async function mountedAnew(deps: ScratchDeps, request: ScratchRequest, signal: AbortSignal): Promise<boolean> {
-  if (request.medium !== 'Memory' || request.fsGroup !== undefined) return false
-  const mark = markOf(deps.root, request)
-  try {
-    await deps.host.mounts.mount({ ...memoryMount(deps, request), makeTarget: directoryModes, mark }, signal)
-    return true
-  } catch (error) {
-    if (!(error instanceof HostError && error.certain)) throw error
-    return false
   }
 }
 
@@ -160,7 +142,7 @@ function memoryMount(deps: ScratchDeps, request: ScratchRequest): MountRequest {
   return { source: 'tmpfs', target: request.target, type: 'tmpfs', options }
 }
 
-/** EMPTY-8 */
+/** Huge pages of one size; the pod must request pages of that size (EMPTY-8). */
 async function mountHugePages(
   deps: ScratchDeps,
   request: ScratchRequest,
@@ -175,9 +157,10 @@ async function mountHugePages(
     const present = superOptions.find((option) => option.startsWith('pagesize='))?.slice('pagesize='.length)
     // The kernel says 2M where Kubernetes says 2Mi.
     if (present !== undefined && samePageSize(present, size)) return
-    throw refuse(
+    throw refused(
       'HugePagesMismatch',
       `mounted dir ${request.target} pageSize (${present ?? 'unknown'}) and requested medium size (${size}) differ`,
+      'unknown',
     )
   }
   await host.mounts.mount(
@@ -189,14 +172,20 @@ async function mountHugePages(
 function pageSizeFor(medium: string, pod: Pod): string {
   const requested = [...requestedPageSizes(pod)]
   const wanted = medium === 'HugePages' ? undefined : medium.slice('HugePages-'.length)
-  if (wanted !== undefined && tryParseQuantity(wanted) === undefined) throw refuse('InvalidSize', quantityFormatWrong)
+  if (wanted !== undefined && tryParseQuantity(wanted) === undefined)
+    throw refused('InvalidSize', quantityFormatWrong, 'unknown')
   if (wanted === undefined && requested.length > 1)
-    throw refuse('HugePagesAmbiguous', `medium: ${medium} can't be used if container requests multiple huge page sizes`)
+    throw refused(
+      'HugePagesAmbiguous',
+      `medium: ${medium} can't be used if container requests multiple huge page sizes`,
+      'unknown',
+    )
   const size = wanted === undefined ? requested[0] : requested.find((one) => samePageSize(one, wanted))
   if (size === undefined)
-    throw refuse(
+    throw refused(
       'HugePagesNotRequested',
       `medium ${medium}: hugePages storage requested, but there is no resource request for huge pages`,
+      'unknown',
     )
   return size
 }

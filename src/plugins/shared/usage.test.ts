@@ -2,14 +2,13 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inline, mounting, signal } from '../../../test/plugins/bench.ts'
-import { createModelBench } from '../../../test/plugins/model-bench.ts'
-import { persistent } from '../../../test/plugins/volumes.ts'
+import { createModelPluginFixture, inline, mounting, signal } from '../../../test/kit/plugin-fixture.ts'
+import { persistent } from '../../../test/kit/volume-specs.ts'
 import { createFilesystem } from '../../host/model/tree.ts'
 import { filesystemUsage } from './usage.ts'
 
-test('METRIC-1, METRIC-3: a filesystem of its own tells capacity, used, available and inodes', async () => {
-  const bench = await createModelBench()
+test('a filesystem of its own tells capacity, used, available and inodes (METRIC-1, METRIC-3)', async () => {
+  const bench = await createModelPluginFixture()
   const share = createFilesystem({ type: 'nfs', source: 's:/x', device: '0:99', capacityBytes: 1n << 20n })
   bench.host.exports.set('s:/x', share)
   const { plugin, request } = mounting(bench, inline({ nfs: { server: 's', path: '/x' } }))
@@ -28,8 +27,8 @@ test('METRIC-1, METRIC-3: a filesystem of its own tells capacity, used, availabl
   await bench.close()
 })
 
-test('METRIC-4: a block device has a size and nothing else', async () => {
-  const bench = await createModelBench()
+test('a block device has a size and nothing else (METRIC-4)', async () => {
+  const bench = await createModelPluginFixture()
   bench.host.addDisk('/dev/sdx')
   const spec = persistent({ local: { path: '/dev/sdx' } }, { mode: 'Block' })
   const usage = await bench.registry().find(spec).plugin.usage?.({ spec, path: '/dev/sdx' }, signal)
@@ -37,8 +36,8 @@ test('METRIC-4: a block device has a size and nothing else', async () => {
   await bench.close()
 })
 
-test('METRIC-5, METRIC-6: host paths and images have no figures; no path is an error; only successes are kept', async () => {
-  const bench = await createModelBench()
+test('host paths and images have no figures; no path is an error; only successes are kept (METRIC-5, METRIC-6)', async () => {
+  const bench = await createModelPluginFixture()
   const registry = bench.registry()
   for (const spec of [inline({ hostPath: { path: '/tmp' } }), inline({ image: { reference: 'r' } })])
     assert.equal(registry.find(spec).plugin.usage, undefined)

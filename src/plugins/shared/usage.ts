@@ -1,15 +1,15 @@
 // How full is a volume? The two ways of counting: the whole filesystem, or one tree in it (METRIC-2, METRIC-3).
 
+import { refused } from '../../volume/effect.ts'
 import type { NodePluginDeps } from './deps.ts'
 import type { Usage } from '../../volume/plugin.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import { refuse } from './errors.ts'
 
 type Deps = Pick<NodePluginDeps, 'host' | 'clock'>
 
 /** The filesystem at the path is the volume's own: its numbers are the volume's numbers. */
 export async function filesystemUsage({ host, clock }: Deps, path: string, signal: AbortSignal): Promise<Usage> {
-  if (path === '') throw refuse('NoPathDefined', 'no path defined for disk usage metrics.')
+  if (path === '') throw refused('NoPathDefined', 'no path defined for disk usage metrics.', 'none')
   const { capacityBytes, availableBytes, usedBytes, inodes, inodesFree, inodesUsed } = await host.filesystems.usage(
     path,
     signal,

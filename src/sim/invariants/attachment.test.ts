@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import type { Node } from '../../api/types.ts'
+import type { Node } from '../../api/generated/types.ts'
 import { watchAttachments } from './attachment.ts'
 
 function setUp(state: { holders?: string[]; mounted?: string[]; exclusive?: boolean; troubled?: boolean } = {}) {
@@ -16,7 +16,7 @@ function setUp(state: { holders?: string[]; mounted?: string[]; exclusive?: bool
   return { watch, broken }
 }
 
-test('INV-3: two nodes with an exclusive volume are caught, two with a shared one are not', () => {
+test('two nodes with an exclusive volume are caught, two with a shared one are not (INV-3)', () => {
   const exclusive = setUp({ holders: ['a'] })
   exclusive.watch.onPublish('h', 'b')
   assert.deepEqual(exclusive.broken, ['one writer node'])
@@ -25,7 +25,7 @@ test('INV-3: two nodes with an exclusive volume are caught, two with a shared on
   assert.deepEqual(shared.broken, [])
 })
 
-test('INV-1: taking a mounted volume is caught, unless by force on a lost node', () => {
+test('taking a mounted volume is caught, unless by force on a lost node (INV-1)', () => {
   const quiet = setUp({ mounted: ['a'] })
   quiet.watch.onUnpublish('h', 'a')
   assert.deepEqual(quiet.broken, ['no detach under a mount'])
@@ -38,13 +38,13 @@ test('INV-1: taking a mounted volume is caught, unless by force on a lost node',
   assert.deepEqual(forced.broken, ['no detach under a mount'])
 })
 
-test('FD-3: force on a healthy node is caught', () => {
+test('force on a healthy node is caught (FD-3)', () => {
   const { watch, broken } = setUp()
   watch.onForce('plugin/d^h', 'a')
   assert.deepEqual(broken, ['force only on lost nodes'])
 })
 
-test('INV-2: taking a volume that node status still names is caught', () => {
+test('taking a volume that node status still names is caught (INV-2)', () => {
   const { watch, broken } = setUp()
   const node = {
     metadata: { name: 'a' },
@@ -56,7 +56,7 @@ test('INV-2: taking a volume that node status still names is caught', () => {
   assert.deepEqual(broken, ['leave volumesAttached first'])
 })
 
-test('NSP-2: mounting what was not brought is caught', () => {
+test('mounting what was not brought is caught (NSP-2)', () => {
   const { watch, broken } = setUp({ holders: ['a'] })
   watch.onMount('a', 'plugin/d^h')
   assert.deepEqual(broken, [])

@@ -5,7 +5,7 @@
 // 3. While a volume is being taken, its node's volumesAttached does not name it (INV-2).
 // 4. A machine mounts only what the storage has brought to it (the point of K3 and K4 in NSP-2).
 // 5. Force is used only on a node that is unhealthy, gone or out of service (FD-2 … FD-4).
-import type { Node } from '../../api/types.ts'
+import type { Node } from '../../api/generated/types.ts'
 
 export interface AttachmentWatch {
   onPublish(handle: string, node: string): void

@@ -1,6 +1,6 @@
 // What must be true of claims and volumes? No two claims share a volume at any time; in the end every claim is bound, and its
 // volume says the same.
-import type { PersistentVolume, PersistentVolumeClaim } from '../../api/types.ts'
+import type { PersistentVolume, PersistentVolumeClaim } from '../../api/generated/types.ts'
 
 /** True at every moment: a volume belongs to one claim at most. */
 export function sharedVolumes(claims: readonly PersistentVolumeClaim[]): readonly string[] {

@@ -1,6 +1,6 @@
 // Since when does the control plane call a node lost? Read from the Node objects as they are, not as a controller sees them.
 import { findCondition } from '../../api/meta.ts'
-import type { Node } from '../../api/types.ts'
+import type { Node } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { Clock } from '../../clock/clock.ts'
 

@@ -1,6 +1,6 @@
 // What must be true once faults have stopped and time has passed? Everything wanted is there, everything else is gone,
 // and everything that waits has a reason that can still end.
-import type { Node, Pod, VolumeAttachment } from '../../api/types.ts'
+import type { Node, Pod, VolumeAttachment } from '../../api/generated/types.ts'
 import type { AttachmentWaiting } from '../../controllers/attachment/plan.ts'
 import type { Machine } from '../model/node.ts'
 import type { ModelStorage } from '../model/storage.ts'

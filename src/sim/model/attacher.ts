@@ -1,8 +1,8 @@
 // Who answers VolumeAttachments? A driver's attacher in miniature: finalizer first, then the storage, then the status;
 // on removal the storage first, then the finalizer (rules SIDE-26 … SIDE-28).
 import { hasFinalizer, withoutFinalizer } from '../../api/meta.ts'
-import { isConflict, isNotFound } from '../../api/status-error.ts'
-import type { VolumeAttachment } from '../../api/types.ts'
+import { isNotFound } from '../../api/status-error.ts'
+import type { VolumeAttachment } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import { createInformers } from '../../client/informer.ts'
 import { timestamp } from '../../clock/clock.ts'
@@ -28,7 +28,7 @@ export interface ModelAttacherDeps {
 const finalizer = 'external-attacher/model-hawser-dev'
 
 export function createModelAttacher(deps: ModelAttacherDeps): AsyncDisposable {
-  const { client, clock, driver } = deps
+  const { clock, driver } = deps
   const informers = createInformers(deps)
   const attachments = informers.of('VolumeAttachment')
   const volumes = informers.of('PersistentVolume')
@@ -59,62 +59,61 @@ export function createModelAttacher(deps: ModelAttacherDeps): AsyncDisposable {
       await informers[Symbol.asyncDispose]()
     },
   }
+}
 
-  async function attach(
-    { storage, weather, random }: ModelAttacherDeps,
-    attachment: VolumeAttachment,
-    handle: string,
-    signal: AbortSignal,
-  ) {
-    const { name } = attachment.metadata
-    if (!hasFinalizer(attachment, finalizer)) {
-      const finalizers = [...(attachment.metadata.finalizers ?? []), finalizer]
-      const { resourceVersion } = attachment.metadata
-      const body = { metadata: { finalizers, resourceVersion } }
-      await client.patch('VolumeAttachment', { name }, { type: 'merge', body }, {}, signal)
-    }
-    await clock.sleep(random.below(300), signal)
-    const answer = weather()
-    if (answer !== 'fail') storage.publish(handle, attachment.spec.nodeName)
-    const status =
-      answer === 'fine'
-        ? { attached: true, attachError: null }
-        : { attachError: { message: `simulated: the storage said no`, time: timestamp(clock.now()) } }
-    await client.patch(
-      'VolumeAttachment',
-      { name },
-      { type: 'merge', body: { status } },
-      { subresource: 'status' },
-      signal,
-    )
-    if (answer !== 'fine') throw new Error('simulated: the storage said no')
+async function attach(
+  { client, clock, storage, weather, random }: ModelAttacherDeps,
+  attachment: VolumeAttachment,
+  handle: string,
+  signal: AbortSignal,
+) {
+  const { name } = attachment.metadata
+  if (!hasFinalizer(attachment, finalizer)) {
+    const finalizers = [...(attachment.metadata.finalizers ?? []), finalizer]
+    const { resourceVersion } = attachment.metadata
+    const body = { metadata: { finalizers, resourceVersion } }
+    await client.patch('VolumeAttachment', { name }, { type: 'merge', body }, {}, signal)
   }
+  await clock.sleep(random.below(300), signal)
+  const answer = weather()
+  if (answer !== 'fail') storage.publish(handle, attachment.spec.nodeName)
+  const status =
+    answer === 'fine'
+      ? { attached: true, attachError: null }
+      : { attachError: { message: `simulated: the storage said no`, time: timestamp(clock.now()) } }
+  await client.patch(
+    'VolumeAttachment',
+    { name },
+    { type: 'merge', body: { status } },
+    { subresource: 'status' },
+    signal,
+  )
+  if (answer !== 'fine') throw new Error('simulated: the storage said no')
+}
 
-  async function detach(
-    { storage, weather, random, beforeUnpublish }: ModelAttacherDeps,
-    attachment: VolumeAttachment,
-    handle: string,
-    signal: AbortSignal,
-  ) {
-    if (!hasFinalizer(attachment, finalizer)) return
-    const { name } = attachment.metadata
-    await clock.sleep(random.below(300), signal)
-    const answer = weather()
-    if (answer !== 'fail') {
-      await beforeUnpublish(attachment, handle)
-      storage.unpublish(handle, attachment.spec.nodeName)
-    }
-    if (answer !== 'fine') {
-      const detachError = { message: 'simulated: the storage said no', time: timestamp(clock.now()) }
-      const body = { status: { detachError } }
-      await client.patch('VolumeAttachment', { name }, { type: 'merge', body }, { subresource: 'status' }, signal)
-      throw new Error('simulated: the storage said no')
-    }
-    try {
-      await client.update('VolumeAttachment', withoutFinalizer(attachment, finalizer), {}, signal)
-    } catch (error) {
-      if (!isNotFound(error) && !isConflict(error)) throw error
-      if (isConflict(error)) throw error
-    }
+async function detach(
+  { client, clock, storage, weather, random, beforeUnpublish }: ModelAttacherDeps,
+  attachment: VolumeAttachment,
+  handle: string,
+  signal: AbortSignal,
+) {
+  if (!hasFinalizer(attachment, finalizer)) return
+  const { name } = attachment.metadata
+  await clock.sleep(random.below(300), signal)
+  const answer = weather()
+  if (answer !== 'fail') {
+    await beforeUnpublish(attachment, handle)
+    storage.unpublish(handle, attachment.spec.nodeName)
+  }
+  if (answer !== 'fine') {
+    const detachError = { message: 'simulated: the storage said no', time: timestamp(clock.now()) }
+    const body = { status: { detachError } }
+    await client.patch('VolumeAttachment', { name }, { type: 'merge', body }, { subresource: 'status' }, signal)
+    throw new Error('simulated: the storage said no')
+  }
+  try {
+    await client.update('VolumeAttachment', withoutFinalizer(attachment, finalizer), {}, signal)
+  } catch (error) {
+    if (!isNotFound(error)) throw error
   }
 }

@@ -2,15 +2,16 @@
 // report in use, read what is attached, mount, run; stop, unmount, report again. The machine outlives its agent.
 import { conditionIsTrue } from '../../api/meta.ts'
 import { isNotFound } from '../../api/status-error.ts'
-import type { Pod } from '../../api/types.ts'
+import type { Node, Pod } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
+import type { Informer } from '../../client/informer.ts'
 import { createInformers } from '../../client/informer.ts'
 import { timestamp } from '../../clock/clock.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Random } from '../../clock/random.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
-import { isTerminated } from '../../controllers/attachment/populate.ts'
+import { isTerminated } from '../../api/pod-claims.ts'
 
 /** What stays when the agent dies, and goes when the power fails. */
 export interface Machine {
@@ -19,7 +20,7 @@ export interface Machine {
   readonly running: Map<string, readonly string[]>
 }
 
-export interface MachineObserver {
+interface MachineObserver {
   onMount(node: string, volume: string): void
   onUnmount(node: string, volume: string): void
 }
@@ -38,85 +39,34 @@ export function createMachine(): Machine {
   return { mounted: new Set(), running: new Map() }
 }
 
+/** What one life of the agent knows. */
+interface Agent {
+  readonly deps: ModelNodeDeps
+  readonly pods: Informer<Pod>
+  readonly self: Informer<Node>
+  /** Names of a pod's volumes, by its uid. */
+  readonly volumesOf: Map<string, readonly string[]>
+  /** What was last reported as in use; undefined when the server may not know it. */
+  reported: string | undefined
+}
+
 /** One life of the agent. */
 export function createModelNode(deps: ModelNodeDeps): AsyncDisposable {
-  const { name, clock, machine } = deps
+  const { name, clock } = deps
   const informers = createInformers(deps)
   const pods = informers.of('Pod', { fieldSelector: `spec.nodeName=${name}` })
   const self = informers.of('Node', { fieldSelector: `metadata.name=${name}` })
-  const volumesOf = new Map<string, readonly string[]>()
-  let reported: string | undefined
-
-  const wantedNow = () => {
-    const wanted = new Set<string>()
-    for (const pod of pods.items.values()) {
-      const uid = pod.metadata.uid ?? ''
-      if (pod.metadata.deletionTimestamp ? !machine.running.has(uid) : isTerminated(pod)) continue
-      for (const volume of volumesOf.get(uid) ?? []) wanted.add(volume)
-    }
-    for (const volumes of machine.running.values()) for (const volume of volumes) wanted.add(volume)
-    return wanted
-  }
+  const agent: Agent = { deps, pods, self, volumesOf: new Map(), reported: undefined }
   const loop = createKeyLoop<'sync'>({
     name: `model-node-${name}`,
     clock,
     workers: 1,
     backoff: { firstMs: 500, capMs: 10_000 },
-    async look(_key, signal) {
-      // After a restart nothing is reported, mounted or unmounted before the pods are known (NSP-8).
-      await pods.synced
-      await self.synced
-      await resolveAll(deps, pods.items.values(), volumesOf, signal)
-      const stopped = stopLeaving(machine, pods.items)
-      await report(signal)
-      const mounted = await mountWanted(signal)
-      const unmounted = await unmountUnwanted(signal)
-      const started = await startReady(deps, pods.items.values(), volumesOf, signal)
-      await finishLeaving(deps, pods.items.values(), volumesOf, wantedNow(), signal)
-      return stopped || mounted || unmounted || started ? { again: clock.now() } : undefined
-    },
+    look: async (_key, signal) => ((await syncOnce(agent, signal)) ? { again: clock.now() } : undefined),
   })
-  const report = async (signal: AbortSignal) => {
-    const volumesInUse = [...wantedNow().union(machine.mounted)].toSorted()
-    const text = volumesInUse.join(' ')
-    const known = self.get(name)
-    if (!known) return
-    const ready = conditionIsTrue(known.status?.conditions, 'Ready')
-    if (text === reported && ready) return
-    reported = undefined
-    // Whether it is well and what it uses are told in one breath: who hears the one has heard the other.
-    const conditions = [{ type: 'Ready', status: 'True' }]
-    const patch = { type: 'merge', body: { status: { conditions, volumesInUse } } } as const
-    await deps.client.patch('Node', { name }, patch, { subresource: 'status' }, signal)
-    reported = text
-  }
-  const mountWanted = async (signal: AbortSignal): Promise<boolean> => {
-    const missing = [...wantedNow()].filter((volume) => !machine.mounted.has(volume))
-    if (missing.length === 0) return false
-    const live = await deps.client.get('Node', { name }, signal)
-    const attached = new Set((live.status?.volumesAttached ?? []).map((entry) => entry.name))
-    const inUse = new Set(live.status?.volumesInUse ?? [])
-    const ready = missing.filter((volume) => attached.has(volume) && inUse.has(volume))
-    for (const volume of ready) {
-      await clock.sleep(deps.random.below(200), signal)
-      deps.observer.onMount(name, volume)
-      machine.mounted.add(volume)
-    }
-    return ready.length > 0
-  }
-  const unmountUnwanted = async (signal: AbortSignal): Promise<boolean> => {
-    const unwanted = [...machine.mounted].filter((volume) => !wantedNow().has(volume))
-    for (const volume of unwanted) {
-      await clock.sleep(deps.random.below(500), signal)
-      if (wantedNow().has(volume)) continue
-      deps.observer.onUnmount(name, volume)
-      machine.mounted.delete(volume)
-    }
-    return unwanted.length > 0
-  }
   pods.subscribe(() => loop.wake('sync'))
   self.subscribe(({ kind }) => {
-    if (kind === 'added') reported = undefined // a new Node object knows nothing of what the old one was told
+    if (kind === 'added') agent.reported = undefined // a new Node object holds nothing of what the old one was told
     loop.wake('sync')
   })
   loop.wake('sync')
@@ -126,6 +76,78 @@ export function createModelNode(deps: ModelNodeDeps): AsyncDisposable {
       await informers[Symbol.asyncDispose]()
     },
   }
+}
+
+/** Whether anything was done. */
+async function syncOnce(agent: Agent, signal: AbortSignal): Promise<boolean> {
+  const { deps, pods, self, volumesOf } = agent
+  // After a restart nothing is reported, mounted or unmounted before the pods are known (NSP-8).
+  await pods.synced
+  await self.synced
+  await resolveAll(deps, pods.items.values(), volumesOf, signal)
+  const stopped = stopLeaving(deps.machine, pods.items)
+  await reportInUse(agent, signal)
+  const mounted = await mountWanted(agent, signal)
+  const unmounted = await unmountUnwanted(agent, signal)
+  const started = await startReady(deps, pods.items.values(), volumesOf, signal)
+  await finishLeaving(deps, pods.items.values(), volumesOf, wantedNow(agent), signal)
+  return stopped || mounted || unmounted || started
+}
+
+function wantedNow({ deps, pods, volumesOf }: Agent): Set<string> {
+  const { running } = deps.machine
+  const wanted = new Set<string>()
+  for (const pod of pods.items.values()) {
+    const uid = pod.metadata.uid ?? ''
+    if (pod.metadata.deletionTimestamp ? !running.has(uid) : isTerminated(pod)) continue
+    for (const volume of volumesOf.get(uid) ?? []) wanted.add(volume)
+  }
+  for (const volumes of running.values()) for (const volume of volumes) wanted.add(volume)
+  return wanted
+}
+
+async function reportInUse(agent: Agent, signal: AbortSignal): Promise<void> {
+  const { name, client, machine } = agent.deps
+  const volumesInUse = [...wantedNow(agent).union(machine.mounted)].toSorted()
+  const text = volumesInUse.join(' ')
+  const known = agent.self.get(name)
+  if (!known) return
+  const ready = conditionIsTrue(known.status?.conditions, 'Ready')
+  if (text === agent.reported && ready) return
+  agent.reported = undefined
+  // Readiness and the volumes in use are one write: nobody sees the one without the other.
+  const conditions = [{ type: 'Ready', status: 'True' }]
+  const patch = { type: 'merge', body: { status: { conditions, volumesInUse } } } as const
+  await client.patch('Node', { name }, patch, { subresource: 'status' }, signal)
+  agent.reported = text
+}
+
+async function mountWanted(agent: Agent, signal: AbortSignal): Promise<boolean> {
+  const { name, client, clock, random, machine, observer } = agent.deps
+  const missing = [...wantedNow(agent)].filter((volume) => !machine.mounted.has(volume))
+  if (missing.length === 0) return false
+  const live = await client.get('Node', { name }, signal)
+  const attached = new Set((live.status?.volumesAttached ?? []).map((entry) => entry.name))
+  const inUse = new Set(live.status?.volumesInUse ?? [])
+  const ready = missing.filter((volume) => attached.has(volume) && inUse.has(volume))
+  for (const volume of ready) {
+    await clock.sleep(random.below(200), signal)
+    observer.onMount(name, volume)
+    machine.mounted.add(volume)
+  }
+  return ready.length > 0
+}
+
+async function unmountUnwanted(agent: Agent, signal: AbortSignal): Promise<boolean> {
+  const { name, clock, random, machine, observer } = agent.deps
+  const unwanted = [...machine.mounted].filter((volume) => !wantedNow(agent).has(volume))
+  for (const volume of unwanted) {
+    await clock.sleep(random.below(500), signal)
+    if (wantedNow(agent).has(volume)) continue
+    observer.onUnmount(name, volume)
+    machine.mounted.delete(volume)
+  }
+  return unwanted.length > 0
 }
 
 /** Claims are read live, as an agent does; what is not bound yet is tried again with the pod's next change or retry. */

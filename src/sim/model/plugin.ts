@@ -10,7 +10,7 @@ export const modelDriver = 'model.hawser.dev'
 export function csiRegistered(deps: CsiAttachDeps): Registered<ClusterPlugin> {
   return {
     name: pluginName('kubernetes.io/csi'),
-    traits: { mountOptions: true, remountOnPodUpdate: false },
+    traits: { takesMountOptions: true, remountOnPodUpdate: false },
     supports: (spec) => spec.source.kind === 'csi',
     volumeName(spec) {
       const source = persistentSource(spec)

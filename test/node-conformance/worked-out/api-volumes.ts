@@ -27,7 +27,7 @@ const one = { pods: ['p'] }
 export const apiVolumes: readonly Case[] = [
   define(
     'configmap-update',
-    'ATOMIC-3: a key changes, one goes, one comes: one new directory, its links as the keys are.',
+    'a key changes, one goes, one comes: one new directory, its links as the keys are (ATOMIC-3).',
     one,
     [
       {
@@ -52,7 +52,7 @@ export const apiVolumes: readonly Case[] = [
       },
     ],
   ),
-  define('configmap-missing-key', 'CONF-6: a key that is not there is an error until it is there.', one, [
+  define('configmap-missing-key', 'a key that is not there is an error until it is there (CONF-6).', one, [
     {
       name: 'failed',
       do: [
@@ -84,7 +84,7 @@ export const apiVolumes: readonly Case[] = [
       },
     },
   ]),
-  define('configmap-deleted-meanwhile', 'CONF-3, REC-9: without its object a running pod keeps what it has.', one, [
+  define('configmap-deleted-meanwhile', 'without its object a running pod keeps what it has (CONF-3, REC-9).', one, [
     {
       name: 'mounted',
       do: [
@@ -111,7 +111,7 @@ export const apiVolumes: readonly Case[] = [
   ]),
   define(
     'secret-update',
-    'ATOMIC-3: an update of a secret, and one that the API refuses because the object is immutable.',
+    'an update of a secret, and one that the API refuses because the object is immutable (ATOMIC-3).',
     one,
     [
       {
@@ -145,7 +145,7 @@ export const apiVolumes: readonly Case[] = [
   ),
   define(
     'downward-annotations',
-    'CONF-7: all annotations, among them the two that the agent adds; changes follow.',
+    'all annotations, among them the two that the agent adds; changes follow (CONF-7).',
     one,
     [
       {
@@ -193,7 +193,7 @@ export const apiVolumes: readonly Case[] = [
   ),
   define(
     'projected-collision',
-    'CONF-8: of two sources with one path the later wins; a path can become a directory.',
+    'of two sources with one path the later wins; a path can become a directory (CONF-8).',
     one,
     [
       {
@@ -231,7 +231,7 @@ export const apiVolumes: readonly Case[] = [
   ),
   define(
     'projected-token-owner',
-    'CONF-9, FSG-6: a token belongs to the one user of the pod, or to its fsGroup.',
+    'a token belongs to the one user of the pod, or to its fsGroup (CONF-9, FSG-6).',
     { pods: ['user', 'group'] },
     [
       {
@@ -253,7 +253,7 @@ export const apiVolumes: readonly Case[] = [
       },
     ],
   ),
-  define('emptydir-fsgroup', 'FSG-3, FSG-5: a group on volumes of disk and of memory.', one, [
+  define('emptydir-fsgroup', 'a group on volumes of disk and of memory (FSG-3, FSG-5).', one, [
     {
       name: 'mounted',
       do: [

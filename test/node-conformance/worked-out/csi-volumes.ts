@@ -24,7 +24,7 @@ const notReady = (name: string, volume: string, why: string) =>
 export const csiVolumes: readonly Case[] = [
   define(
     'csi-readonly',
-    'PLUG-13, CSI-35, EXN-2: one pod reads, the other writes; the node says that it cannot grow for the first.',
+    'one pod reads, the other writes; the node says that it cannot grow for the first (PLUG-13, CSI-35, EXN-2).',
     { pods: ['p', 'q'], needs },
     [
       {
@@ -45,7 +45,7 @@ export const csiVolumes: readonly Case[] = [
   ),
   define(
     'csi-block-readonly',
-    'BLOCK-2, EXN-2: a device that a pod may only read is mapped and held as any other.',
+    'a device that a pod may only read is mapped and held as any other (BLOCK-2, EXN-2).',
     { ...one, block: ['b'], left: { loops: ['loop(<driver state>/<handle:c>)'] } },
     [
       {
@@ -58,7 +58,7 @@ export const csiVolumes: readonly Case[] = [
       },
     ],
   ),
-  define('csi-expand-online', 'EXN-3, EXN-9: a claim grows while a pod uses it.', { ...one }, [
+  define('csi-expand-online', 'a claim grows while a pod uses it (EXN-3, EXN-9).', { ...one }, [
     {
       name: 'mounted',
       do: [claim('c'), bound('c'), podWith('p', [ofClaim('v', 'c')])],
@@ -89,7 +89,7 @@ export const csiVolumes: readonly Case[] = [
   ]),
   define(
     'csi-inline',
-    'CSI-36, CSI-43: no attach, no stage; a group owns it; the driver forgets it with the pod.',
+    'no attach, no stage; a group owns it; the driver forgets it with the pod (CSI-36, CSI-43).',
     { ...one },
     [
       {
@@ -117,7 +117,7 @@ export const csiVolumes: readonly Case[] = [
   ),
   define(
     'csi-inline-secret-missing',
-    'CSI-33: the secret of an inline volume is looked for in the pod’s namespace, after its directory was made.',
+    'the secret of an inline volume is looked for in the pod’s namespace, after its directory was made (CSI-33).',
     { ...one },
     [
       {
@@ -206,7 +206,7 @@ export const csiVolumes: readonly Case[] = [
       },
     ],
   ),
-  define('csi-claim-not-bound', 'KP-6: a claim without a volume, then with one.', { ...one }, [
+  define('csi-claim-not-bound', 'a claim without a volume, then with one (KP-6).', { ...one }, [
     {
       name: 'waiting',
       do: [claim('c', { storageClassName: '${ns}-none' }), podWith('p', [ofClaim('v', 'c')])],
@@ -233,7 +233,7 @@ export const csiVolumes: readonly Case[] = [
   ]),
   define(
     'csi-single-pod-writer',
-    'MNT-5: a claim for one pod is refused to the second, until the first has gone.',
+    'a claim for one pod is refused to the second, until the first has gone (MNT-5).',
     { pods: ['q'], needs },
     [
       {

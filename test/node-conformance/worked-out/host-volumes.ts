@@ -17,7 +17,7 @@ const v = '<ns>-v'
 export const hostVolumes: readonly Case[] = [
   define(
     'hostpath-directory',
-    'HOST-2, HOST-3, FSG-5: a directory, a link to one, and no type at all; no group is given to anybody.',
+    'a directory, a link to one, and no type at all; no group is given to anybody (HOST-2, HOST-3, FSG-5).',
     { ...one, hostTree: true },
     [
       {
@@ -49,7 +49,7 @@ export const hostVolumes: readonly Case[] = [
   ),
   define(
     'hostpath-missing',
-    'HOST-3: what must be there and is not; a link into nothing is nothing.',
+    'what must be there and is not; a link into nothing is nothing (HOST-3).',
     { pods: ['dir', 'socket', 'char', 'block', 'link'], hostTree: true },
     [
       {
@@ -79,7 +79,7 @@ export const hostVolumes: readonly Case[] = [
   ),
   define(
     'pv-hostpath',
-    'HOST-1: behind a claim, read-only or not, a path of the host stays what it is.',
+    'behind a claim, read-only or not, a path of the host stays what it is (HOST-1).',
     { pods: ['p', 'q'], hostTree: true },
     [
       {
@@ -97,7 +97,7 @@ export const hostVolumes: readonly Case[] = [
   ),
   define(
     'local-readonly',
-    'LOCAL-4, LOCAL-5, EXN-2: bound read-only; nobody is given a group; the node says that it cannot grow it.',
+    'bound read-only; nobody is given a group; the node says that it cannot grow it (LOCAL-4, LOCAL-5, EXN-2).',
     { ...one, hostTree: true },
     [
       {
@@ -121,7 +121,7 @@ export const hostVolumes: readonly Case[] = [
   ),
   define(
     'local-mount-options',
-    'PLUG-12: options of the volume reach the bind, sorted and once each.',
+    'options of the volume reach the bind, sorted and once each (PLUG-12).',
     { ...one, hostTree: true },
     [
       {
@@ -138,7 +138,7 @@ export const hostVolumes: readonly Case[] = [
   ),
   define(
     'local-device-format',
-    'LOCAL-2, LOCAL-3, FMT-3: a blank disk is formatted, mounted once, bound into the pod.',
+    'a blank disk is formatted, mounted once, bound into the pod (LOCAL-2, LOCAL-3, FMT-3).',
     { ...one },
     [
       {
@@ -170,7 +170,7 @@ export const hostVolumes: readonly Case[] = [
   ),
   define(
     'local-block',
-    'BLOCK-2, LOCAL-8: a disk in two pods; one goes, the other keeps it.',
+    'a disk in two pods; one goes, the other keeps it (BLOCK-2, LOCAL-8).',
     { pods: ['q'], block: ['b'] },
     [
       {
@@ -198,7 +198,7 @@ export const hostVolumes: readonly Case[] = [
   ),
   define(
     'network-no-tools',
-    'NFS-2, ISCSI-5, FC-3: without the programs and without disks; a pod of its own for each.',
+    'without the programs and without disks; a pod of its own for each (NFS-2, ISCSI-5, FC-3).',
     {
       pods: ['nfs', 'iscsi', 'fc'],
       own: ['iqn.2001-04.com.example:${ns}', '500a0982991b8dc5'],

@@ -42,7 +42,7 @@ const part = (how: object, env: readonly object[] = []) => ({
 export const lives: readonly Case[] = [
   define(
     'life-init-failed',
-    'KP-9: an init container that fails ends the pod; the volumes it had go.',
+    'an init container that fails ends the pod; the volumes it had go (KP-9).',
     { pods: ['p'], needs: needsContainers },
     [
       {
@@ -75,7 +75,7 @@ export const lives: readonly Case[] = [
   ),
   define(
     'life-init-only-volume',
-    'KP-4: a volume that only an init container mounts is set up and stays while the pod runs.',
+    'a volume that only an init container mounts is set up and stays while the pod runs (KP-4).',
     { pods: ['p'], needs: needsContainers, hostTree: true },
     [
       {
@@ -113,7 +113,7 @@ export const lives: readonly Case[] = [
   ),
   define(
     'life-force-delete',
-    'VM-7: a pod taken away without grace leaves as little as any other.',
+    'a pod taken away without grace leaves as little as any other (VM-7).',
     { pods: [], needs: ['csi'] },
     [
       {
@@ -141,7 +141,7 @@ export const lives: readonly Case[] = [
   ),
   define(
     'life-container-restarts',
-    'SUBPATH-8: a container that begins again finds its volumes, and its parts of them, as they were.',
+    'a container that begins again finds its volumes, and its parts of them, as they were (SUBPATH-8).',
     { pods: ['p'], needs: needsContainers },
     [
       {
@@ -180,7 +180,7 @@ export const lives: readonly Case[] = [
   ),
   define(
     'subpath-file',
-    'SUBPATH-7, CONF-13: a file of a volume at a path of its own; updates do not reach it.',
+    'a file of a volume at a path of its own; updates do not reach it (SUBPATH-7, CONF-13).',
     { pods: ['p'], needs: needsContainers, hostTree: true },
     [
       {
@@ -223,7 +223,7 @@ export const lives: readonly Case[] = [
   ),
   define(
     'subpath-missing',
-    'SUBPATH-3: a part that is missing is made with the mode of its volume, in memory and by a group, too.',
+    'a part that is missing is made with the mode of its volume, in memory and by a group, too (SUBPATH-3).',
     { pods: ['p'], needs: needsContainers },
     [
       {
@@ -275,7 +275,7 @@ export const lives: readonly Case[] = [
   ),
   define(
     'subpath-refused',
-    'SUBPATH-2, SUBPATH-4: a variable without a value, a way up, and a file where a directory should be.',
+    'a variable without a value, a way up, and a file where a directory should be (SUBPATH-2, SUBPATH-4).',
     { pods: ['var', 'up', 'file'], needs: needsContainers, alsoReasons: ['Failed'], hostTree: true },
     [
       {

@@ -85,7 +85,6 @@ export const refused = (kind: string, name: string, change: Fields): Action =>
   action('refused', { kind, name, patch: change })
 export const loop = (path: string, sizeMi: number, more: Fields = {}): Action =>
   action('loop', { file: path, sizeMi, as: 'x', ...more })
-export const socket = (path: string): Action => action('socket', { path })
 export const grow = (name: string, storage: string): Action =>
   patch('PersistentVolumeClaim', name, { spec: { resources: { requests: { storage } } } })
 export const agent = (what: 'stop' | 'start' | 'restart'): Action => action('agent', what)

@@ -88,7 +88,7 @@ function podsOf(steps: readonly Step[]): string[] {
 }
 type Created = { readonly kind: string; readonly metadata: { readonly name: string } }
 
-export const absent = (...pods: readonly string[]): string[] => pods.map((pod) => `<uid:${pod}> absent`)
+const absent = (...pods: readonly string[]): string[] => pods.map((pod) => `<uid:${pod}> absent`)
 
 /** Several pictures at once. */
 export function together(...pictures: readonly Picture[]): Picture {
@@ -149,7 +149,7 @@ const all =
   (name) =>
     together(...volumes.map((volume) => volume(name)))
 
-export interface FileLook {
+interface FileLook {
   readonly content: string
   readonly mode?: string
   readonly owner?: string
@@ -205,7 +205,7 @@ function parentsOf(path: string): string[] {
   return parts.map((_, index) => parts.slice(0, index + 1).join('/'))
 }
 
-/** EMPTY-2, EMPTY-5, EMPTY-6 */
+/** The directory and, in memory, the tmpfs of an emptyDir (EMPTY-2, EMPTY-5, EMPTY-6). */
 export function emptyDir(
   volume: string,
   { size, fsGroup, more = [] }: { size?: string; fsGroup?: number; more?: readonly string[] } = {},
@@ -284,7 +284,7 @@ export function staged(...claims: readonly string[]): Picture {
 
 export const attached = (name: string): Picture => ({ node: [`attached: ${name} devicePath=`, `in use: ${name}`] })
 
-/** EVT-1 */
+/** The event of a successful attach (EVT-1). */
 export const attachedFor = (name: string, volume: string): string =>
   `Pod/${name} Normal SuccessfulAttachVolume: AttachVolume.Attach succeeded for volume "${volume}"`
 
@@ -322,7 +322,7 @@ export function csiDevice(name: string, claim: string): Picture {
   })
 }
 
-/** LAYOUT-6, LOCAL-8 */
+/** The global and the pod's links of a local block volume (LAYOUT-6, LOCAL-8). */
 export function localDevice(name: string, volume: string, disk: string): Picture {
   const base = `plugins/kubernetes.io~local-volume/volumeDevices/${volume}`
   return {
@@ -337,7 +337,7 @@ export function localDevice(name: string, volume: string, disk: string): Picture
   }
 }
 
-/** MAP-9 */
+/** The two events of a mapped block volume (MAP-9). */
 export function mappedEvents(name: string, volume: string, globalMap: string, plugin: string): string[] {
   const text = `Pod/${name} Normal SuccessfulMountVolume: MapVolume.MapPodDevice succeeded for volume "${volume}"`
   return [

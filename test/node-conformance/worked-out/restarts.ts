@@ -63,7 +63,7 @@ const deviceContainer = {
 export const restarts: readonly Case[] = [
   define(
     'restart-pod-deleted-meanwhile',
-    'RCS-10: all that a pod had is found on disk and taken away.',
+    'all that a pod had is found on disk and taken away (RCS-10).',
     { pods: [], needs: needsAgent },
     [
       {
@@ -112,7 +112,7 @@ export const restarts: readonly Case[] = [
   ),
   define(
     'restart-keeps-devices',
-    'RCS-10, BLOCK-2: devices and parts of volumes stay as they are.',
+    'devices and parts of volumes stay as they are (RCS-10, BLOCK-2).',
     { pods: ['p'], needs: needsAgent, block: ['b'], left: { loops: ['loop(<driver state>/<handle:k>)'] } },
     [
       {
@@ -133,7 +133,7 @@ export const restarts: readonly Case[] = [
   ),
   define(
     'restart-pod-ended-meanwhile',
-    'RCS-10, KP-2: a pod whose container ends while the agent is down gives its volumes back.',
+    'a pod whose container ends while the agent is down gives its volumes back (RCS-10, KP-2).',
     { pods: ['p'], needs: needsAgent },
     [
       {

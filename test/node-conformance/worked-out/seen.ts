@@ -45,7 +45,7 @@ const top = ['<tmp> d 0755 0:0', '<tmp>/out d 0755 0:0']
 export const seen: readonly Case[] = [
   define(
     'seen-groups',
-    'VM-10, FSG-3: group of the pod and of the volume reach the processes, which can write.',
+    'group of the pod and of the volume reach the processes, which can write (VM-10, FSG-3).',
     { pods: ['p'], needs, hostTree: true },
     [
       {
@@ -98,7 +98,7 @@ export const seen: readonly Case[] = [
   ),
   define(
     'seen-propagation',
-    'PLUG-14: a mount that one container makes reaches the host and containers that ask for it, nobody else.',
+    'a mount that one container makes reaches the host and containers that ask for it, nobody else (PLUG-14).',
     { pods: ['p'], needs, hostTree: true },
     [
       {
@@ -142,7 +142,7 @@ export const seen: readonly Case[] = [
   ),
   define(
     'seen-subpath-readonly',
-    'PLUG-14, SUBPATH-7: a part that the container may only read; the mount for it is not changed.',
+    'a part that the container may only read; the mount for it is not changed (PLUG-14, SUBPATH-7).',
     { pods: ['p'], needs, hostTree: true },
     [
       {
@@ -177,7 +177,7 @@ export const seen: readonly Case[] = [
   ),
   define(
     'many-claims',
-    'T-42: claims of their own and one shared by all, made and deleted at once.',
+    'claims of their own and one shared by all, made and deleted at once (TP-42).',
     { pods: claims.map((name) => `p-${name}`), needs: ['csi'], ignoreEvents: ['<pv:shared>', 'not bound'] },
     [
       {
@@ -202,7 +202,7 @@ export const seen: readonly Case[] = [
   ),
   define(
     'csi-attach-nobody',
-    'CSI-21: no driver is there to attach; the wait ends after two minutes, with an event.',
+    'no driver is there to attach; the wait ends after two minutes, with an event (CSI-21).',
     { pods: ['p'] },
     [
       {
@@ -224,7 +224,7 @@ export const seen: readonly Case[] = [
   ),
   define(
     'flexvolume',
-    'FLEX-1, FLEX-2, FLEX-8, FLEX-9: two drivers appear while the node runs: one only mounts, one is attached first.',
+    'two drivers appear while the node runs: one only mounts, one is attached first (FLEX-1, FLEX-2, FLEX-8, FLEX-9).',
     { pods: ['p', 'q'], hostTree: true, own: ['${ns}/held/f'], kept: { plugins: flexPlugins } },
     [
       {

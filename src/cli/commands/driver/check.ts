@@ -1,20 +1,20 @@
 // `hawser driver check`: who is behind a CSI socket, what can it do, and what is wrong with it?
 import { buildCommand } from '@stricli/core'
 import { createSystemClock } from '../../../clock/system-clock.ts'
-import { CsiError } from '../../../csi/codes.ts'
+import { CsiError, statusText } from '../../../csi/codes.ts'
 import type { Context } from '../../context.ts'
 import type { DriverReport } from '../../driver-report.ts'
 import { inspectDriver } from '../../driver-report.ts'
 import { exitCodes } from '../../exit-codes.ts'
 import type { OutputForm } from '../../output.ts'
 import { json, outputFlag, paint, table, yaml } from '../../output.ts'
-import { errorText, openSocket } from './socket.ts'
+import { openSocket } from './socket.ts'
 
 export const check = buildCommand<{ readonly output: OutputForm }, [string], Context>({
   docs: {
-    brief: 'Ask a CSI driver who it is and look for problems',
+    brief: 'Check a CSI driver for problems',
     fullDescription: [
-      'Only reads: nothing is created on the storage. Exit code 4 when problems were found, 5 when nobody answers.',
+      'Only reads; creates nothing. Exit code: 4 problems found, 5 the driver does not answer.',
       '',
       'Examples:',
       '  hawser driver check /run/csi/csi.sock',
@@ -24,7 +24,10 @@ export const check = buildCommand<{ readonly output: OutputForm }, [string], Con
   parameters: {
     flags: { output: outputFlag },
     aliases: { o: 'output' },
-    positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'SOCKET', brief: 'Its unix socket' }] },
+    positional: {
+      kind: 'tuple',
+      parameters: [{ parse: String, placeholder: 'SOCKET', brief: 'Unix socket of the driver' }],
+    },
   },
   async func({ output }, socket) {
     using channel = openSocket(socket)
@@ -34,7 +37,7 @@ export const check = buildCommand<{ readonly output: OutputForm }, [string], Con
       report = await inspectDriver({ transport: channel.transport, clock: createSystemClock() }, signal)
     } catch (error) {
       if (!(error instanceof CsiError)) throw error
-      this.note(`hawser: ${socket} does not answer as a CSI driver: ${errorText(error)}`)
+      this.note(`hawser: ${socket} does not answer as a CSI driver: ${statusText(error)}`)
       return this.fail(error.status === 'UNAVAILABLE' ? exitCodes.unreachable : exitCodes.waiting)
     }
     if (report.problems.length > 0) this.fail(exitCodes.waiting)

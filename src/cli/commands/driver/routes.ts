@@ -7,7 +7,7 @@ import { serve } from './serve.ts'
 export const driver = buildRoutes({
   routes: { check, rpc, serve },
   docs: {
-    brief: 'Look at a CSI driver, call it, or run the built-in one',
+    brief: 'Check a CSI driver, call it, or run the built-in one',
     fullDescription: [
       'Examples:',
       '  hawser driver check /run/csi/csi.sock',

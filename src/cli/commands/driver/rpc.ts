@@ -3,21 +3,22 @@ import { fromJsonString, fromBinary, toBinary, toJson } from '@bufbuild/protobuf
 import type { DescMethod } from '@bufbuild/protobuf'
 import { buildCommand } from '@stricli/core'
 import { createSystemClock } from '../../../clock/system-clock.ts'
-import { CsiError } from '../../../csi/codes.ts'
+import { CsiError, statusText } from '../../../csi/codes.ts'
 import { csiServices } from '../../../csi/service.ts'
-import { UsageError } from '../../../main/config.ts'
+import { UsageError } from '../../../installation/config.ts'
+import { errorText } from '../../../telemetry/error-text.ts'
 import type { Context } from '../../context.ts'
 import { exitCodes } from '../../exit-codes.ts'
 import { json } from '../../output.ts'
 import { secondsFrom } from '../../wait.ts'
-import { errorText, openSocket } from './socket.ts'
+import { openSocket } from './socket.ts'
 
 export const rpc = buildCommand<{ readonly timeout: number }, [string, string, string?], Context>({
   docs: {
     brief: 'Call one RPC of a CSI driver',
     fullDescription: [
-      'The request is JSON as protobuf maps it (camelCase or snake_case, 64-bit numbers as strings).',
-      'Careful: this calls what you say, also what creates and deletes.',
+      'The request is protobuf JSON (camelCase or snake_case, 64-bit numbers as strings).',
+      'Careful: this can create and delete volumes.',
       '',
       'Examples:',
       '  hawser driver rpc /run/csi.sock Identity/GetPluginInfo',
@@ -31,8 +32,8 @@ export const rpc = buildCommand<{ readonly timeout: number }, [string, string, s
     positional: {
       kind: 'tuple',
       parameters: [
-        { parse: String, placeholder: 'SOCKET', brief: 'Its unix socket' },
-        { parse: String, placeholder: 'SERVICE/METHOD', brief: 'What to call' },
+        { parse: String, placeholder: 'SOCKET', brief: 'Unix socket of the driver' },
+        { parse: String, placeholder: 'SERVICE/METHOD', brief: 'Service and method' },
         { parse: String, placeholder: 'JSON', brief: 'The request', optional: true },
       ],
     },
@@ -48,7 +49,7 @@ export const rpc = buildCommand<{ readonly timeout: number }, [string, string, s
       this.print(json(toJson(method.output, fromBinary(method.output, answer))))
     } catch (error) {
       if (!(error instanceof CsiError)) throw error
-      this.note(`hawser: ${method.name}: ${errorText(error)}`)
+      this.note(`hawser: ${method.name}: ${statusText(error)}`)
       this.fail(error.status === 'UNAVAILABLE' ? exitCodes.unreachable : exitCodes.failed)
     }
   },
@@ -75,10 +76,10 @@ function requestFrom(method: DescMethod, text: string) {
   try {
     return fromJsonString(method.input, text)
   } catch (error) {
-    const cause = error instanceof Error ? error.message : String(error)
+    const cause = errorText(error)
     const fields = method.input.fields.map((field) => field.jsonName).join(', ')
     throw new UsageError(
-      `this is no request for ${method.name}: ${cause}`,
+      `this is not a request for ${method.name}: ${cause}`,
       fields ? `its fields: ${fields}` : 'it takes no fields: {}',
     )
   }

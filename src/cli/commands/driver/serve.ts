@@ -18,7 +18,7 @@ export const serve = buildCommand<Flags, [], Context>({
   docs: {
     brief: 'Run the built-in driver on a socket (hawser up does this by itself)',
     fullDescription: [
-      'Serves CSI (identity, controller, node) over image files on loop devices, until SIGINT or SIGTERM. Needs root.',
+      'Runs the built-in CSI driver (image files on loop devices) until SIGINT or SIGTERM. Needs root.',
       '',
       'Examples:',
       '  hawser driver serve --socket /run/hawser/csi.sock --data /srv/volumes',
@@ -27,8 +27,8 @@ export const serve = buildCommand<Flags, [], Context>({
   },
   parameters: {
     flags: {
-      socket: { kind: 'parsed', parse: String, placeholder: 'PATH', brief: 'Where to listen' },
-      data: { kind: 'parsed', parse: String, placeholder: 'DIR', brief: 'Where the images lie' },
+      socket: { kind: 'parsed', parse: String, placeholder: 'PATH', brief: 'Path of the socket' },
+      data: { kind: 'parsed', parse: String, placeholder: 'DIR', brief: 'Directory of the images' },
       node: { kind: 'parsed', parse: String, optional: true, placeholder: 'ID', brief: 'Node id (default: host name)' },
       mode: {
         kind: 'enum',
@@ -36,7 +36,13 @@ export const serve = buildCommand<Flags, [], Context>({
         default: 'local',
         brief: 'Volumes of this node only, or shared by nodes of this machine',
       },
-      capacity: { kind: 'parsed', parse: sizeFrom, optional: true, placeholder: 'SIZE', brief: 'Limit of all volumes' },
+      capacity: {
+        kind: 'parsed',
+        parse: sizeFrom,
+        optional: true,
+        placeholder: 'SIZE',
+        brief: 'Maximum size of all volumes together',
+      },
     },
   },
   async func(flags) {

@@ -20,9 +20,9 @@ interface Flags extends ConnectFlags {
 
 export const create = buildCommand<Flags, [string], Context>({
   docs: {
-    brief: 'Make a volume',
+    brief: 'Create a volume',
     fullDescription: [
-      'Makes a claim and waits until it has its volume. A class that waits for the first pod makes it then, or now with --node.',
+      'Creates a claim and waits until it is bound. With a WaitForFirstConsumer class, use --node to provision now.',
       '',
       'Examples:',
       '  hawser volume create data --size 1Gi',
@@ -35,7 +35,7 @@ export const create = buildCommand<Flags, [string], Context>({
   parameters: {
     flags: {
       ...connectFlags,
-      size: { kind: 'parsed', parse: sizeFrom, placeholder: 'SIZE', brief: 'How large: 500Mi, 1Gi, 2T' },
+      size: { kind: 'parsed', parse: sizeFrom, placeholder: 'SIZE', brief: 'Size: 500Mi, 1Gi, 2T' },
       class: { kind: 'parsed', parse: String, optional: true, placeholder: 'NAME', brief: 'Storage class' },
       mode: {
         kind: 'parsed',
@@ -45,7 +45,13 @@ export const create = buildCommand<Flags, [string], Context>({
         brief: 'Access mode: RWO, ROX, RWX or RWOP',
       },
       block: { kind: 'boolean', default: false, brief: 'A raw block device instead of a filesystem' },
-      from: { kind: 'parsed', parse: String, optional: true, placeholder: 'CLAIM', brief: 'Start as a clone of this' },
+      from: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        placeholder: 'CLAIM',
+        brief: 'Create it as a clone of this claim',
+      },
       node: nodeFlag,
       wait: waitFlag,
       timeout: timeoutFlag,

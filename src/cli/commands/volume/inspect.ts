@@ -16,7 +16,7 @@ export const inspect = buildCommand<ConnectFlags & { readonly output: OutputForm
   parameters: {
     flags: { ...connectFlags, output: outputFlag },
     aliases: { n: 'namespace', o: 'output' },
-    positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'NAME', brief: 'Which claim' }] },
+    positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'NAME', brief: 'Name of the claim' }] },
   },
   async func(flags, name) {
     using connection = connect(this, flags)
@@ -25,7 +25,8 @@ export const inspect = buildCommand<ConnectFlags & { readonly output: OutputForm
     if (flags.output === 'yaml') return this.print(yaml(facts))
     if (flags.output === 'name') return this.print(`persistentvolumeclaim/${name}`)
     this.print(table([], rows(facts)))
-    if (facts.status !== 'Bound' || facts.conditions.length > 0) this.note(`what it waits for: hawser why pvc/${name}`)
+    if (facts.status !== 'Bound' || facts.conditions.length > 0)
+      this.note(`to see what it waits for: hawser why pvc/${name}`)
   },
 })
 

@@ -26,7 +26,7 @@ export const ls = buildCommand<Flags, [], Context>({
   parameters: {
     flags: {
       ...connectFlags,
-      allNamespaces: { kind: 'boolean', default: false, brief: 'From every namespace' },
+      allNamespaces: { kind: 'boolean', default: false, brief: 'All namespaces' },
       output: outputFlag,
     },
     aliases: { n: 'namespace', A: 'allNamespaces', o: 'output' },
@@ -37,7 +37,7 @@ export const ls = buildCommand<Flags, [], Context>({
     if (flags.output === 'json') return this.print(json(all))
     if (flags.output === 'yaml') return this.print(yaml(all))
     if (flags.output === 'name') return all.forEach(({ name }) => this.print(`persistentvolumeclaim/${name}`))
-    if (all.length === 0) return this.note('no volumes; make one: hawser volume create data --size 1Gi')
+    if (all.length === 0) return this.note('no volumes; create one: hawser volume create data --size 1Gi')
     const wide = flags.output === 'wide'
     const space = (text: string) => (flags.allNamespaces ? [text] : [])
     const headers = ['NAME', 'STATUS', 'SIZE', 'MODE', 'CLASS', 'USED BY', 'ATTACHED TO']

@@ -1,7 +1,8 @@
 // What do the volume commands share? Sizes, access modes, and how a claim that is being made is watched.
 import type { AccessMode } from '../../../api/access-modes.ts'
 import { shortModes } from '../../../api/access-modes.ts'
-import type { PersistentVolumeClaim, StorageClass } from '../../../api/types.ts'
+import { annotations } from '../../../api/annotations.ts'
+import type { PersistentVolumeClaim, StorageClass } from '../../../api/generated/types.ts'
 import { bytesOfQuantity, tryParseQuantity } from '../../../api/quantity.ts'
 import { isNotFound } from '../../../api/status-error.ts'
 import type { Client } from '../../../client/client.ts'
@@ -12,7 +13,7 @@ import type { Look } from '../../wait.ts'
 import { waitUntil } from '../../wait.ts'
 
 /** RWX and ReadWriteMany, however written. */
-const modes = new Map(
+const modes: ReadonlyMap<string, AccessMode> = new Map(
   Object.entries(shortModes).flatMap(([mode, short]) =>
     [mode, short].map((text) => [text.toLowerCase(), mode as AccessMode] as const),
   ),
@@ -27,7 +28,7 @@ export function modeFrom(text: string): AccessMode {
 /** A Kubernetes quantity above zero. */
 export function sizeFrom(text: string): string {
   const bytes = tryParseQuantity(text) ? bytesOfQuantity(text) : 0n
-  if (bytes <= 0n) throw new SyntaxError(`"${text}" is no size; write it like 500Mi, 1Gi or 2T`)
+  if (bytes <= 0n) throw new SyntaxError(`"${text}" is not a size; examples: 500Mi, 1Gi, 2T`)
   return text
 }
 
@@ -36,10 +37,8 @@ export const nodeFlag = {
   parse: String,
   optional: true,
   placeholder: 'NODE',
-  brief: 'Make it now, for this node, where the class waits for the first pod',
+  brief: 'With a WaitForFirstConsumer class: provision now, for this node',
 } as const
-
-export const selectedNodeAnnotation = 'volume.kubernetes.io/selected-node'
 
 export interface NewClaim {
   readonly name: string
@@ -56,7 +55,7 @@ export function claimOf(request: NewClaim, namespace: string): PersistentVolumeC
     metadata: {
       name: request.name,
       namespace,
-      ...(request.node === undefined ? {} : { annotations: { [selectedNodeAnnotation]: request.node } }),
+      ...(request.node === undefined ? {} : { annotations: { [annotations.selectedNode]: request.node } }),
     },
     spec: {
       accessModes: [request.mode],
@@ -81,7 +80,7 @@ export async function createClaim(
   if (!options.wait) return
   const storageClass = await classOf(client, made)
   if (storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && request.node === undefined) {
-    context.note(`its class ${storageClass.metadata.name} makes the volume when the first pod uses it`)
+    context.note(`class ${storageClass.metadata.name} provisions the volume when the first pod uses the claim`)
     context.note(`  try: hawser run --claim ${request.name}:/data -- ls -la /data`)
     return
   }

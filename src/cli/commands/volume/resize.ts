@@ -1,8 +1,8 @@
 // `hawser volume resize`: asks for more space and waits until the pods have it.
 import { buildCommand } from '@stricli/core'
-import type { PersistentVolumeClaim } from '../../../api/types.ts'
+import type { PersistentVolumeClaim } from '../../../api/generated/types.ts'
 import { compareQuantities } from '../../../api/quantity.ts'
-import { UsageError } from '../../../main/config.ts'
+import { UsageError } from '../../../installation/config.ts'
 import type { ConnectFlags } from '../../connect.ts'
 import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
@@ -18,9 +18,9 @@ interface Flags extends ConnectFlags {
 
 export const resize = buildCommand<Flags, [string, string], Context>({
   docs: {
-    brief: 'Make a volume larger',
+    brief: 'Expand a volume',
     fullDescription: [
-      'Grows the volume and its filesystem; pods may go on using it. Volumes cannot shrink.',
+      'Expands the volume and its filesystem, also while pods use it. Volumes cannot shrink.',
       '',
       'Examples:',
       '  hawser volume resize data 2Gi',
@@ -33,7 +33,7 @@ export const resize = buildCommand<Flags, [string, string], Context>({
     positional: {
       kind: 'tuple',
       parameters: [
-        { parse: String, placeholder: 'NAME', brief: 'Which claim' },
+        { parse: String, placeholder: 'NAME', brief: 'Name of the claim' },
         { parse: sizeFrom, placeholder: 'SIZE', brief: 'The new size' },
       ],
     },
@@ -54,7 +54,7 @@ export const resize = buildCommand<Flags, [string, string], Context>({
     if (!flags.wait) return
     const wait = { kind: 'PersistentVolumeClaim', ref, timeoutMs: flags.timeout * 1_000 } as const
     const result = await waitUntil(this, client, wait, (claim) => sized(claim, size, facts.usedBy.length > 0))
-    if (result.pending) this.note('the filesystem grows when a pod next uses the volume')
+    if (result.pending) this.note('the filesystem is expanded when a pod uses the volume')
     else this.print(`persistentvolumeclaim/${name} has ${result.capacity}`)
   },
 })

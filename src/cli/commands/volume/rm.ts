@@ -18,7 +18,7 @@ export const rm = buildCommand<Flags, string[], Context>({
   docs: {
     brief: 'Delete volumes',
     fullDescription: [
-      'Deletes claims and waits until their volumes are gone too. What will be lost is shown first.',
+      'Deletes claims and waits until their volumes are deleted. Shows first what will be lost.',
       '',
       'Examples:',
       '  hawser volume rm data',
@@ -30,7 +30,7 @@ export const rm = buildCommand<Flags, string[], Context>({
     aliases: { n: 'namespace', y: 'yes' },
     positional: {
       kind: 'array',
-      parameter: { parse: String, placeholder: 'NAME', brief: 'Which claims' },
+      parameter: { parse: String, placeholder: 'NAME', brief: 'Names of the claims' },
       minimum: 1,
     },
   },

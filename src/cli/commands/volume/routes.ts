@@ -10,9 +10,9 @@ import { restore, snapshot } from './snapshot.ts'
 export const volume = buildRoutes({
   routes: { create, ls, inspect, resize, snapshot, restore, rm },
   docs: {
-    brief: 'Make, list, grow, snapshot and delete volumes',
+    brief: 'Create, list, expand, snapshot and delete volumes',
     fullDescription: [
-      'Volumes in short: claims together with what belongs to them.',
+      'Shortcuts for claims and their volumes.',
       '',
       'Examples:',
       '  hawser volume create data --size 1Gi',

@@ -1,9 +1,9 @@
 // `hawser volume snapshot` and `hawser volume restore`: keep a moment of a volume, and begin a new volume there.
 import { buildCommand } from '@stricli/core'
-import type { PersistentVolumeClaim, VolumeSnapshot } from '../../../api/types.ts'
+import type { PersistentVolumeClaim, VolumeSnapshot } from '../../../api/generated/types.ts'
 import { isNotFound } from '../../../api/status-error.ts'
 import type { Client } from '../../../client/client.ts'
-import { UsageError } from '../../../main/config.ts'
+import { UsageError } from '../../../installation/config.ts'
 import type { ConnectFlags } from '../../connect.ts'
 import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
@@ -21,9 +21,9 @@ interface SnapshotFlags extends ConnectFlags {
 
 export const snapshot = buildCommand<SnapshotFlags, [string], Context>({
   docs: {
-    brief: 'Keep the state of a volume as it is now',
+    brief: 'Take a snapshot of a volume',
     fullDescription: [
-      'Makes a VolumeSnapshot and waits until it can be restored. List them with: hawser get volumesnapshots',
+      'Creates a VolumeSnapshot and waits until it is ready. List them with: hawser get volumesnapshots',
       '',
       'Examples:',
       '  hawser volume snapshot data',
@@ -40,7 +40,7 @@ export const snapshot = buildCommand<SnapshotFlags, [string], Context>({
       timeout: timeoutFlag,
     },
     aliases: { n: 'namespace' },
-    positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'NAME', brief: 'Which claim' }] },
+    positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'NAME', brief: 'Name of the claim' }] },
   },
   async func(flags, claimName) {
     using connection = connect(this, flags)
@@ -83,9 +83,9 @@ interface RestoreFlags extends ConnectFlags {
 
 export const restore = buildCommand<RestoreFlags, [string], Context>({
   docs: {
-    brief: 'Make a new volume from a snapshot',
+    brief: 'Create a volume from a snapshot',
     fullDescription: [
-      "The new claim takes size, class and modes from the snapshot's source unless told otherwise.",
+      'Size, class and access modes are those of the source of the snapshot, unless you choose others.',
       '',
       'Examples:',
       '  hawser volume restore before-upgrade --as data-old',
@@ -96,7 +96,13 @@ export const restore = buildCommand<RestoreFlags, [string], Context>({
     flags: {
       ...connectFlags,
       as: { kind: 'parsed', parse: String, placeholder: 'NAME', brief: 'Name of the new claim' },
-      size: { kind: 'parsed', parse: sizeFrom, optional: true, placeholder: 'SIZE', brief: 'At least its own size' },
+      size: {
+        kind: 'parsed',
+        parse: sizeFrom,
+        optional: true,
+        placeholder: 'SIZE',
+        brief: 'Size (at least that of the snapshot)',
+      },
       class: { kind: 'parsed', parse: String, optional: true, placeholder: 'NAME', brief: 'Storage class' },
       mode: { kind: 'parsed', parse: modeFrom, optional: true, placeholder: 'MODE', brief: 'RWO, ROX, RWX or RWOP' },
       node: nodeFlag,
@@ -104,7 +110,10 @@ export const restore = buildCommand<RestoreFlags, [string], Context>({
       timeout: timeoutFlag,
     },
     aliases: { n: 'namespace' },
-    positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'SNAPSHOT', brief: 'Which snapshot' }] },
+    positional: {
+      kind: 'tuple',
+      parameters: [{ parse: String, placeholder: 'SNAPSHOT', brief: 'Name of the snapshot' }],
+    },
   },
   async func(flags, name) {
     using connection = connect(this, flags)

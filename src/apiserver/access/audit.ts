@@ -1,0 +1,70 @@
+// Who did what, from where, and what became of it? One line per change, per read of a secret, per refusal and per stream into
+// a pod; without bodies: what is secret never enters it.
+import type { HttpCall } from '../request/http-verbs.ts'
+import type { Route } from '../request/router.ts'
+import { isStream } from '../request/router.ts'
+
+export interface AuditRecord {
+  /** Who is behind the request, whoever it acts as. */
+  readonly user: string
+  /** As whom it acts, or wanted to (`kubectl --as`). */
+  readonly impersonatedUser?: string
+  /** The address it came from. */
+  readonly source?: string
+  readonly verb: string
+  readonly resource: string
+  readonly namespace?: string
+  readonly name?: string
+  readonly subresource?: string
+  /** Of a document that was refused. */
+  readonly path?: string
+  readonly code: number
+  readonly ms: number
+  readonly dryRun?: true
+}
+
+const mutating: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE'])
+
+export function isAudited(method: string, where: Route, code: number): boolean {
+  if (mutating.has(method) || isStream(where) || code === 401 || code === 403) return true
+  return where.kind === 'resource' && where.info.access.confidential === true
+}
+
+/** Where the records go. */
+export type Audit = (record: AuditRecord) => void
+
+/** Who asked, and what became of it. */
+export interface Outcome {
+  readonly user: string
+  readonly impersonatedUser: string | undefined
+  readonly source: string | undefined
+  readonly code: number
+  readonly ms: number
+  /** What a creation was called in the end. */
+  readonly made: string | undefined
+}
+
+export function auditRecord(call: HttpCall, where: Route, outcome: Outcome): AuditRecord {
+  const { user, impersonatedUser, source, code, made } = outcome
+  const base = {
+    user,
+    ...(impersonatedUser === undefined ? {} : { impersonatedUser }),
+    ...(source === undefined ? {} : { source }),
+    verb: call.method.toLowerCase(),
+    code,
+    ms: Math.round(outcome.ms),
+  }
+  const dryRun = call.query.has('dryRun') ? { dryRun: true as const } : {}
+  if (where.kind === 'review') return { ...base, resource: where.review, ...dryRun }
+  if (where.kind === 'document') return { ...base, resource: where.kind, path: where.path, ...dryRun }
+  if (where.kind === 'none') return { ...base, resource: where.kind, ...dryRun }
+  const { info, namespace, name = made, subresource } = where
+  return {
+    ...base,
+    resource: info.group === '' ? info.plural : `${info.plural}.${info.group}`,
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(name === undefined ? {} : { name }),
+    ...(subresource === undefined ? {} : { subresource }),
+    ...dryRun,
+  }
+}

@@ -1,0 +1,37 @@
+// Does the writer's role allow what becomes of the object? Roles name verbs and objects; some are limited in what they write.
+import type { KindInfo } from '../../api/kinds.ts'
+import type { KubeObject } from '../../api/meta.ts'
+import { forbidden } from '../../api/status-error.ts'
+import { grantOf, roleOf } from '../access/grants.ts'
+import { checkNamedSecrets } from '../access/named-secrets.ts'
+import { checkNodeWrite } from '../access/node-writes.ts'
+import type { User } from '../request/call.ts'
+import type { CreateAttempt, UpdateAttempt } from './chain.ts'
+
+export async function roleMayCreate({ context, info, object, user }: CreateAttempt): Promise<KubeObject> {
+  checkCreates(user, info, object)
+  checkNodeWrite(user, info, object, undefined, undefined)
+  await checkNamedSecrets(context, user, info, object, undefined)
+  return object
+}
+
+export async function roleMayUpdate({
+  context,
+  info,
+  object,
+  current,
+  subresource,
+  user,
+}: UpdateAttempt): Promise<void> {
+  checkNodeWrite(user, info, object, current, subresource)
+  await checkNamedSecrets(context, user, info, object, current)
+}
+
+/** PUT and apply make an object that is not there: whoever may only change objects may not do so. */
+function checkCreates(user: User, info: KindInfo, object: KubeObject): void {
+  const role = roleOf(user)
+  if (role !== 'controller' && role !== 'node') return
+  const { group, plural: resource } = info
+  const grant = grantOf(role, { group, resource, subresource: undefined, verb: 'create' })
+  if (grant.to === 'nothing') throw forbidden(info, object.metadata.name, grant.reason)
+}

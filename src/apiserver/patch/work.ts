@@ -1,0 +1,27 @@
+// How much may one patch make the server do? Text that is read once is bounded by its size; what a patch does again and
+// again to what is already there is counted here, and refused above a limit.
+import { requestEntityTooLarge } from '../../api/status-error.ts'
+
+/** A few tenths of a second. An object of 3 MB holds no more than 250,000 values: all of them may be looked at. */
+const maxSteps = 500_000
+/** Moving an item of a list to another index is that much cheaper than looking at a value. */
+const shiftsPerStep = 16
+
+export interface Work {
+  /** Counts values that were looked at or copied. Throws 413 when there were too many. */
+  look(values: number): void
+  /** Counts items of a list that had to make room. */
+  shift(items: number): void
+}
+
+export function createWork(): Work {
+  let steps = 0
+  const spend = (more: number): void => {
+    steps += more
+    if (steps > maxSteps) throw requestEntityTooLarge('the patch changes large lists or maps too often')
+  }
+  return {
+    look: spend,
+    shift: (items) => spend(items / shiftsPerStep),
+  }
+}

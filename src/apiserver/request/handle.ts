@@ -1,0 +1,333 @@
+// What is the answer to a request? Route, authorize, act, and turn every failure into a Status; no sockets here,
+// so the same function serves HTTP and tests.
+import type { Verb } from '../../api/kinds/define-kind.ts'
+import {
+  badRequest,
+  forbidden,
+  internalError,
+  methodNotAllowed,
+  StatusError,
+  tooManyRequests,
+  unauthorized,
+  unknownResource,
+} from '../../api/status-error.ts'
+import { timestamp } from '../../clock/clock.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Attributes } from '../access/roles.ts'
+import { authorize } from '../access/roles.ts'
+import { mayReadDocument, roleOf } from '../access/grants.ts'
+import type { Tokens } from '../access/tokens.ts'
+import type { User } from './call.ts'
+import type { Audit } from '../access/audit.ts'
+import { auditRecord, isAudited } from '../access/audit.ts'
+import { decodeBody, MalformedJson } from '../http/codec.ts'
+import type { ServerContext } from '../objects/context.ts'
+import type { DocumentDeps } from '../discovery/documents.ts'
+import { documentResponse, noPage } from '../discovery/documents.ts'
+import type { HttpCall, VerbDeps } from './http-verbs.ts'
+import { collectionVerb, isWatch, objectVerb } from './http-verbs.ts'
+import { impersonatedUser, impersonationAttributes } from './impersonate.ts'
+import { parseFlag } from './options.ts'
+import type { NodeClient } from './pass-through.ts'
+import type { ApiResponse } from '../http/respond.ts'
+import { errorResponse, jsonResponse } from '../http/respond.ts'
+import type { ReviewRequest } from './reviews.ts'
+import { review } from './reviews.ts'
+import type { ResourceRoute, ReviewRoute, Route } from './router.ts'
+import { isStream, route } from './router.ts'
+import { createWatchLines } from '../http/watch-stream.ts'
+
+export interface ApiRequest {
+  readonly method: string
+  /** Without the query. */
+  readonly path: string
+  readonly query: URLSearchParams
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string | undefined>>
+  readonly body: Uint8Array
+  /** Undefined when the client did not say who it is, or lied. */
+  readonly user: User | undefined
+  /** The address that it came from, as far as known. */
+  readonly source?: string | undefined
+  readonly signal: AbortSignal
+}
+
+export interface HandlerDeps extends DocumentDeps {
+  readonly context: ServerContext
+  readonly tokens: Tokens
+  readonly log: Log
+  readonly audit: Audit
+  readonly nodeClient: NodeClient | undefined
+  /** Requests other than watches served at the same time; more are told to come back. */
+  readonly concurrency: number
+  /** Streams (watches, logs) open at the same time; more are told to come back. */
+  readonly streams: number
+  /** Counts a finished request. */
+  readonly observe?: (verb: string, resource: string, code: number, seconds: number) => void
+}
+
+export type ApiHandler = (request: ApiRequest) => Promise<ApiResponse>
+
+/** Health is for everyone: load balancers have no token. */
+const open: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz', '/version'])
+
+export function createApiHandler(deps: HandlerDeps): ApiHandler {
+  const lines = createWatchLines(deps.context.objects)
+  const verbs: VerbDeps = { context: deps.context, tokens: deps.tokens, lines, nodeClient: deps.nodeClient }
+  const load: Load = { active: 0, streams: 0 }
+  return async (request) => {
+    const started = deps.context.clock.now()
+    const warnings: string[] = []
+    const where = route(request.path)
+    let made: string | undefined
+    const asker = request.user ?? anonymous
+    const named = readImpersonation(request)
+    const call: HttpCall = {
+      ...request,
+      user: named.user ?? asker,
+      warn: (text) => warnings.push(text),
+      made: (name) => void (made = name),
+    }
+    const response = isFull(deps, load, where, call)
+      ? errorResponse(tooManyRequests('please try again later.', 1))
+      : await attempt(deps, load, request, where, async () => {
+          if (named.error) throw named.error
+          if (named.user) await checkImpersonation(deps, { ...call, user: asker }, named.user)
+          return answer(deps, verbs, call, where)
+        })
+    const ms = deps.context.clock.now() - started
+    if (isAudited(request.method, where, response.status)) {
+      const who = { user: asker.name, source: request.source, impersonatedUser: named.user?.name }
+      deps.audit(auditRecord(call, where, { ...who, code: response.status, ms, made }))
+    }
+    const resource = where.kind === 'resource' ? where.info.plural : where.kind
+    deps.observe?.(request.method, resource, response.status, ms / 1000)
+    return withWarnings(wantsPretty(call) ? pretty(response) : response, warnings)
+  }
+}
+
+/** How many requests are being served, and how many of their bodies are open streams. */
+interface Load {
+  active: number
+  streams: number
+}
+
+function isFull(deps: HandlerDeps, load: Load, where: Route, call: HttpCall): boolean {
+  return isLong(where, call) ? load.streams >= deps.streams : load.active >= deps.concurrency
+}
+
+/** Every failure becomes a Status; those that are not meant for clients are logged. */
+async function attempt(
+  deps: HandlerDeps,
+  load: Load,
+  request: ApiRequest,
+  where: Route,
+  act: () => Promise<ApiResponse>,
+): Promise<ApiResponse> {
+  load.active++
+  try {
+    checkKnown(request, where)
+    return counted(load, await act())
+  } catch (error) {
+    if (error instanceof StatusError) return errorResponse(error)
+    deps.log.error('api request failed', { path: request.path, error })
+    return errorResponse(internalError('see the server log', error))
+  } finally {
+    load.active--
+  }
+}
+
+async function answer(deps: HandlerDeps, verbs: VerbDeps, call: HttpCall, where: Route): Promise<ApiResponse> {
+  switch (where.kind) {
+    case 'none':
+      if (where.known) throw unknownResource()
+      return noPage()
+    case 'document':
+      checkDocument(call, where.path)
+      return documentResponse(deps, where.path, call)
+    case 'review':
+      await checkAccess(deps, call, reviewAttributes(where))
+      if (call.method !== 'POST') throw methodNotAllowed()
+      return jsonResponse(201, await review(deps, reviewRequest(deps, where, call)))
+    case 'resource':
+      await checkAccess(deps, call, attributesOf(where, call))
+      if (where.name === undefined) return collectionVerb(verbs, where, call)
+      return objectVerb(verbs, where, where.name, call)
+    default:
+      return where satisfies never
+  }
+}
+
+/** Counts a stream until its reader is done with it. */
+function counted(load: Load, response: ApiResponse): ApiResponse {
+  const { body, upgrade } = response
+  return {
+    ...response,
+    ...(body instanceof Uint8Array ? {} : { body: countedBody(load, body) }),
+    ...(upgrade === undefined ? {} : { upgrade: countedUpgrade(load, upgrade) }),
+  }
+}
+
+async function* countedBody(load: Load, body: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
+  load.streams++
+  try {
+    yield* body
+  } finally {
+    load.streams--
+  }
+}
+
+function countedUpgrade(load: Load, upgrade: NonNullable<ApiResponse['upgrade']>): typeof upgrade {
+  return async (connection) => {
+    load.streams++
+    try {
+      await upgrade(connection)
+    } finally {
+      load.streams--
+    }
+  }
+}
+
+/** Curl, wget and browsers get indented JSON unless the query says otherwise. */
+function wantsPretty({ query, headers }: HttpCall): boolean {
+  const asked = query.get('pretty')
+  if (asked !== null) return parseFlag(asked)
+  return /^(curl|Wget|Mozilla\/5\.0)/.test(headers['user-agent'] ?? '')
+}
+
+function pretty(response: ApiResponse): ApiResponse {
+  const { body, headers } = response
+  if (!(body instanceof Uint8Array) || !/^application\/json\b/.test(headers['content-type'] ?? '')) return response
+  return { ...response, body: Buffer.from(`${JSON.stringify(JSON.parse(body.toString()), undefined, 2)}\n`) }
+}
+
+const anonymous: User = { name: 'system:anonymous', groups: ['system:unauthenticated'] }
+
+function checkKnown(request: ApiRequest, where: Route): void {
+  if (request.user !== undefined) return
+  if (where.kind === 'document' && open.has(where.path)) return
+  throw unauthorized()
+}
+
+/** Watches, logs and streams live long; they are bounded elsewhere. */
+function isLong(where: Route, call: HttpCall): boolean {
+  if (isStream(where)) return true
+  return where.kind === 'resource' && call.method === 'GET' && (isWatch(where, call) || where.subresource === 'log')
+}
+
+/** The user that the request acts as; what is wrong with its headers is told when the request is answered. */
+function readImpersonation({ headers }: ApiRequest): { readonly user?: User; readonly error?: unknown } {
+  try {
+    const user = impersonatedUser(headers)
+    return user === undefined ? {} : { user }
+  } catch (error) {
+    return { error }
+  }
+}
+
+async function checkImpersonation(deps: HandlerDeps, call: HttpCall, as: User): Promise<void> {
+  for (const attributes of impersonationAttributes(call.headers, as)) await checkAccess(deps, call, attributes)
+}
+
+function checkDocument({ user, method }: HttpCall, path: string): void {
+  if (mayReadDocument(roleOf(user), path)) return
+  const why = `User ${JSON.stringify(user.name)} cannot ${method.toLowerCase()} path ${JSON.stringify(path)}`
+  throw forbidden({ group: '', plural: '' }, '', why)
+}
+
+async function checkAccess(deps: HandlerDeps, call: HttpCall, attributes: Attributes): Promise<void> {
+  const { user } = call
+  const { allowed, reason } = await authorize(deps.context, user, attributes)
+  if (allowed) return
+  const { verb, group, resource, subresource, namespace, name } = attributes
+  const what = subresource === undefined ? resource : `${resource}/${subresource}`
+  const place = namespace === undefined ? 'at the cluster scope' : `in the namespace ${JSON.stringify(namespace)}`
+  const why = `User ${JSON.stringify(user.name)} cannot ${verb} resource ${JSON.stringify(what)} in API group ${JSON.stringify(group)} ${place}`
+  throw forbidden({ group, plural: resource }, name ?? '', reason === '' ? why : `${why}: ${reason}`)
+}
+
+function attributesOf(where: ResourceRoute, call: HttpCall): Attributes {
+  const { info, namespace, name, subresource } = where
+  const base = {
+    group: info.group,
+    resource: info.plural,
+    subresource,
+    namespace: info.name === 'Namespace' ? name : namespace,
+    name,
+    fieldSelector: call.query.get('fieldSelector') ?? undefined,
+  }
+  const verb = verbOf(where, call)
+  return verb === 'create' ? { ...base, verb, object: bodyIfReadable(call) } : { ...base, verb }
+}
+
+function verbOf(where: ResourceRoute, call: HttpCall): Verb {
+  const { name } = where
+  if (isStream(where)) return 'create'
+  switch (call.method) {
+    case 'GET':
+    case 'HEAD':
+      if (isWatch(where, call)) return 'watch'
+      return name === undefined ? 'list' : 'get'
+    case 'PUT':
+      return 'update'
+    case 'PATCH':
+      return 'patch'
+    case 'DELETE':
+      return name === undefined ? 'deletecollection' : 'delete'
+    default:
+      return 'create'
+  }
+}
+
+/** Only the node role looks into bodies; what cannot be read is refused by the verb itself, with a better text. */
+function bodyIfReadable(call: HttpCall): unknown {
+  if (!call.user.groups.includes('system:nodes')) return undefined
+  try {
+    return decodeBody(call.headers['content-type'], call.body)
+  } catch {
+    return undefined
+  }
+}
+
+function reviewAttributes({ review: name, namespace }: ReviewRoute): Attributes {
+  const group =
+    name === 'tokenreviews' || name === 'selfsubjectreviews' ? 'authentication.k8s.io' : 'authorization.k8s.io'
+  return {
+    verb: 'create',
+    group,
+    resource: name,
+    subresource: undefined,
+    namespace,
+    name: undefined,
+    fieldSelector: undefined,
+  }
+}
+
+function reviewRequest(deps: HandlerDeps, where: ReviewRoute, call: HttpCall): ReviewRequest {
+  const now = timestamp(deps.context.clock.now())
+  return { review: where.review, namespace: where.namespace, body: reviewBody(call), user: call.user, now }
+}
+
+function reviewBody(call: HttpCall): unknown {
+  try {
+    return decodeBody(call.headers['content-type'], call.body)
+  } catch (error) {
+    if (error instanceof MalformedJson)
+      throw badRequest(`couldn't get version/kind; json parse error: ${error.message}`)
+    throw error
+  }
+}
+
+const warningLimit = 20
+
+function withWarnings(response: ApiResponse, warnings: readonly string[]): ApiResponse {
+  if (warnings.length === 0) return response
+  const texts = [...new Set(warnings)].slice(0, warningLimit).map((text) => `299 - ${quoted(text)}`)
+  return { ...response, headers: { ...response.headers, warning: texts.join(', ') } }
+}
+
+/** A quoted-string of printable ASCII, short enough for a header. */
+function quoted(text: string): string {
+  const plain = text.replace(/[^\u0020-\u007e]/g, '?').slice(0, 256)
+  return `"${plain.replace(/[\\"]/g, (character) => `\\${character}`)}"`
+}

@@ -1,0 +1,84 @@
+// What must be done for a claim? Make its volume, let it go, or nothing; and what follows from a failure. Pure
+// (SIDE-6, SIDE-16, XPR-2, XPR-7).
+import { annotations } from '../../api/annotations.ts'
+import type { PersistentVolumeClaim, StorageClass } from '../../api/generated/types.ts'
+import { annotation, hasFinalizer, isDeleting } from '../../api/meta.ts'
+import { provisionVerdict } from '../codes.ts'
+import type { ProvisionVerdict } from '../codes.ts'
+import { selectedNodeOf } from './provision-request.ts'
+
+export const provisioningFinalizer = 'hawser.dev/provisioning'
+
+export interface ProvisionFacts {
+  readonly claim: PersistentVolumeClaim
+  readonly storageClass: StorageClass | undefined
+  /** The PersistentVolume of this claim exists. */
+  readonly volumeExists: boolean
+  /** The driver was asked and its answer is not recorded yet. */
+  readonly isOrdered: boolean
+  /** The driver's last answer was final: nothing is under way. */
+  readonly isSettled: boolean
+  readonly driver: string
+  /** Set when each node runs its own instance: only claims of this node are ours. */
+  readonly ownNode: string | undefined
+}
+
+export type ProvisionPlan =
+  | { readonly kind: 'nothing' }
+  /** Nothing is under way any more; `dropFinalizer` when the claim need not be held. */
+  | { readonly kind: 'release'; readonly dropFinalizer: boolean }
+  | { readonly kind: 'provision' }
+
+export function planProvision(facts: ProvisionFacts): ProvisionPlan {
+  const { claim, storageClass } = facts
+  if (facts.volumeExists || claim.spec?.volumeName) return release(claim)
+  if (facts.isOrdered) return { kind: 'provision' }
+  if (isDeleting(claim) && !hasFinalizer(claim, provisioningFinalizer)) return { kind: 'nothing' }
+  if (isDeleting(claim) && facts.isSettled) return release(claim)
+  const isWanted = storageClass !== undefined && isOurs(claim, storageClass, facts.driver, facts.ownNode)
+  return { kind: isWanted ? 'provision' : 'nothing' }
+}
+
+/** The binder is about to write the claim, too: waiting for that write saves both a conflict. */
+function release(claim: PersistentVolumeClaim): ProvisionPlan {
+  const isDone = Boolean(claim.spec?.volumeName) || isDeleting(claim)
+  return { kind: 'release', dropFinalizer: isDone && hasFinalizer(claim, provisioningFinalizer) }
+}
+
+/** Could this claim be ours at all? A cheap test on every change. */
+export function mayConcern(claim: PersistentVolumeClaim, driver: string): boolean {
+  return provisionerOf(claim) === driver || annotation(claim, annotations.migratedTo) === driver
+}
+
+export function provisionerOf(claim: PersistentVolumeClaim): string | undefined {
+  return annotation(claim, annotations.storageProvisioner) ?? annotation(claim, annotations.betaStorageProvisioner)
+}
+
+/** A claim of our driver without a volume; with delayed binding, one that has a node (XPR-2). */
+function isOurs(
+  claim: PersistentVolumeClaim,
+  storageClass: StorageClass,
+  driver: string,
+  ownNode: string | undefined,
+): boolean {
+  if (!mayConcern(claim, driver)) return false
+  const node = selectedNodeOf(claim)
+  if (storageClass.volumeBindingMode === 'WaitForFirstConsumer' && node === undefined) return false
+  return ownNode === undefined || node === ownNode
+}
+
+/** The scheduler must choose another node before anything is asked of the driver. */
+export class RescheduleError extends Error {}
+
+export interface FailureFacts {
+  readonly error: unknown
+  readonly isOrdered: boolean
+  readonly hasTopology: boolean
+  readonly hasSelectedNode: boolean
+}
+
+/** Only an error of the driver can leave something under way; without a call every failure is final. */
+export function planFailure({ error, isOrdered, hasTopology, hasSelectedNode }: FailureFacts): ProvisionVerdict {
+  if (error instanceof RescheduleError) return 'reschedule'
+  return isOrdered ? provisionVerdict(error, { topology: hasTopology, selectedNode: hasSelectedNode }) : 'final'
+}

@@ -1,0 +1,136 @@
+// How does the launch server start a process whose streams the agent holds? With pipes, or with a terminal of its own. Our ends of
+// them are handed to the agent as they are, so that no data passes through here; only a terminal must be relayed.
+import { spawn } from 'node:child_process'
+import type { StdioOptions } from 'node:child_process'
+import { closeSync, fchownSync, readdirSync, readFileSync } from 'node:fs'
+import { Socket } from 'node:net'
+import { constants } from 'node:os'
+import { ReadStream } from 'node:tty'
+import type { TerminalSize } from '../../streams/terminal-sizes.ts'
+import type { SessionRequest, SessionStream } from './launch-messages.ts'
+import { makePipe, makeSocketPair, openTerminal, resizeTerminal } from './terminals.ts'
+
+export interface Session {
+  resize(size: TerminalSize): void
+  /** Kills the process and everything of its session. */
+  kill(): void
+}
+
+interface Listener {
+  onStream(name: SessionStream, socket: Socket): void
+  /** Called once, when the process has gone. */
+  onExit(exitCode: number): void
+}
+
+/** fchown: leave the group as it is; rights for the owner suffice. */
+const sameGroup = -1
+
+export function startSession(request: SessionRequest, listener: Listener): Session {
+  return request.tty ? withTerminal(request, listener) : withPipes(request, listener)
+}
+
+function withPipes({ argv, env, stdin, owner = 0 }: SessionRequest, listener: Listener): Session {
+  const [input, output, errors] = [stdin ? makePipe() : undefined, makePipe(), makePipe()]
+  const given = [...(input ? [input.read] : []), output.write, errors.write]
+  const kept = [...(input ? [input.write] : []), output.read, errors.read]
+  try {
+    for (const fd of given) fchownSync(fd, owner, sameGroup)
+    const stdio = [input?.read ?? 'ignore', output.write, errors.write] as StdioOptions
+    const pid = start(argv, env, stdio, true, listener)
+    // Sockets that are only handed on must not read: what they read would be lost.
+    const asSocket = (fd: number) => new Socket({ fd, readable: false, writable: false })
+    if (input) listener.onStream('stdin', asSocket(input.write))
+    listener.onStream('stdout', asSocket(output.read))
+    listener.onStream('stderr', asSocket(errors.read))
+    return { resize() {}, kill: () => killSession(pid) }
+  } catch (error) {
+    kept.forEach(closeSync)
+    throw error
+  } finally {
+    given.forEach(closeSync)
+  }
+}
+
+function withTerminal({ argv, env, owner = 0, size }: SessionRequest, listener: Listener): Session {
+  const { master, slave } = openTerminal()
+  let open = true
+  // `setsid` makes it lead a session (it must not lead one before, or it would fork first), and the terminal its own.
+  const sessionArgv = ['setsid', '--ctty', ...argv] as const
+  let pid: number
+  try {
+    fchownSync(slave, owner, sameGroup)
+    if (size) resizeTerminal(master, size)
+    pid = start(sessionArgv, env, [slave, slave, slave], false, listener)
+  } catch (error) {
+    closeSync(master)
+    throw error
+  } finally {
+    closeSync(slave)
+  }
+  const [ours, theirs] = makeSocketPair()
+  const [terminal, relay] = [new ReadStream(master), new Socket({ fd: ours })]
+  terminal.pipe(relay)
+  relay.pipe(terminal, { end: false })
+  const close = () => {
+    open = false
+    relay.end()
+    terminal.destroy()
+  }
+  // Linux reports EIO when nobody holds the other end any more.
+  terminal.on('error', close).once('end', close)
+  relay.on('error', close).once('close', close)
+  listener.onStream('terminal', new Socket({ fd: theirs, readable: false, writable: false }))
+  return {
+    resize: (size) => {
+      if (open) resizeTerminal(master, size)
+    },
+    kill: () => killSession(pid),
+  }
+}
+
+function start(
+  argv: readonly [string, ...string[]],
+  env: Readonly<Record<string, string>>,
+  stdio: StdioOptions,
+  ownSession: boolean,
+  listener: Listener,
+): number {
+  const [program, ...args] = argv
+  const child = spawn(program, args, { detached: ownSession, env: { ...env }, cwd: '/', stdio })
+  // A program that cannot be started has no pid; that is checked below.
+  child.once('error', () => {})
+  if (child.pid === undefined) throw new Error(`${program} cannot be started`)
+  child.once('exit', (code, signal) => listener.onExit(code ?? 128 + (signal ? constants.signals[signal] : 9)))
+  return child.pid
+}
+
+/** A process that forks while we read /proc is found in the next round. */
+const killRounds = 5
+
+/** By session, not by group: a shell gives each of its jobs a group of its own. */
+function killSession(leader: number): void {
+  for (let rounds = 0; rounds < killRounds; rounds++) {
+    const members = membersOf(leader)
+    if (members.length === 0) return
+    for (const pid of members) {
+      try {
+        process.kill(pid, 'SIGKILL')
+      } catch {
+        // it has gone by itself
+      }
+    }
+  }
+}
+
+function membersOf(session: number): readonly number[] {
+  return readdirSync('/proc').flatMap((name) => {
+    if (!/^\d+$/.test(name)) return []
+    try {
+      const text = readFileSync(`/proc/${name}/stat`, 'utf8')
+      const [, , , found] = text.slice(text.lastIndexOf(')') + 2).split(' ')
+      return Number(found) === session ? [Number(name)] : []
+    } catch {
+      return [] // gone while we looked
+    }
+  })
+}

@@ -1,0 +1,57 @@
+// What can be chosen when Hawser starts? One readonly record, resolved once; nothing reads the environment later.
+
+type StoreChoice = 'memory' | 'embedded'
+
+export interface HawserConfig {
+  /** Everything durable lies here: store, keys, tokens, kubeconfig, the node's root. */
+  readonly dataDirectory: string
+  readonly listen: { readonly host: string; readonly port: number }
+  readonly store: StoreChoice
+  /** Go on with a store that is older than the one last used in the data directory. */
+  readonly acceptStore?: boolean
+  /** API and controllers only: no node agent, no built-in driver, no default objects, no placement. */
+  readonly bare: boolean
+  readonly nodes: readonly NodeConfig[]
+  /** Drivers that no registrar announces. */
+  readonly csiDrivers: readonly { readonly name: string; readonly socket: string }[]
+  /** Drivers whose sidecar jobs are left to upstream's sidecars. */
+  readonly leaveToSidecars: readonly string[]
+  /** Where images lie unpacked, for image volumes; nothing is pulled. */
+  readonly imageRoots?: readonly { readonly reference: string; readonly directory: string }[]
+  /** Where FlexVolume drivers lie; without it, where a kubelet looks for them. */
+  readonly volumePluginDirectory?: string
+  readonly manifests?: string
+  readonly manifestUrl?: string
+  readonly runtime: 'process' | 'none'
+  readonly forceDetachOnTimeout: boolean
+}
+
+export interface NodeConfig {
+  readonly name: string
+  /** Laid out as a kubelet's root directory. */
+  readonly root: string
+}
+
+const defaultListen = { host: '127.0.0.1', port: 7443 } as const
+export const builtInDriver = 'local.hawser.dev'
+export const defaultClassName = 'hawser-local'
+
+/** A mistake of the user, told in one sentence without a stack trace. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+  /** The command or change that helps, if there is one. */
+  readonly hint: string | undefined
+  constructor(message: string, hint?: string) {
+    super(message)
+    this.hint = hint
+  }
+}
+
+/** `host:port`, `:port`, `port` or `host`. */
+export function parseListen(text: string): { host: string; port: number } {
+  const match = /^(?:\[([^\]]+)\]|([^:]*))?(?::?(\d+))?$/.exec(/^\d+$/.test(text) ? `:${text}` : text)
+  const port = match?.[3] === undefined ? defaultListen.port : Number(match[3])
+  if (!match || port > 65_535)
+    throw new UsageError(`--listen takes HOST:PORT, not "${text}"`, '--listen 127.0.0.1:7443')
+  return { host: match[1] ?? (match[2] || defaultListen.host), port }
+}

@@ -1,0 +1,39 @@
+// How is a file written that only we may read, and how is it read if it is there?
+import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+/** Mode 0600 from the first byte on: the file never exists with wider rights. */
+export function writePrivate(path: string, text: string): string {
+  rmSync(path, { force: true })
+  writeFileSync(path, text, { mode: 0o600, flag: 'wx' })
+  return text
+}
+
+/** Whole or not at all, also over a loss of power: a reader finds the old text or the new one. */
+export function replaceFile(path: string, text: string): void {
+  const partial = `${path}.partial`
+  rmSync(partial, { force: true })
+  const file = openSync(partial, 'wx', 0o600)
+  try {
+    writeFileSync(file, text)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  renameSync(partial, path)
+  const directory = openSync(dirname(path), 'r')
+  try {
+    fsyncSync(directory)
+  } finally {
+    closeSync(directory)
+  }
+}
+
+export function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}

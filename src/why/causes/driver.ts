@@ -1,0 +1,170 @@
+// What did the driver say? Causes named by the status of a CSI call, the same for every call.
+import type { CauseTable } from './cause.ts'
+
+export const driverCauses = {
+  driverNotOnNode: {
+    title: 'The driver is not registered on the node',
+    sentence: 'driver {driver} is not registered on node {node}',
+    meaning:
+      'The driver is not running there, or its socket was not registered. Without it nothing can be mounted or unmounted.',
+    ends: 'The driver registers; waiting pods continue at once.',
+    hints: [
+      ['hawser get csinode {node} -o yaml', 'see which drivers the node has'],
+      ['hawser driver check SOCKET', 'ask the driver directly'],
+      ['hawser doctor', 'on the node: sockets'],
+    ],
+  },
+  driverAbsent: {
+    title: 'The driver is not registered on any node',
+    sentence: 'driver {driver} must {detail}, but it is not registered on any node',
+    meaning:
+      'Only the driver of the volume can do this. It is not running, its socket is not registered, or it runs elsewhere with its own sidecars.',
+    ends: 'The driver registers; the work continues automatically.',
+    hints: [
+      ['hawser get csinode -o yaml', 'see which drivers are registered on which node'],
+      ['hawser up --csi-driver {driver}=SOCKET', 'start with this driver'],
+    ],
+  },
+  driverUnavailable: {
+    title: 'The driver does not answer',
+    sentence: 'driver {driver} cannot be reached (UNAVAILABLE)',
+    meaning:
+      'The driver is not running or its socket is closed. It is unknown whether the call had an effect, so the same call is repeated.',
+    ends: 'The driver is available again.',
+    hints: [
+      ['hawser driver check SOCKET', 'check it directly'],
+      ['hawser doctor', 'on the node: sockets and processes'],
+    ],
+  },
+  driverTimeout: {
+    title: 'The driver did not answer in time',
+    sentence: 'driver {driver} did not answer in time; its call may still be running',
+    meaning:
+      'DEADLINE_EXCEEDED or CANCELLED: it is unknown whether the call had an effect, so the same call is repeated until there is an answer.',
+    ends: 'A later call is answered.',
+    hints: [['hawser get operations', 'see how often it was tried']],
+  },
+  driverBusy: {
+    title: 'The driver is still busy with an earlier call',
+    sentence: 'driver {driver} reports that another operation on this volume is in progress (ABORTED)',
+    meaning: 'An earlier call, perhaps one that timed out here, is still running in the driver.',
+    ends: 'The driver finishes it.',
+    hints: [['hawser get operations', 'see how often it was tried']],
+  },
+  outOfCapacity: {
+    title: 'The storage is full',
+    sentence: 'driver {driver} has no capacity for this volume (RESOURCE_EXHAUSTED)',
+    meaning:
+      'The pool, a quota or a limit of volumes is exhausted. With WaitForFirstConsumer another node may be chosen automatically.',
+    ends: 'Space is freed, or another node is chosen.',
+    hints: [
+      ['hawser get csistoragecapacities -A', 'free space as reported by the driver'],
+      ['hawser get pv', 'Released volumes with policy Retain use space, too'],
+    ],
+  },
+  badParameters: {
+    title: 'The driver rejects the request',
+    sentence: 'driver {driver} rejects the request as invalid (INVALID_ARGUMENT)',
+    meaning:
+      'The driver does not accept a parameter of the class, an attribute of the volume, the access mode or the filesystem type. A retry does not help, so retries are slow.',
+    ends: 'The class or the volume is corrected.',
+    hints: [['hawser get storageclass {class} -o yaml', 'see the parameters of the class']],
+  },
+  outOfRange: {
+    title: 'The driver cannot provide that size',
+    sentence: 'driver {driver} cannot provide the requested size (OUT_OF_RANGE)',
+    meaning: 'The size is too small, too large, or smaller than the snapshot it is restored from.',
+    ends: 'Request another size.',
+    hints: [['hawser describe pvc/{claim}', 'see the requested size']],
+  },
+  storageGone: {
+    title: 'The driver does not know the volume',
+    sentence: 'driver {driver} reports that the storage of volume {volume} does not exist (NOT_FOUND)',
+    meaning: 'The storage was deleted outside of Kubernetes, or the volume handle is wrong.',
+    ends: 'Nothing, unless the storage is restored.',
+    hints: [['hawser get pv {volume} -o yaml', 'see spec.csi.volumeHandle']],
+  },
+  alreadyExists: {
+    title: 'A volume with that name exists with other properties',
+    sentence: 'driver {driver} has a volume with that name that does not match the request (ALREADY_EXISTS)',
+    meaning:
+      'An earlier request with the same name was carried out with other parameters, or the volume is published in another way.',
+    ends: 'Nothing. Delete the other volume, or delete the claim and create it again.',
+    hints: [['hawser driver rpc SOCKET Controller/ListVolumes', 'list the volumes of the driver']],
+  },
+  driverForbids: {
+    title: 'The driver has no permission',
+    sentence: 'driver {driver} lacks permission or credentials (PERMISSION_DENIED or UNAUTHENTICATED)',
+    meaning: 'The storage rejected the credentials of the driver, or those in the secret that the class names.',
+    ends: 'The credentials are corrected.',
+    hints: [
+      ['hawser get storageclass {class} -o yaml', 'see which secrets it names'],
+      ['hawser get secrets -A', 'see whether they exist'],
+    ],
+  },
+  preconditionFailed: {
+    title: 'The driver refuses in the current state of the volume',
+    sentence: 'driver {driver} refuses because of the current state of the volume (FAILED_PRECONDITION)',
+    meaning:
+      'The volume is still published on another node, still in use, or has snapshots. The driver says what must change first.',
+    ends: 'The state changes; the call is retried automatically.',
+    hints: [['hawser get volumeattachment', 'see where it is attached']],
+  },
+  notSupported: {
+    title: 'The driver does not support this',
+    sentence: 'driver {driver} does not support this operation (UNIMPLEMENTED)',
+    meaning: 'Raw block volumes, expansion, snapshots, cloning and more are optional for drivers.',
+    ends: 'Nothing. Use another driver.',
+    hints: [['hawser driver check SOCKET', 'see its capabilities']],
+  },
+  driverError: {
+    title: 'The driver reports an error',
+    sentence: 'driver {driver} reports an internal error; its message is shown',
+    meaning: 'INTERNAL, UNKNOWN or DATA_LOSS: something failed inside the driver or its storage.',
+    ends: 'A retry succeeds.',
+    hints: [['hawser events', 'all errors so far']],
+  },
+  answerRefused: {
+    title: 'The volume that the driver created does not match the claim',
+    sentence: 'driver {driver} created a volume that does not match the claim; it was deleted again',
+    meaning: 'The volume was too small, not accessible from the chosen node, or did not have the requested content.',
+    ends: 'A later volume matches.',
+    hints: [['hawser events --for pvc/{claim}', 'see what did not match']],
+  },
+  sourceNotReady: {
+    title: 'The source of the new volume is not ready',
+    sentence: 'claim {claim} is to be created from a snapshot or another claim that is not ready',
+    meaning:
+      'The snapshot does not exist or is not ready, the source claim is not bound, or the source is being deleted.',
+    ends: 'The source becomes ready.',
+    hints: [
+      ['hawser get volumesnapshots', 'see READYTOUSE'],
+      ['hawser get pvc', 'see whether the source claim is bound'],
+    ],
+  },
+  sourceUnusable: {
+    title: 'The source of the new volume cannot be used',
+    sentence: 'claim {claim} cannot be created from its source: it has another driver, class, volume mode or namespace',
+    meaning: 'A snapshot or clone must have the driver and the volume mode of its source.',
+    ends: 'Nothing. The claim must name another source.',
+    hints: [['hawser describe pvc/{claim}', 'see dataSource']],
+  },
+  selectorUnsupported: {
+    title: 'A claim with a selector cannot be provisioned',
+    sentence: 'claim {claim} has a selector; drivers cannot provision volumes for it',
+    meaning: 'A selector chooses among existing volumes by label.',
+    ends: 'A volume with those labels is created.',
+    hints: [['hawser get pv -o yaml', 'see the labels of the volumes']],
+  },
+  topologyMissing: {
+    title: 'No node satisfies the topology',
+    sentence: 'driver {driver} runs on no node that satisfies the topology of class {class}',
+    meaning:
+      'allowedTopologies of the class and the topology that the driver reported for its nodes have nothing in common.',
+    ends: 'The driver registers on a node that fits, or the class is changed.',
+    hints: [
+      ['hawser get csinode -o yaml', 'see topologyKeys per driver'],
+      ['hawser get storageclass {class} -o yaml', 'see allowedTopologies'],
+    ],
+  },
+} as const satisfies CauseTable

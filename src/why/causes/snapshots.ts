@@ -1,0 +1,48 @@
+// Why is a snapshot not taken, or not gone? Causes between creating a VolumeSnapshot and restoring it.
+import type { CauseTable } from './cause.ts'
+
+export const snapshotCauses = {
+  snapshotSourceMissing: {
+    title: 'The source claim of the snapshot does not exist',
+    sentence: 'snapshot {snapshot} names claim {claim}, which does not exist',
+    meaning: 'A snapshot names a claim of its own namespace. The name has a typo, or the claim was deleted.',
+    ends: 'The claim is created.',
+    hints: [['hawser get pvc', 'list the claims']],
+  },
+  snapshotSourceUnbound: {
+    title: 'The source claim of the snapshot is not bound',
+    sentence: 'snapshot {snapshot} names claim {claim}, which is not bound',
+    meaning: 'A snapshot can be taken when the claim has a volume.',
+    ends: 'The claim is bound; the snapshot is then taken automatically.',
+    hints: [['hawser why pvc/{claim}', 'what the claim waits for']],
+  },
+  snapshotClassMissing: {
+    title: 'The VolumeSnapshotClass does not exist',
+    sentence: 'snapshot {snapshot} has no VolumeSnapshotClass[: {class} does not exist]',
+    meaning:
+      'A snapshot names a VolumeSnapshotClass, or gets the one with the annotation snapshot.storage.kubernetes.io/is-default-class. There is none.',
+    ends: 'The class is created.',
+    hints: [['hawser get volumesnapshotclass', 'list those that exist']],
+  },
+  snapshotRunning: {
+    title: 'The snapshot is being taken',
+    sentence: 'driver {driver} is taking snapshot {snapshot} right now',
+    meaning: 'CreateSnapshot is in progress, or the driver is still copying; then it is asked again every two seconds.',
+    ends: 'The driver reports that the snapshot is ready.',
+    hints: [['hawser get operations', 'how long it has been running']],
+  },
+  snapshotFailed: {
+    title: 'Taking or deleting the snapshot failed',
+    sentence: 'driver {driver} could not take or delete snapshot {snapshot}; it is retried automatically',
+    meaning: 'The driver refused; its error message is shown.',
+    ends: 'A retry succeeds.',
+    hints: [['hawser describe volumesnapshot/{snapshot}', 'status.error has the last error']],
+  },
+  snapshotInUse: {
+    title: 'The snapshot is not deleted while a claim is restored from it',
+    sentence: 'snapshot {snapshot} is being deleted, but a claim is being restored from it',
+    meaning: 'The source stays until the copy is complete.',
+    ends: 'The claim is bound, or deleted.',
+    hints: [['hawser get pvc', 'see which claim is pending']],
+  },
+} as const satisfies CauseTable

@@ -1,0 +1,79 @@
+// What is still to come for a bound claim? More room, other attributes, and a volume that is well.
+import { bytesOfQuantity } from '../api/quantity.ts'
+import type { PersistentVolumeClaim } from '../api/generated/types.ts'
+import { claimNames, claimTarget } from './claim-names.ts'
+import type { Facts } from './facts.ts'
+import { classNameOf, classOf, failureOf, isRegistered, parse, waitsOf } from './facts.ts'
+import type { Link } from './link.ts'
+import { blocked, failureFacts, sinceFacts, waitFacts, wordsOf } from './link.ts'
+import { causeOfCode } from './reasons.ts'
+
+export function growthLinks(facts: Facts, claim: PersistentVolumeClaim): readonly Link[] {
+  const wanted = sizeOf(claim.spec?.resources?.requests?.['storage'])
+  const present = sizeOf(claim.status?.capacity?.['storage'])
+  if (wanted <= present) return []
+  const title = `it is expanded to ${claim.spec?.resources?.requests?.['storage'] ?? ''}`
+  const names = claimNames(facts, claim)
+  const pending = (claim.status?.conditions ?? []).find(
+    ({ type, status }) => type === 'FileSystemResizePending' && status === 'True',
+  )
+  // The claim says whose turn it is; what the other half said before is over.
+  const turn = claim.status?.allocatedResourceStatuses?.['storage'] ?? ''
+  const onNode = failureOf(facts, { kind: 'PersistentVolume', name: claim.spec?.volumeName }, ['volume_fs_resize'])
+  const atDriver = failureOf(facts, claimTarget(claim), ['expand'])
+  const failure =
+    (turn.startsWith('Controller') ? undefined : onNode) ?? (turn.startsWith('Node') ? undefined : atDriver)
+  if (failure) {
+    const cause = causeOfCode(failure.status?.error?.code, 'expansionFailed')
+    return [blocked(title, failure.spec.actor, cause, names, failureFacts(failure))]
+  }
+  if (pending) return [blocked(title, 'node', 'nodeMustExpand', names, sinceFacts(parse(pending.lastTransitionTime)))]
+  const storageClass = classOf(facts, classNameOf(claim))
+  const [wait] = waitsOf(facts, claimTarget(claim), (actor) => actor === 'expansion')
+  if (wait?.reason === 'retrying')
+    return [blocked(title, 'expansion', 'expansionFailed', names, { ...waitFacts(wait), ...wordsOf(wait) })]
+  if (!wait && storageClass && storageClass.allowVolumeExpansion !== true)
+    return [blocked(title, 'you', 'classForbidsExpansion', names)]
+  const { driver = '' } = names
+  if (driver !== '' && !isRegistered(facts, driver)) {
+    const detail = `expand the volume of claim ${names.claim}`
+    return [blocked(title, `csi ${driver}`, 'driverAbsent', { ...names, detail }, waitFacts(wait))]
+  }
+  return [blocked(title, `csi ${driver}`, 'askedResizer', names, waitFacts(wait))]
+}
+
+/** The volume is to have the attributes of another class. */
+export function changeLinks(facts: Facts, claim: PersistentVolumeClaim): readonly Link[] {
+  const { currentVolumeAttributesClassName: current = '', modifyVolumeStatus: under } = claim.status ?? {}
+  const wanted = claim.spec?.volumeAttributesClassName ?? ''
+  const target = under?.targetVolumeAttributesClassName ?? wanted
+  if (target === '' || (!under && wanted === current)) return []
+  const title = `its attributes are those of class ${target}`
+  const names = { ...claimNames(facts, claim), class: target }
+  const { driver = '' } = names
+  const actor = `csi ${driver}`
+  const attributes = facts.attributesClasses.find(({ metadata }) => metadata.name === target)
+  if (!attributes) return [blocked(title, 'you', 'attributesClassMissing', names)]
+  if (attributes.driverName !== driver)
+    return [blocked(title, 'you', 'attributesClassForeign', { ...names, detail: attributes.driverName })]
+  const failure = failureOf(facts, claimTarget(claim), ['modify'])
+  if (failure) {
+    const cause = causeOfCode(failure.status?.error?.code, 'modifyFailed')
+    return [blocked(title, failure.spec.actor, cause, names, failureFacts(failure))]
+  }
+  if (!isRegistered(facts, driver)) {
+    const detail = `modify the volume of claim ${names.claim}`
+    return [blocked(title, actor, 'driverAbsent', { ...names, detail })]
+  }
+  return [blocked(title, actor, 'modifying', names, { transient: true })]
+}
+
+/** Drivers that watch their volumes say when one is not well. */
+export function healthLinks(facts: Facts, claim: PersistentVolumeClaim): readonly Link[] {
+  const wait = waitsOf(facts, claimTarget(claim)).find(({ reason }) => reason === 'volumeAbnormal')
+  if (!wait) return []
+  const names = { ...claimNames(facts, claim), detail: wait.message ?? '' }
+  return [blocked('it is healthy', wait.actor, 'volumeIll', names, waitFacts(wait))]
+}
+
+const sizeOf = (quantity: string | undefined) => (quantity === undefined ? 0n : bytesOfQuantity(quantity))

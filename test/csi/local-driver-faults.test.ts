@@ -1,0 +1,234 @@
+// Does the built-in driver leave anything behind when a step fails? Each call that it makes to the host fails once, before or
+// after its effect, hangs, or is the driver's last; then the caller does what the answer tells it to do, and deletes.
+import assert from 'node:assert/strict'
+import { dirname } from 'node:path/posix'
+import { setImmediate as turn } from 'node:timers/promises'
+import { test } from 'node:test'
+import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
+import { createControllerCalls } from '../../src/csi/controller.ts'
+import { createNodeCalls } from '../../src/csi/node.ts'
+import { createWire, directTransport } from '../../src/csi/service.ts'
+import type { Capability } from '../../src/csi/values.ts'
+import { createLocalDriver } from '../../src/drivers/local/driver.ts'
+import { createModelHost } from '../../src/host/model/model-host.ts'
+import { asVolumeError } from '../../src/volume/effect.ts'
+import type { Effect } from '../../src/volume/effect.ts'
+
+const data = '/var/driver'
+const staging = '/var/node/plugins/pv/globalmount'
+const target = '/var/node/pods/u/mount'
+const never = new AbortController().signal
+const fine = { exitCode: 0, stdout: '', stderr: '' }
+
+interface Trouble {
+  readonly kind: 'fails' | 'failsAfter' | 'hangs' | 'crash'
+  /** So many calls to the host go well first. */
+  readonly after: number
+  /** So many fail then: with two, the first call that undoes fails too. */
+  readonly times: number
+}
+
+type Machine = Awaited<ReturnType<typeof startMachine>>
+
+/** A model host with the driver on it. */
+async function startMachine() {
+  const clock = createVirtualClock()
+  const host = createModelHost({ clock })
+  const { quiet } = host
+  host.programs.set('mkfs.ext4', async ({ argv }, signal) => {
+    const device = argv.at(-1) ?? ''
+    if ((await quiet.filesystems.detect(device, signal)).kind === 'blank')
+      await quiet.filesystems.make({ device, type: 'ext4' }, signal)
+    return fine
+  })
+  host.programs.set('dumpe2fs', () => ({ ...fine, stdout: 'Block count: 1048576\nBlock size: 4096\n' }))
+  host.programs.set('fsfreeze', () => fine)
+  host.programs.set('cp', ({ argv }) => {
+    host.makeDiskFile(argv.at(-1) ?? '', 1n << 24n)
+    return fine
+  })
+  const setSize = async (path: string, bytes: bigint) => host.makeDiskFile(path, bytes)
+  const start = async () => {
+    const options = { dataDirectory: data, nodeId: 'n1', mode: 'local' as const }
+    const wire = createWire(directTransport(await createLocalDriver({ host, clock, setSize }, options, never)))
+    return { node: createNodeCalls({ wire, clock }), controller: createControllerCalls({ wire, clock }) }
+  }
+  let driver = await start()
+  return {
+    host,
+    get node() {
+      return driver.node
+    },
+    get controller() {
+      return driver.controller
+    },
+    async restart() {
+      host.faults.clear()
+      driver = await start()
+    },
+  }
+}
+
+/** What a call's answer tells its caller: that it is done, or what the failure left behind. */
+async function answer(
+  machine: Machine,
+  { kind }: Trouble,
+  call: (signal: AbortSignal) => Promise<unknown>,
+): Promise<'done' | Effect> {
+  const { faults } = machine.host
+  const before = faults.struck
+  const patience = new AbortController()
+  let settled = false
+  const called = call(patience.signal).finally(() => (settled = true))
+  called.catch(() => {})
+  while (kind === 'hangs' && !settled) {
+    await turn()
+    if (faults.struck > before) patience.abort(new Error('no answer in time'))
+  }
+  try {
+    await called
+    return 'done'
+  } catch (error) {
+    if (kind !== 'crash') return asVolumeError(error).effect
+    // Who calls a driver that dies hears nothing from it.
+    await machine.restart()
+    return 'unknown'
+  }
+}
+
+/** Calls that take something away are repeated until they succeed. */
+async function insist(
+  machine: Machine,
+  trouble: Trouble,
+  call: (signal: AbortSignal) => Promise<unknown>,
+): Promise<void> {
+  for (let tries = 1; (await answer(machine, trouble, call)) !== 'done'; tries++)
+    assert.ok(tries < 16, 'never succeeds')
+}
+
+const filesystem: Capability = {
+  access: { kind: 'mount', fsType: 'ext4', mountFlags: [] },
+  mode: 'SINGLE_NODE_WRITER',
+}
+const block: Capability = { access: { kind: 'block' }, mode: 'SINGLE_NODE_WRITER' }
+
+/** The volume's id; undefined when the driver says that nothing was made. */
+async function provision(machine: Machine, trouble: Trouble, capability: Capability): Promise<string | undefined> {
+  const request = { name: 'pvc-1', requiredBytes: 1n << 24n, capabilities: [capability] }
+  for (let tries = 1; ; tries++) {
+    let id = ''
+    const made = await answer(machine, trouble, async (signal) => {
+      id = (await machine.controller.createVolume(request, signal)).volumeId
+    })
+    if (made === 'done') return id
+    if (made === 'none') return undefined
+    assert.ok(tries < 16, 'never succeeds')
+  }
+}
+
+async function volumeLife(machine: Machine, trouble: Trouble, capability: Capability): Promise<void> {
+  const volumeId = await provision(machine, trouble, capability)
+  if (volumeId === undefined) return
+  const { files } = machine.host.quiet
+  await files.mkdirAll(staging, 0o750, never)
+  const stage = { volumeId, stagingPath: staging, capability }
+  const staged = await answer(machine, trouble, (signal) => machine.node.stage(stage, signal))
+  if (staged === 'done') {
+    await files.mkdirAll(dirname(target), 0o750, never)
+    const publish = { ...stage, targetPath: target, readOnly: false }
+    const published = await answer(machine, trouble, (signal) => machine.node.publish(publish, signal))
+    if (published !== 'none')
+      await insist(machine, trouble, (signal) => machine.node.unpublish(volumeId, target, signal))
+    await files.removeEmptyTree(target, never)
+  }
+  if (staged !== 'none') await insist(machine, trouble, (signal) => machine.node.unstage(volumeId, staging, signal))
+  await files.removeEmptyTree(staging, never)
+  await insist(machine, trouble, (signal) => machine.controller.deleteVolume(volumeId, {}, signal))
+}
+
+async function inlineLife(machine: Machine, trouble: Trouble): Promise<void> {
+  const volumeId = 'csi-inline'
+  await machine.host.quiet.files.mkdirAll(dirname(target), 0o750, never)
+  const volumeContext = { 'csi.storage.k8s.io/ephemeral': 'true', size: '16Mi' }
+  const publish = {
+    volumeId,
+    stagingPath: '',
+    targetPath: target,
+    capability: filesystem,
+    readOnly: false,
+    volumeContext,
+  }
+  const published = await answer(machine, trouble, (signal) => machine.node.publish(publish, signal))
+  if (published !== 'none') await insist(machine, trouble, (signal) => machine.node.unpublish(volumeId, target, signal))
+  await machine.host.quiet.files.removeEmptyTree(target, never)
+}
+
+async function snapshotLife(machine: Machine, trouble: Trouble): Promise<void> {
+  const sourceVolumeId = await provision(machine, trouble, filesystem)
+  if (sourceVolumeId === undefined) return
+  for (let tries = 1; ; tries++) {
+    let id = ''
+    const made = await answer(machine, trouble, async (signal) => {
+      id = (await machine.controller.createSnapshot({ sourceVolumeId, name: 's' }, signal)).snapshotId
+    })
+    if (made === 'done') await insist(machine, trouble, (signal) => machine.controller.deleteSnapshot(id, {}, signal))
+    if (made === 'done' || made === 'none') break
+    assert.ok(tries < 16, 'never succeeds')
+  }
+  await insist(machine, trouble, (signal) => machine.controller.deleteVolume(sourceVolumeId, {}, signal))
+}
+
+/** Everything that the driver could have left on the machine. */
+async function left({ host }: Machine): Promise<readonly string[]> {
+  const { files, mounts } = host.quiet
+  const found = [
+    ...host.loops().map(({ path, backing }) => `${path} of ${backing}`),
+    ...(await mounts.list(never)).map(({ mountPoint }) => mountPoint).filter((path) => path !== '/'),
+  ]
+  for (const parent of ['volumes', 'snapshots', 'inline']) {
+    if (!(await files.exists(`${data}/${parent}`, never))) continue
+    found.push(...(await files.readDir(`${data}/${parent}`, never)).map((name) => `${parent}/${name}`))
+  }
+  for (const path of [staging, target]) if (await files.exists(path, never)) found.push(path)
+  return found
+}
+
+const lives: Readonly<Record<string, (machine: Machine, trouble: Trouble) => Promise<void>>> = {
+  'a filesystem': (machine, trouble) => volumeLife(machine, trouble, filesystem),
+  'a block device': (machine, trouble) => volumeLife(machine, trouble, block),
+  'an inline volume': inlineLife,
+  'a snapshot': snapshotLife,
+}
+
+const troubles: readonly (readonly [string, Pick<Trouble, 'kind' | 'times'>])[] = [
+  ['fails before its effect', { kind: 'fails', times: 1 }],
+  ['fails after its effect', { kind: 'failsAfter', times: 1 }],
+  ['fails, and the first call that undoes fails too', { kind: 'fails', times: 2 }],
+  ['fails, and everything that undoes fails too', { kind: 'fails', times: 12 }],
+  ['hangs until the caller gives up', { kind: 'hangs', times: 1 }],
+  ['is the last of a driver that dies', { kind: 'crash', times: Infinity }],
+]
+
+for (const [what, live] of Object.entries(lives)) {
+  for (const [how, { kind, times }] of troubles) {
+    test(`${what} leaves nothing behind when any step ${how}`, async () => {
+      const leaks: string[] = []
+      for (let after = 0; ; after++) {
+        const machine = await startMachine()
+        const trouble = { kind, after, times }
+        machine.host.faults.plant({ call: '*', kind: kind === 'crash' ? 'fails' : kind, after, times })
+        try {
+          await live(machine, trouble)
+        } catch (error) {
+          leaks.push(`after ${after} calls: ${asVolumeError(error).message}`)
+        }
+        const { struck } = machine.host.faults
+        machine.host.faults.clear()
+        const found = await left(machine)
+        if (found.length > 0) leaks.push(`after ${after} calls: ${found.join(', ')}`)
+        if (struck === 0) break
+      }
+      assert.deepEqual(leaks, [])
+    })
+  }
+}

@@ -1,0 +1,29 @@
+// Does each folder have a README that fits a screen, and does every link in a document lead somewhere?
+import { existsSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import { root } from './tree.ts'
+import type { Files } from './tree.ts'
+
+const longestReadme = 24
+
+/** Every folder directly below src. */
+export function readmeProblems(sources: Files, documents: Files): string[] {
+  const inSrc = [...sources.keys()].filter((file) => /^src\/[^/]+\//.test(file))
+  const folders = new Set(inSrc.map((file) => file.split('/').slice(0, 2).join('/')))
+  return [...folders].flatMap((folder) => {
+    const text = documents.get(`${folder}/README.md`)
+    if (text === undefined) return [`${folder}: no README.md`]
+    const length = text.trimEnd().split('\n').length
+    return length > longestReadme
+      ? [`${folder}/README.md: ${length} lines; a folder's README fits a screen (${longestReadme})`]
+      : []
+  })
+}
+
+export function brokenLinks(document: string, text: string): string[] {
+  return [...text.replaceAll(/```[\s\S]*?```/g, '').matchAll(/\]\(([^)\s]+)\)/g)]
+    .map((match) => match[1]!.split('#')[0]!)
+    .filter((link) => link !== '' && !/^[a-z]+:/.test(link))
+    .filter((link) => !existsSync(resolve(root, dirname(document), link)))
+    .map((link) => `${document}: broken link ${link}`)
+}
