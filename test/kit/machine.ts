@@ -1,8 +1,31 @@
 // What did a test leave on this machine? Mounts and loop devices below a directory; and how to wait for something real.
-import { readdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export const needsRoot = process.getuid?.() === 0 ? false : 'needs root'
+
+/** A directory for PATH that holds links to every program of this machine but one: so a program is missing wherever the test runs. */
+export function pathWithout(program: string, directory: string): string {
+  mkdirSync(directory)
+  const linked = new Set([program])
+  for (const place of (process.env['PATH'] ?? '').split(':')) {
+    for (const name of namesIn(place)) {
+      if (linked.has(name)) continue
+      linked.add(name)
+      symlinkSync(join(place, name), join(directory, name))
+    }
+  }
+  return directory
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory)
+  } catch {
+    return [] // PATH may name directories that do not exist
+  }
+}
 
 /** Mount points below the directory, in the order in which they were mounted. */
 export function mountsBelow(directory: string): string[] {

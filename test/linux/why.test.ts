@@ -10,7 +10,7 @@ import type { PersistentVolume, Pod, Volume } from '../../src/api/generated/type
 import { untilWhy } from '../kit/assert-why.ts'
 import type { AgentFixture } from '../kit/agent-fixture.ts'
 import { createDisk, openAgentFixture, podOn, until } from '../kit/agent-fixture.ts'
-import { needsRoot as skip } from '../kit/machine.ts'
+import { needsRoot as skip, pathWithout } from '../kit/machine.ts'
 
 let bench: AgentFixture
 let tools: string
@@ -22,7 +22,8 @@ before(async () => {
   // The node's root is a filesystem of its own, so that it can be full or read-only without hurting anybody else.
   mkdirSync(bench.root)
   run('mount', '-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', bench.root)
-  await bench.startAgent({ PATH: `${tools}:${process.env['PATH'] ?? ''}` })
+  const machine = pathWithout('iscsiadm', join(bench.base, 'programs'))
+  await bench.startAgent({ PATH: `${tools}:${machine}` })
 })
 after(async () => {
   await bench?.endAgent('SIGTERM')
