@@ -13,7 +13,7 @@ import type { Causes, WantedCauses } from '../kit/causes-of-play.ts'
 import { assertCauses, causesOf, untilCauses } from '../kit/causes-of-play.ts'
 import { hostPathPlugin } from '../kit/host-path-plugin.ts'
 import { launcher, runProgram, startServer } from '../kit/server-process.ts'
-import { mountsBelow } from '../kit/machine.ts'
+import { mountsBelow, pathWithout } from '../kit/machine.ts'
 import { insertPauses, atEachPause } from './pauses.ts'
 import type { Pause } from './pauses.ts'
 import { apiVolumes } from './worked-out/api-volumes.ts'
@@ -167,6 +167,8 @@ function agentScripts(
     start,
     [
       `: > ${log}`,
+      // The cases were recorded on a machine without iscsiadm.
+      `PATH=${pathWithout('iscsiadm', join(scratch, 'programs'))}; export PATH`,
       `setsid ${command.join(' ')} >> ${log} 2>&1 < /dev/null &`,
       `echo $! > ${pid}`,
       `for i in $(seq 200); do grep -q 'node nc is up' ${log} && exit 0; sleep 0.1; done; cat ${log}; exit 1`,
