@@ -10,6 +10,13 @@ export interface KubeObject {
   readonly metadata: ObjectMeta
 }
 
+/** What says of which kind it is, and more. */
+export interface Typed {
+  readonly apiVersion: string
+  readonly kind: string
+  readonly [member: string]: unknown
+}
+
 /** Where an object is: cluster-wide objects have no namespace. */
 export interface ObjectRef {
   readonly namespace?: string

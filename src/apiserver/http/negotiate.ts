@@ -1,9 +1,14 @@
-// In which form does the client want its answer? JSON always, YAML when preferred; whole objects, tables or metadata only.
+// In which form does the client want its answer? JSON, YAML or protobuf; whole objects, tables or metadata only.
+import type { Typed } from '../../api/meta.ts'
 import { notAcceptable, StatusError } from '../../api/status-error.ts'
+import { protobufContentType } from '../protobuf/decode.ts'
+import { hasProtobuf } from '../protobuf/encode.ts'
 import { acceptedTypes } from './codec.ts'
 
+type Media = 'json' | 'yaml' | 'protobuf'
+
 export interface Form {
-  readonly media: 'json' | 'yaml'
+  readonly media: Media
   readonly as: 'object' | 'table' | 'metadata'
   /** The partial metadata was asked for a list. */
   readonly list?: boolean
@@ -11,44 +16,87 @@ export interface Form {
   readonly metaVersion: 'meta.k8s.io/v1' | 'meta.k8s.io/v1beta1'
 }
 
+/** What there is to choose from: kinds without field numbers have no protobuf form, but their metadata have one. */
+export interface Offer {
+  readonly protobuf: boolean
+}
+
+export function offerOf({ apiVersion, kind }: Pick<Typed, 'apiVersion' | 'kind'>): Offer {
+  return { protobuf: hasProtobuf(apiVersion, kind) }
+}
+
 const plainForm: Form = { media: 'json', as: 'object', metaVersion: 'meta.k8s.io/v1' }
 
-/** The first form in the header that we can give; the order of the header decides, as in Kubernetes. */
-export function negotiate(accept: string | undefined): Form {
+/** The form that the client likes best of those we can give; the order of the header decides between equals, as in Kubernetes. */
+export function negotiate(accept: string | undefined, offer: Offer): Form {
   if (accept === undefined || accept.trim() === '') return plainForm
-  const choices = accept.split(',').slice(0, 50)
+  const choices = choicesOf(accept)
   for (const choice of choices) {
-    const form = formOf(choice)
+    const form = formOf(choice, offer)
     if (form !== undefined) return form
   }
+  if (!offer.protobuf) throw notAcceptable(acceptedTypes.filter((type) => type !== protobufContentType))
   // A type we speak, in a shape we do not know.
-  if (choices.some((choice) => mediaOf(choice.split(';', 1)[0]?.trim().toLowerCase() ?? '') !== undefined)) {
-    throw notAcceptable(acceptedTypes)
-  }
+  if (choices.some(({ type }) => mediaOf(type) !== undefined)) throw notAcceptable(acceptedTypes)
   throw new StatusError(406, 'NotAcceptable', '406: Not Acceptable', {})
 }
 
-function formOf(choice: string): Form | undefined {
-  const [type = '', ...parameters] = choice.split(';').map((part) => part.trim())
-  const media = mediaOf(type.toLowerCase())
+/** How a Status is written: what is wrong is told even to clients whose wishes we cannot fulfil. */
+export function statusForm(accept: string | undefined, offer: Offer): Form {
+  const choice = choicesOf(accept ?? '').find(
+    ({ type }) => mediaOf(type) !== undefined && isOffered(mediaOf(type), offer),
+  )
+  return { ...plainForm, media: mediaOf(choice?.type ?? '') ?? 'json' }
+}
+
+interface Choice {
+  /** In lower case. */
+  readonly type: string
+  readonly parameters: ReadonlyMap<string, string>
+  readonly quality: number
+}
+
+/** The best first; those with quality 0 are not wanted at all. */
+function choicesOf(accept: string): readonly Choice[] {
+  const choices = accept.split(',').slice(0, 50).map(choiceOf)
+  return choices.filter(({ quality }) => quality > 0).sort((a, b) => b.quality - a.quality || stars(a) - stars(b))
+}
+
+function choiceOf(text: string): Choice {
+  const [type = '', ...rest] = text.split(';').map((part) => part.trim())
+  const parameters = new Map(rest.map((parameter) => splitOnce(parameter)))
+  const quality = Number(parameters.get('q') ?? 1)
+  return { type: type.toLowerCase(), parameters, quality: Number.isNaN(quality) ? 1 : quality }
+}
+
+function stars({ type }: Choice): number {
+  return type.split('*').length
+}
+
+function formOf({ type, parameters }: Choice, offer: Offer): Form | undefined {
+  const media = mediaOf(type)
   if (media === undefined) return undefined
-  const given = new Map(parameters.map((parameter) => splitOnce(parameter)))
-  const as = given.get('as')
-  if (as === undefined) return { ...plainForm, media }
-  if (given.get('g') !== 'meta.k8s.io') return undefined
-  const version = given.get('v') ?? 'v1'
+  const as = parameters.get('as')
+  if (as === undefined) return isOffered(media, offer) ? { ...plainForm, media } : undefined
+  if (parameters.get('g') !== 'meta.k8s.io') return undefined
+  const version = parameters.get('v') ?? 'v1'
   if (version !== 'v1' && version !== 'v1beta1') return undefined
   const metaVersion = `meta.k8s.io/${version}` as const
-  if (as === 'Table') return { media, as: 'table', metaVersion }
+  // Cells of a table may be anything: they have no protobuf form.
+  if (as === 'Table') return media === 'protobuf' ? undefined : { media, as: 'table', metaVersion }
   if (as === 'PartialObjectMetadata') return { media, as: 'metadata', metaVersion }
   if (as === 'PartialObjectMetadataList') return { media, as: 'metadata', list: true, metaVersion }
   return undefined
 }
 
-function mediaOf(type: string): 'json' | 'yaml' | undefined {
+function isOffered(media: Media | undefined, offer: Offer): boolean {
+  return media !== 'protobuf' || offer.protobuf
+}
+
+function mediaOf(type: string): Media | undefined {
   if (type === 'application/json' || type === '*/*' || type === 'application/*') return 'json'
   if (type === 'application/yaml') return 'yaml'
-  return undefined
+  return type === protobufContentType ? 'protobuf' : undefined
 }
 
 function splitOnce(text: string): [string, string] {

@@ -6,6 +6,9 @@ import type { KubeObject } from '../../api/meta.ts'
 import { internalError, StatusError } from '../../api/status-error.ts'
 import type { Entry } from '../../store/store.ts'
 import type { ByteStream } from '../../streams/byte-stream.ts'
+import type { JsonMap } from '../patch/json.ts'
+import { protobufContentType } from '../protobuf/decode.ts'
+import { encodeProtobuf, encodeProtobufList } from '../protobuf/encode.ts'
 import type { Form } from './negotiate.ts'
 import type { StoredObjects } from '../objects/stored-objects.ts'
 import type { IncludeObject } from '../table/table.ts'
@@ -29,8 +32,15 @@ export interface TableRequest {
 export const uncached = 'no-cache, private'
 const jsonHeaders = { 'content-type': 'application/json', 'cache-control': uncached } as const
 
-export function jsonResponse(status: number, value: unknown, form?: Form): ApiResponse {
-  if (form?.media === 'yaml') {
+/** A value that is no stored object: a Status, a review. In protobuf it says itself of which type it is. */
+export function valueResponse(status: number, value: object, { media }: Form): ApiResponse {
+  return media === 'protobuf'
+    ? protobufResponse(status, encodeProtobuf(value as JsonMap))
+    : jsonResponse(status, value, media)
+}
+
+export function jsonResponse(status: number, value: unknown, media?: Form['media']): ApiResponse {
+  if (media === 'yaml') {
     const text = stringifyYaml(value, { indentSeq: false, sortMapEntries: true })
     return {
       status,
@@ -41,12 +51,17 @@ export function jsonResponse(status: number, value: unknown, form?: Form): ApiRe
   return { status, headers: jsonHeaders, body: Buffer.from(`${JSON.stringify(value)}\n`) }
 }
 
+function protobufResponse(status: number, body: Buffer): ApiResponse {
+  return { status, headers: { 'content-type': protobufContentType, 'cache-control': uncached }, body }
+}
+
 export function textResponse(status: number, text: string, type = 'text/plain; charset=utf-8'): ApiResponse {
   const headers = { 'content-type': type, 'cache-control': uncached, 'x-content-type-options': 'nosniff' }
   return { status, headers, body: Buffer.from(text) }
 }
 
-export function errorResponse(error: unknown): ApiResponse {
+/** Without a form in JSON. */
+export function errorResponse(error: unknown, form?: Form): ApiResponse {
   const known = error instanceof StatusError ? error : internalError('unexpected failure', error)
   const { continueToken } = known as { continueToken?: string } // set on expired lists only
   const status = {
@@ -54,7 +69,7 @@ export function errorResponse(error: unknown): ApiResponse {
     ...(continueToken === undefined ? {} : { metadata: { continue: continueToken } }),
   }
   const retry = known.details?.retryAfterSeconds
-  const response = jsonResponse(known.code, status)
+  const response = form === undefined ? jsonResponse(known.code, status) : valueResponse(known.code, status, form)
   return retry ? { ...response, headers: { ...response.headers, 'retry-after': String(retry) } } : response
 }
 
@@ -78,12 +93,12 @@ export function objectResponse(
       throw wrongShape(
         `PartialObjectMetadataList, but the requested object is not a list (*${goPackage(info)}.${info.kind})`,
       )
-    return jsonResponse(status, toPartialObjectMetadata(object, form.metaVersion), form)
+    return valueResponse(status, toPartialObjectMetadata(object, form.metaVersion), form)
   }
   if (form.as === 'table') {
-    return jsonResponse(status, tableOf(info, [object], form, table), form)
+    return jsonResponse(status, tableOf(info, [object], form, table), form.media)
   }
-  return jsonResponse(status, object, form)
+  return valueResponse(status, object, form)
 }
 
 export function listResponse(
@@ -101,7 +116,7 @@ export function listResponse(
   if (form.as === 'object' && form.media === 'json') return splicedList(stored, info, list, metadata)
   const objects = list.entries.map((entry) => stored.decode(info, entry))
   if (form.as === 'table') {
-    return jsonResponse(200, { ...tableOf(info, objects, form, table), metadata }, form)
+    return jsonResponse(200, { ...tableOf(info, objects, form, table), metadata }, form.media)
   }
   if (form.as === 'metadata') {
     if (!form.list)
@@ -109,9 +124,18 @@ export function listResponse(
         `PartialObjectMetadata, but the requested object is a list (*${goPackage(info)}.${info.kind}List)`,
       )
     const items = objects.map((object) => toPartialObjectMetadata(object, form.metaVersion))
-    return jsonResponse(200, { kind: 'PartialObjectMetadataList', apiVersion: form.metaVersion, metadata, items }, form)
+    return wholeList({ kind: 'PartialObjectMetadataList', apiVersion: form.metaVersion, metadata }, items, form)
   }
-  return jsonResponse(200, { kind: `${info.kind}List`, apiVersion: info.apiVersion, metadata, items: objects }, form)
+  return wholeList({ kind: `${info.kind}List`, apiVersion: info.apiVersion, metadata }, objects, form)
+}
+
+function wholeList(
+  list: { readonly kind: string; readonly apiVersion: string; readonly metadata: JsonMap },
+  items: readonly object[],
+  { media }: Form,
+): ApiResponse {
+  if (media === 'protobuf') return protobufResponse(200, encodeProtobufList(list, items as readonly JsonMap[]))
+  return jsonResponse(200, { ...list, items }, media)
 }
 
 function wrongShape(what: string): StatusError {

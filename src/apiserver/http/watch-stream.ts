@@ -1,7 +1,10 @@
-// How are changes told over HTTP? One JSON line per event; lines of the same change are made once and shared by all watchers.
+// How are changes told over HTTP? One JSON line or protobuf frame per event; those of the same change are made once and shared by
+// all watchers.
 import type { KindInfo } from '../../api/kinds.ts'
 import { internalError, StatusError } from '../../api/status-error.ts'
 import type { Entry } from '../../store/store.ts'
+import type { JsonMap } from '../patch/json.ts'
+import { encodeProtobuf, watchFrame } from '../protobuf/encode.ts'
 import type { Form } from './negotiate.ts'
 import type { StoredObjects } from '../objects/stored-objects.ts'
 import type { TableRequest } from './respond.ts'
@@ -13,24 +16,34 @@ const sharedLines = 256
 
 export interface WatchLines {
   readonly objects: StoredObjects
-  line(info: KindInfo, event: EntryEvent): Buffer
+  line(info: KindInfo, event: EntryEvent, media: Form['media']): Buffer
+}
+
+interface SharedLine {
+  readonly type: string
+  readonly info: KindInfo
+  readonly line: Buffer
 }
 
 /** One per server: what one watcher makes, the others find. */
 export function createWatchLines(objects: StoredObjects): WatchLines {
-  const lines = new Map<Entry, { readonly type: string; readonly info: KindInfo; readonly line: Buffer }>()
+  const lines = { json: new Map<Entry, SharedLine>(), protobuf: new Map<Entry, SharedLine>() }
   return {
     objects,
-    line(info, event) {
-      if (event.type === 'BOOKMARK') return jsonLine('BOOKMARK', bookmark(info, event))
+    line(info, event, media) {
+      if (event.type === 'BOOKMARK') return lineOf(media, 'BOOKMARK', bookmark(info, event))
       const { type, entry } = event
-      const known = lines.get(entry)
+      const shared = media === 'protobuf' ? lines.protobuf : lines.json
+      const known = shared.get(entry)
       if (known?.type === type && known.info === info) return known.line
-      const line = Buffer.from(`{"type":"${type}","object":${objects.text(info, entry)}}\n`)
-      lines.set(entry, { type, info, line })
-      if (lines.size > sharedLines) {
-        const [oldest] = lines.keys()
-        if (oldest !== undefined) lines.delete(oldest)
+      const line =
+        media === 'protobuf'
+          ? lineOf(media, type, objects.decode(info, entry))
+          : Buffer.from(`{"type":"${type}","object":${objects.text(info, entry)}}\n`)
+      shared.set(entry, { type, info, line })
+      if (shared.size > sharedLines) {
+        const [oldest] = shared.keys()
+        if (oldest !== undefined) shared.delete(oldest)
       }
       return line
     },
@@ -45,14 +58,15 @@ export async function* watchStream(
   form: Form,
   table: () => TableRequest,
 ): AsyncGenerator<Buffer, void, undefined> {
+  const { media } = form
   let first = true
   try {
     for await (const event of events) {
       if (form.as === 'object') {
-        yield lines.line(info, event)
+        yield lines.line(info, event, media)
       } else if (form.as === 'metadata') {
         const object = event.type === 'BOOKMARK' ? bookmark(info, event) : lines.objects.decode(info, event.entry)
-        yield jsonLine(event.type, { ...partial(form), metadata: object.metadata })
+        yield lineOf(media, event.type, { ...partial(form), metadata: object.metadata })
       } else {
         yield tableLine(lines.objects, info, event, form, { ...table(), noHeaders: !first })
       }
@@ -60,7 +74,7 @@ export async function* watchStream(
     }
   } catch (error) {
     const known = error instanceof StatusError ? error : internalError('the watch failed', error)
-    yield jsonLine('ERROR', known.toStatus())
+    yield lineOf(media, 'ERROR', known.toStatus())
   }
 }
 
@@ -82,6 +96,10 @@ function tableLine(
 
 function partial({ metaVersion }: Form) {
   return { kind: 'PartialObjectMetadata', apiVersion: metaVersion } as const
+}
+
+function lineOf(media: Form['media'], type: string, object: object): Buffer {
+  return media === 'protobuf' ? watchFrame(type, encodeProtobuf(object as JsonMap)) : jsonLine(type, object)
 }
 
 function jsonLine(type: string, object: unknown): Buffer {

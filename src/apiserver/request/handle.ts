@@ -1,6 +1,7 @@
 // What is the answer to a request? Route, authorize, act, and turn every failure into a Status; no sockets here,
 // so the same function serves HTTP and tests.
 import type { Verb } from '../../api/kinds/define-kind.ts'
+import type { Typed } from '../../api/meta.ts'
 import {
   badRequest,
   forbidden,
@@ -29,8 +30,10 @@ import { collectionVerb, isWatch, objectVerb } from './http-verbs.ts'
 import { impersonatedUser, impersonationAttributes } from './impersonate.ts'
 import { parseFlag } from './options.ts'
 import type { NodeClient } from './pass-through.ts'
+import type { Form } from '../http/negotiate.ts'
+import { negotiate, offerOf, statusForm } from '../http/negotiate.ts'
 import type { ApiResponse } from '../http/respond.ts'
-import { errorResponse, jsonResponse } from '../http/respond.ts'
+import { errorResponse, valueResponse } from '../http/respond.ts'
 import type { ReviewRequest } from './reviews.ts'
 import { review } from './reviews.ts'
 import type { ResourceRoute, ReviewRoute, Route } from './router.ts'
@@ -89,7 +92,7 @@ export function createApiHandler(deps: HandlerDeps): ApiHandler {
       made: (name) => void (made = name),
     }
     const response = isFull(deps, load, where, call)
-      ? errorResponse(tooManyRequests('please try again later.', 1))
+      ? errorResponse(tooManyRequests('please try again later.', 1), errorForm(request, where))
       : await attempt(deps, load, request, where, async () => {
           if (named.error) throw named.error
           if (named.user) await checkImpersonation(deps, { ...call, user: asker }, named.user)
@@ -129,12 +132,17 @@ async function attempt(
     checkKnown(request, where)
     return counted(load, await act())
   } catch (error) {
-    if (error instanceof StatusError) return errorResponse(error)
+    const form = errorForm(request, where)
+    if (error instanceof StatusError) return errorResponse(error, form)
     deps.log.error('api request failed', { path: request.path, error })
-    return errorResponse(internalError('see the server log', error))
+    return errorResponse(internalError('see the server log', error), form)
   } finally {
     load.active--
   }
+}
+
+function errorForm({ headers }: ApiRequest, where: Route): Form {
+  return statusForm(headers['accept'], where.kind === 'resource' ? offerOf(where.info) : { protobuf: true })
 }
 
 async function answer(deps: HandlerDeps, verbs: VerbDeps, call: HttpCall, where: Route): Promise<ApiResponse> {
@@ -148,7 +156,7 @@ async function answer(deps: HandlerDeps, verbs: VerbDeps, call: HttpCall, where:
     case 'review':
       await checkAccess(deps, call, reviewAttributes(where))
       if (call.method !== 'POST') throw methodNotAllowed()
-      return jsonResponse(201, await review(deps, reviewRequest(deps, where, call)))
+      return reviewResponse(await review(deps, reviewRequest(deps, where, call)), call)
     case 'resource':
       await checkAccess(deps, call, attributesOf(where, call))
       if (where.name === undefined) return collectionVerb(verbs, where, call)
@@ -301,6 +309,10 @@ function reviewAttributes({ review: name, namespace }: ReviewRoute): Attributes 
     name: undefined,
     fieldSelector: undefined,
   }
+}
+
+function reviewResponse(answered: Typed, { headers }: HttpCall): ApiResponse {
+  return valueResponse(201, answered, negotiate(headers['accept'], offerOf(answered)))
 }
 
 function reviewRequest(deps: HandlerDeps, where: ReviewRoute, call: HttpCall): ReviewRequest {

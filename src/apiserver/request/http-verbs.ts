@@ -17,7 +17,7 @@ import { decodeBody, MalformedJson, mediaType, parseJson, parseJsonOrYaml } from
 import type { ServerContext } from '../objects/context.ts'
 import { parseRevision, readStored, tooLargeRevision } from '../objects/context.ts'
 import type { Form } from '../http/negotiate.ts'
-import { negotiate } from '../http/negotiate.ts'
+import { negotiate, offerOf } from '../http/negotiate.ts'
 import type { NodeClient } from './pass-through.ts'
 import type { FieldValidation, OptionKind } from './options.ts'
 import {
@@ -30,10 +30,11 @@ import {
 } from './options.ts'
 import { deleteOptions } from './delete-options.ts'
 import type { ApiResponse, TableRequest } from '../http/respond.ts'
-import { jsonResponse, listResponse, objectResponse, uncached } from '../http/respond.ts'
+import { listResponse, objectResponse, uncached, valueResponse } from '../http/respond.ts'
 import type { ResourceRoute } from './router.ts'
 import { readObject } from '../objects/rules.ts'
 import { postSubresource } from '../verbs/subresources.ts'
+import { protobufContentType } from '../protobuf/decode.ts'
 import { isIncludeObject } from '../table/table.ts'
 import { createObject } from '../verbs/create.ts'
 import { deleteObject } from '../verbs/delete.ts'
@@ -115,7 +116,7 @@ export function isWatch(route: ResourceRoute, call: Pick<HttpCall, 'query'>): bo
 }
 
 async function get({ context }: VerbDeps, info: KindInfo, ref: ObjectRef, call: HttpCall): Promise<ApiResponse> {
-  const form = formOf(call)
+  const form = formOf(info, call)
   const wanted = parseRevision(call.query.get('resourceVersion') ?? '') ?? 0
   if (wanted > context.store.revision()) throw tooLargeRevision(wanted, context.store.revision())
   return objectResponse(
@@ -129,7 +130,7 @@ async function get({ context }: VerbDeps, info: KindInfo, ref: ObjectRef, call: 
 }
 
 async function list({ context }: VerbDeps, route: ResourceRoute, call: HttpCall): Promise<ApiResponse> {
-  const form = formOf(call)
+  const form = formOf(route.info, call)
   const sendInitial = call.query.get('sendInitialEvents')
   const asked = { info: route.info, ...listOptions(route, call) }
   const request = sendInitial === null ? asked : { ...asked, sendInitialEvents: parseFlag(sendInitial) }
@@ -155,11 +156,12 @@ function listOptions({ namespace }: ResourceRoute, { query }: HttpCall): ListOpt
 
 /** Kubernetes ends watches after 30 to 60 minutes, so that clients spread over servers. */
 const watchMinimumMs = 30 * 60_000
+const watchTypes = ['application/json;stream=watch', `${protobufContentType};stream=watch`]
 
 async function watch(deps: VerbDeps, route: ResourceRoute, call: HttpCall): Promise<ApiResponse> {
   const { context } = deps
-  const form = formOf(call)
-  if (form.media !== 'json') throw notAcceptable(['application/json'])
+  const form = formOf(route.info, call)
+  if (form.media === 'yaml') throw notAcceptable(watchTypes)
   const { query } = call
   const named = route.name === undefined ? undefined : `metadata.name=${route.name}`
   const { limit: _limit, continue: token = '', ...options } = listOptions(route, call)
@@ -177,12 +179,13 @@ async function watch(deps: VerbDeps, route: ResourceRoute, call: HttpCall): Prom
   checkWatch({ ...request, continue: token })
   const events = watchEntries(context, request, call.signal)
   const body = watchStream(route.info, events, deps.lines, form, () => tableRequest(context, call))
-  return { status: 200, headers: { 'content-type': 'application/json', 'cache-control': uncached }, body }
+  const type = form.media === 'protobuf' ? `${protobufContentType};stream=watch` : 'application/json'
+  return { status: 200, headers: { 'content-type': type, 'cache-control': uncached }, body }
 }
 
 async function create({ context }: VerbDeps, route: ResourceRoute, call: HttpCall): Promise<ApiResponse> {
   const { info, namespace } = route
-  const form = formOf(call)
+  const form = formOf(info, call)
   const options = writeOptions('CreateOptions', call)
   const object = sentObject(info, call, options.validation)
   const written = await createObject(context, { info, namespace, object, ...options }, call)
@@ -197,7 +200,7 @@ async function replace(
   subresource: string | undefined,
   call: HttpCall,
 ): Promise<ApiResponse> {
-  const form = formOf(call)
+  const form = formOf(info, call)
   const options = writeOptions('UpdateOptions', call)
   const object = sentObject(info, call, options.validation)
   const written = await replaceObject(context, { info, ref, subresource, object, ...options }, call)
@@ -211,7 +214,7 @@ async function patch(
   subresource: string | undefined,
   call: HttpCall,
 ): Promise<ApiResponse> {
-  const form = formOf(call)
+  const form = formOf(info, call)
   const options = writeOptions('PatchOptions', call)
   const repeated: string[] = []
   const sent = patchOf(call, options.validation === 'Ignore' ? undefined : (what) => repeated.push(what))
@@ -297,11 +300,11 @@ async function post(
     { kind: info.name, ref, subresource, body, dryRun },
     call,
   )
-  return jsonResponse(201, answer)
+  return valueResponse(201, answer, negotiate(call.headers['accept'], offerOf(answer)))
 }
 
 async function remove({ context }: VerbDeps, info: KindInfo, ref: ObjectRef, call: HttpCall): Promise<ApiResponse> {
-  const form = formOf(call)
+  const form = formOf(info, call)
   const outcome = await deleteObject(context, info, ref, deleteOptions(call))
   if (outcome.kind === 'held' || info.strategy.deleteAnswersObject) {
     const entry = outcome.kind === 'held' ? outcome.entry : undefined
@@ -316,13 +319,13 @@ async function remove({ context }: VerbDeps, info: KindInfo, ref: ObjectRef, cal
   }
   const { uid } = outcome.object.metadata
   const details = { name: ref.name, ...(info.group === '' ? {} : { group: info.group }), kind: info.plural, uid }
-  return jsonResponse(200, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details })
+  return valueResponse(200, { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', details }, form)
 }
 
 async function deleteCollection({ context }: VerbDeps, route: ResourceRoute, call: HttpCall): Promise<ApiResponse> {
   const { info } = route
   if (!info.verbs.includes('deletecollection')) throw methodNotAllowed()
-  const form = formOf(call)
+  const form = formOf(info, call)
   const options: RemoveOptions = deleteOptions(call)
   const found = await listEntries(context, { info, ...listOptions(route, call) })
   for (const entry of found.entries) {
@@ -381,8 +384,8 @@ function refOf({ info, namespace }: ResourceRoute, name: string): ObjectRef {
   return info.namespaced && namespace ? { namespace, name } : { name }
 }
 
-function formOf({ headers }: HttpCall): Form {
-  return negotiate(headers['accept'])
+function formOf(info: KindInfo, { headers }: HttpCall): Form {
+  return negotiate(headers['accept'], offerOf(info))
 }
 
 function tableRequest(context: ServerContext, { query }: HttpCall): TableRequest {

@@ -2,6 +2,7 @@
 import { shown } from './shown.ts'
 import { invalid, invalidObject } from '../../api/field-errors.ts'
 import type { FieldError } from '../../api/field-errors.ts'
+import type { Typed } from '../../api/meta.ts'
 import { badRequest } from '../../api/status-error.ts'
 import type { AccessVerb } from '../access/grants.ts'
 import { mayReadDocument, roleOf } from '../access/grants.ts'
@@ -37,7 +38,7 @@ export interface ReviewRequest {
   readonly now: string
 }
 
-export async function review(deps: ReviewDeps, request: ReviewRequest): Promise<object> {
+export async function review(deps: ReviewDeps, request: ReviewRequest): Promise<Typed> {
   const { review: name, namespace, body, user, now } = request
   const group = name === 'tokenreviews' || name === 'selfsubjectreviews' ? 'authentication' : 'authorization'
   const type = { kind: kindOfReview[name], apiVersion: `${group}.k8s.io/v1` }
@@ -47,7 +48,7 @@ export async function review(deps: ReviewDeps, request: ReviewRequest): Promise<
   }
   const spec = asMap(sent['spec'])
   const metadata = namespace === undefined ? {} : { namespace }
-  const answer = (status: object): object => ({ ...type, metadata, spec, status })
+  const answer = (status: object): Typed => ({ ...type, metadata, spec, status })
   switch (name) {
     case 'tokenreviews':
       return answer(await tokenReview(deps, spec))

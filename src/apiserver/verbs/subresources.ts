@@ -3,7 +3,7 @@ import { shown } from '../request/shown.ts'
 import { invalidObject, notSupported, required } from '../../api/field-errors.ts'
 import type { FieldError } from '../../api/field-errors.ts'
 import { kinds, versionKind } from '../../api/kinds.ts'
-import type { KubeObject, ObjectRef } from '../../api/meta.ts'
+import type { KubeObject, ObjectRef, Typed } from '../../api/meta.ts'
 import { badRequest, conflict, notFound, unknownResource } from '../../api/status-error.ts'
 import type { Pod } from '../../api/generated/types.ts'
 import { validateTokenDuration } from '../../api/validation/common.ts'
@@ -31,7 +31,7 @@ export async function postSubresource(
   tokens: Tokens,
   request: PostRequest,
   call: Call,
-): Promise<object> {
+): Promise<Typed> {
   switch (`${request.kind}/${request.subresource}`) {
     case 'Pod/binding':
       return bindPod(context, request, call)
@@ -44,9 +44,9 @@ export async function postSubresource(
   }
 }
 
-const success = (code: number): object => ({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code })
+const success = (code: number): Typed => ({ kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', code })
 
-async function bindPod(context: ServerContext, request: PostRequest, call: Call): Promise<object> {
+async function bindPod(context: ServerContext, request: PostRequest, call: Call): Promise<Typed> {
   const { ref } = request
   const binding = asMap(request.body)
   const metadata = asMap(binding['metadata'])
@@ -101,7 +101,7 @@ function boundPod(pod: Pod, node: string, binding: Loose, now: string): KubeObje
   } as KubeObject
 }
 
-async function evictPod(context: ServerContext, request: PostRequest, call: Call): Promise<object> {
+async function evictPod(context: ServerContext, request: PostRequest, call: Call): Promise<Typed> {
   const { ref, dryRun } = request
   const eviction = asMap(request.body)
   checkSame(ref, asMap(eviction['metadata']), 'Eviction')
@@ -152,7 +152,7 @@ async function requestToken(
   tokens: Tokens,
   request: PostRequest,
   { user }: Call,
-): Promise<object> {
+): Promise<Typed> {
   const { namespace = '' } = request.ref
   const { entry } = await readStored(context, kinds.ServiceAccount, request.ref)
   const account = context.objects.decode(kinds.ServiceAccount, entry)
