@@ -59,6 +59,15 @@ test('attached but not reported in use in the live Node: nothing is entered (NSP
     `Volume has not been added to the list of VolumesInUse in the node's volume status for volume "pv" ${details} : the node does not report it in use`,
   ])
 })
+test('another volume in the lists counts for nothing (NSP-9, VCA-5, VCA-6)', async () => {
+  const other = `${volume}-2` as UniqueVolumeName
+  const [notInUse, notAttached] = [
+    await verify({ ...listed, volumesInUse: [other] }),
+    await verify({ volumesInUse: [volume, other], volumesAttached: [{ name: other, devicePath: '/dev/x' }] }),
+  ]
+  assert.match(notInUse.join(), /^Volume has not been added to the list of VolumesInUse/)
+  assert.match(notAttached.join(), /^Volume not attached according to node status/)
+})
 test('after a gap the control plane must list it again (NSP-10, VCA-6)', async () => {
   assert.deepEqual(await verify({ volumesInUse: [volume] }), [
     `Volume not attached according to node status for volume "pv" ${details} : the control plane does not list it`,
