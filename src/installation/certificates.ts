@@ -1,7 +1,6 @@
 // Which certificates does an installation keep, and when are they made anew? The authority is made once; the certificates
 // below it are made anew when their names change or half of their time is over.
 import { existsSync, mkdirSync } from 'node:fs'
-import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { createAuthority, createClientCertificate, createServerCertificate } from '../apiserver/access/certificates.ts'
 import type { KeyPair } from '../apiserver/access/certificates.ts'
@@ -11,18 +10,13 @@ import { readIfThere, writePrivate } from './private-files.ts'
 const serverPeriodMs = 180 * 86_400_000
 const nodePeriodMs = 90 * 86_400_000
 
-/** The API server's certificate and its authority; the administrator's certificate lies beside them. */
-export async function loadServerCertificates(directory: string, now: number): Promise<ServerTls> {
+/** The API server's certificate for these names, and its authority; the administrator's certificate lies beside them. */
+export async function loadServerCertificates(
+  directory: string,
+  names: readonly string[],
+  now: number,
+): Promise<ServerTls> {
   const authority = await loadPair(directory, 'ca', () => createAuthority(now))
-  const names = [
-    'localhost',
-    hostname(),
-    '127.0.0.1',
-    '::1',
-    'kubernetes',
-    'kubernetes.default',
-    'kubernetes.default.svc',
-  ]
   const stamp = JSON.stringify({ names, year: Math.floor(now / serverPeriodMs) })
   if (readIfThere(join(directory, 'server.stamp')) !== stamp) {
     writePair(directory, 'server', await createServerCertificate(authority, { names }, now))
@@ -31,7 +25,9 @@ export async function loadServerCertificates(directory: string, now: number): Pr
     writePrivate(join(directory, 'server.stamp'), stamp)
   }
   const server = await loadPair(directory, 'server', () => createServerCertificate(authority, { names }, now))
-  return { certificate: server.certificate, key: server.key, authority: authority.certificate }
+  // The authority follows the server's own certificate, for agents that know only its hash when they join.
+  const certificate = `${server.certificate.trimEnd()}\n${authority.certificate}`
+  return { certificate, key: server.key, authority: authority.certificate }
 }
 
 /**

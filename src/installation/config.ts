@@ -1,11 +1,17 @@
 // What can be chosen when Hawser starts? One readonly record, resolved once; nothing reads the environment later.
 
+import type { Advertised } from './addresses.ts'
+
 type StoreChoice = 'memory' | 'embedded'
 
 export interface HawserConfig {
   /** Everything durable lies here: store, keys, tokens, kubeconfig, the node's root. */
   readonly dataDirectory: string
-  readonly listen: { readonly host: string; readonly port: number }
+  readonly listen: ListenAddress
+  /** Listen there, too. */
+  readonly alsoListen?: readonly ListenAddress[]
+  /** What other machines reach the server by; the first is what they are told. Absent: what the machine has. */
+  readonly advertise?: readonly Advertised[]
   readonly store: StoreChoice
   /** Go on with a store that is older than the one last used in the data directory. */
   readonly acceptStore?: boolean
@@ -24,6 +30,11 @@ export interface HawserConfig {
   readonly manifestUrl?: string
   readonly runtime: 'process' | 'none'
   readonly forceDetachOnTimeout: boolean
+}
+
+export interface ListenAddress {
+  readonly host: string
+  readonly port: number
 }
 
 export interface NodeConfig {
@@ -48,7 +59,7 @@ export class UsageError extends Error {
 }
 
 /** `host:port`, `:port`, `port` or `host`. */
-export function parseListen(text: string): { host: string; port: number } {
+export function parseListen(text: string): ListenAddress {
   const match = /^(?:\[([^\]]+)\]|([^:]*))?(?::?(\d+))?$/.exec(/^\d+$/.test(text) ? `:${text}` : text)
   const port = match?.[3] === undefined ? defaultListen.port : Number(match[3])
   if (!match || port > 65_535)

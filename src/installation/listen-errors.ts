@@ -4,8 +4,10 @@ import { UsageError } from './config.ts'
 /** The system's refusal to listen on this address as a mistake of the user; other errors stay what they are. */
 export function explainListenError(
   error: unknown,
-  { host, port }: { readonly host: string; readonly port: number },
+  addresses: readonly { readonly host: string; readonly port: number }[],
 ): unknown {
+  const { address } = error as { address?: string }
+  const { host, port } = addresses.find((each) => each.host === address) ?? addresses[0]!
   switch ((error as NodeJS.ErrnoException).code) {
     case 'EADDRINUSE':
       return new UsageError(`the address ${host}:${port} is in use`, `choose another one with --listen ${host}:PORT`)

@@ -68,7 +68,7 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
   await using stack = new AsyncDisposableStack()
   const directory = stack.use(openDataDirectory(config.dataDirectory, config))
   const plane = stack.use(await startControlPlane({ config, directory, clock, random, log, metrics }))
-  onProgress(`API server listens on ${plane.url}`)
+  onProgress(`API server listens on ${plane.server.urls.join(', ')}`)
   const client = plane.clientFor('system:kube-controller-manager')
   const history = stack.use(createHistory({ client, clock, log, owns: (actor) => !actor.startsWith('node ') }))
   const host = stack.use(createLinuxHost())

@@ -15,13 +15,15 @@ import type { NodeServer } from '../streams/node-server.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { openAuditFile } from '../apiserver/access/audit-file.ts'
-import { loadServerCertificates, readAdminCertificate } from '../installation/certificates.ts'
+import { readAdminCertificate } from '../installation/certificates.ts'
 import type { HawserConfig } from '../installation/config.ts'
 import { UsageError } from '../installation/config.ts'
 import type { DataDirectory } from '../installation/data-directory.ts'
 import { writePrivate } from '../installation/private-files.ts'
 import { kubeconfigText } from '../installation/kubeconfig.ts'
 import { explainListenError } from '../installation/listen-errors.ts'
+import { localUrl } from '../installation/addresses.ts'
+import { firstCertificates, keepAddresses } from './server-addresses.ts'
 
 export interface ControlPlaneDeps {
   readonly config: HawserConfig
@@ -48,7 +50,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
   const store = stack.use(openStore(config, directory))
   await directory.identity.prove(store, clock.now())
   const audit = stack.use(openAuditFile({ path: directory.file('audit.log'), clock, log }))
-  const tls = await loadServerCertificates(directory.path, clock.now())
+  const tls = await firstCertificates(config, clock.now())
   const localNodeServers = new Map<string, NodeServer>()
   let nodeClient: NodeClient | undefined
   // Loaded when somebody first asks a node.
@@ -72,23 +74,27 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
     ],
     signingKey: directory.signingKey,
     listen: config.listen,
+    alsoListen: config.alsoListen ?? [],
     tls,
     nodeClient: async (node, request) => await (nodeClient ??= await openNodeClient())(node, request),
   }).catch((error: unknown) => {
-    throw explainListenError(error, config.listen)
+    throw explainListenError(error, [config.listen, ...(config.alsoListen ?? [])])
   })
   stack.use(await rememberStore(deps, store))
   stack.defer(() => server.close())
-  const access = { server: server.url, certificateAuthority: tls.authority, token: directory.adminToken }
+  const url = localUrl({ listen: server.listening })
+  const access = { server: url, certificateAuthority: tls.authority, token: directory.adminToken }
   writePrivate(directory.kubeconfigFile, kubeconfigText(access))
+  const clientFor = (name: string) =>
+    createInProcessClient(server.api({ name, groups: ['system:masters', 'system:authenticated'] }))
+  stack.use(await keepAddresses({ config, server, tls, client: clientFor('system:apiserver'), clock, log }))
   const kept = stack.move()
   return {
-    url: server.url,
+    url,
     server,
     store,
     localNodeServers,
-    clientFor: (name) =>
-      createInProcessClient(server.api({ name, groups: ['system:masters', 'system:authenticated'] })),
+    clientFor,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
 }

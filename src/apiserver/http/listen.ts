@@ -6,39 +6,51 @@ import { listen } from './server.ts'
 
 export interface StartOptions extends ApiServerOptions {
   readonly listen: Pick<ListenOptions, 'host' | 'port' | 'limits'>
+  /** Further addresses of the same server. */
+  readonly alsoListen?: readonly Pick<ListenOptions, 'host' | 'port'>[]
   /** Without it the server speaks plain HTTP (tests, private sockets). */
   readonly tls?: ServerTls | undefined
 }
 
 export interface StartedApiServer extends Omit<ApiServer, 'close'> {
   readonly url: string
+  /** Of every address that it listens on. */
+  readonly urls: readonly string[]
   readonly port: number
+  /** Every address with the port that was really opened, the first one first. */
+  readonly listening: readonly { readonly host: string; readonly port: number }[]
+  /** From the next connection on. */
+  useCertificate(tls: ServerTls): void
   close(): Promise<void>
 }
 
 export async function startApiServer(options: StartOptions): Promise<StartedApiServer> {
   const server = await createApiServer(options)
-  let http: HttpServer
-  try {
-    http = await listen(
-      {
-        handle: server.handle,
-        tokens: server.tokens,
-        onError: (error) => options.log.warn('a connection failed', { error }),
-      },
-      { ...options.listen, tls: options.tls },
-    )
-  } catch (error) {
+  const opened: HttpServer[] = []
+  const close = async () => {
+    await Promise.all(opened.map((each) => each.close()))
     await server.close()
+  }
+  const addresses = [options.listen, ...(options.alsoListen ?? [])]
+  const deps = {
+    handle: server.handle,
+    tokens: server.tokens,
+    onError: (error: unknown) => options.log.warn('a connection failed', { error }),
+  }
+  try {
+    for (const address of addresses) opened.push(await listen(deps, { ...address, tls: options.tls }))
+  } catch (error) {
+    await close()
     throw error
   }
+  const [first] = opened
   return {
     ...server,
-    url: http.url,
-    port: http.port,
-    async close() {
-      await http.close()
-      await server.close()
-    },
+    url: first!.url,
+    urls: opened.map(({ url }) => url),
+    port: first!.port,
+    listening: addresses.map(({ host }, index) => ({ host, port: opened[index]!.port })),
+    useCertificate: (tls) => opened.forEach((each) => each.useCertificate(tls)),
+    close,
   }
 }

@@ -7,7 +7,7 @@ import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { DEFAULT_CIPHERS } from 'node:tls'
 import type { Duplex } from 'node:stream'
-import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
+import type { DetailedPeerCertificate, Server as TlsServer, TLSSocket } from 'node:tls'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { badRequest, serviceUnavailable, StatusError } from '../../api/status-error.ts'
@@ -52,6 +52,8 @@ export interface ServerTls {
 export interface HttpServer {
   readonly url: string
   readonly port: number
+  /** From the next connection on. Only with TLS. */
+  useCertificate(tls: ServerTls): void
   /** Ends watches, lets running requests finish for a moment, then closes every connection. */
   close(): Promise<void>
 }
@@ -125,6 +127,8 @@ export async function listen(deps: HttpServerDeps, options: ListenOptions): Prom
   return {
     url: `${options.tls ? 'https' : 'http'}://${host}:${port}`,
     port,
+    useCertificate: ({ certificate, key, authority }) =>
+      (server as unknown as TlsServer).setSecureContext({ cert: certificate, key, ca: authority, ciphers }),
     async close() {
       for (const leave of live) leave()
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))

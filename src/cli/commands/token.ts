@@ -4,7 +4,8 @@ import { buildCommand } from '@stricli/core'
 import { isAlreadyExists } from '../../api/status-error.ts'
 import { kubeconfigText, loadKubeconfig } from '../../installation/kubeconfig.ts'
 import { UsageError } from '../../installation/config.ts'
-import type { ConnectFlags } from '../connect.ts'
+import { readClusterInfo } from '../../installation/cluster-info.ts'
+import type { Connection, ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
@@ -63,16 +64,15 @@ export const token = buildCommand<Flags, [string], Context>({
     const answer = await connection.client.post('ServiceAccount', { name, namespace }, 'token', request)
     const made = (answer as { status: { token: string } }).status.token
     if (!flags.asKubeconfig) return this.print(made)
-    const path =
-      flags.kubeconfig ?? this.process.env['KUBECONFIG'] ?? join(defaultDataDirectory(this.process.env), 'kubeconfig')
-    const { ca } = loadKubeconfig(path)
-    this.print(
-      kubeconfigText({
-        server: connection.url,
-        token: made,
-        user: name,
-        ...(ca === undefined ? {} : { certificateAuthority: ca }),
-      }),
-    )
+    this.print(kubeconfigText({ ...(await serverOf(this, flags, connection)), token: made, user: name }))
   },
 })
+
+/** The address for other machines, if the server has told one: the file is mostly for somebody elsewhere. */
+async function serverOf(context: Context, flags: ConnectFlags, { client, url }: Connection) {
+  const info = await readClusterInfo(client)
+  if (info) return { server: info.server, certificateAuthority: info.authority }
+  const { env } = context.process
+  const { ca } = loadKubeconfig(flags.kubeconfig ?? env['KUBECONFIG'] ?? join(defaultDataDirectory(env), 'kubeconfig'))
+  return { server: url, ...(ca === undefined ? {} : { certificateAuthority: ca }) }
+}

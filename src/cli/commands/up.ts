@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { buildCommand } from '@stricli/core'
 import type { HawserConfig } from '../../installation/config.ts'
 import { parseListen } from '../../installation/config.ts'
+import { parseAdvertise } from '../../installation/addresses.ts'
 import { packageVersion } from '../../installation/version.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import type { Context } from '../context.ts'
@@ -15,7 +16,8 @@ import { ownCommand } from '../own-command.ts'
 
 interface Flags extends NodeFlags {
   readonly dataDir?: string
-  readonly listen: string
+  readonly listen?: readonly string[]
+  readonly advertise?: readonly string[]
   readonly store: 'memory' | 'embedded'
   readonly acceptStore: boolean
   readonly bare: boolean
@@ -33,6 +35,7 @@ export const up = buildCommand<Flags, [], Context>({
       'Examples:',
       '  hawser up',
       '  hawser up --data-dir /srv/hawser --listen 127.0.0.1:7000',
+      '  hawser up --listen 0.0.0.0:7443                 # reached from other machines',
       '  hawser up --bare --store memory                 # API and controllers only',
       '  hawser up --csi-driver hostpath.csi.k8s.io=/run/csi.sock',
     ].join('\n'),
@@ -50,9 +53,18 @@ export const up = buildCommand<Flags, [], Context>({
       listen: {
         kind: 'parsed',
         parse: String,
-        default: '127.0.0.1:7443',
+        optional: true,
+        variadic: true,
         placeholder: 'HOST:PORT',
-        brief: 'Address of the API server',
+        brief: 'Address to listen on (default: 127.0.0.1:7443); 0.0.0.0 stands for all of the machine',
+      },
+      advertise: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        variadic: true,
+        placeholder: 'HOST[:PORT]',
+        brief: 'Name or address by which other machines reach the server (default: those of this machine)',
       },
       store: {
         kind: 'enum',
@@ -115,9 +127,12 @@ export const up = buildCommand<Flags, [], Context>({
 
 function configOf(flags: Flags, env: Readonly<Partial<Record<string, string>>>): HawserConfig {
   const dataDirectory = resolve(flags.dataDir ?? defaultDataDirectory(env))
+  const [listen, ...alsoListen] = (flags.listen ?? ['127.0.0.1:7443']).map(parseListen)
   return {
     dataDirectory,
-    listen: parseListen(flags.listen),
+    listen: listen ?? parseListen(''),
+    alsoListen,
+    advertise: (flags.advertise ?? []).map(parseAdvertise),
     store: flags.store,
     acceptStore: flags.acceptStore,
     bare: flags.bare,
