@@ -2,6 +2,7 @@
 import { allKindNames, findKind } from '../api/kind-names.ts'
 import type { KindName } from '../api/kinds.ts'
 import { UsageError } from '../installation/config.ts'
+import { distance } from '../telemetry/near-words.ts'
 
 export interface ResourceName {
   readonly kind: KindName
@@ -55,16 +56,4 @@ function suggestion(word: string): string {
         .map(({ name }) => name)
         .join(', ')}?`
     : 'hawser get --help'
-}
-
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)))
-    }
-    row = next
-  }
-  return row[b.length]!
 }

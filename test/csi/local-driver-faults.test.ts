@@ -4,21 +4,15 @@ import assert from 'node:assert/strict'
 import { dirname } from 'node:path/posix'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
-import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
-import { createControllerCalls } from '../../src/csi/controller.ts'
-import { createNodeCalls } from '../../src/csi/node.ts'
-import { createWire, directTransport } from '../../src/csi/service.ts'
 import type { Capability } from '../../src/csi/values.ts'
-import { createLocalDriver } from '../../src/drivers/local/driver.ts'
-import { createModelHost } from '../../src/host/model/model-host.ts'
 import { asVolumeError } from '../../src/volume/effect.ts'
 import type { Effect } from '../../src/volume/effect.ts'
+import { driverData as data, startDriverMachine as startMachine } from '../kit/local-driver.ts'
+import type { DriverMachine as Machine } from '../kit/local-driver.ts'
 
-const data = '/var/driver'
 const staging = '/var/node/plugins/pv/globalmount'
 const target = '/var/node/pods/u/mount'
 const never = new AbortController().signal
-const fine = { exitCode: 0, stdout: '', stderr: '' }
 
 interface Trouble {
   readonly kind: 'fails' | 'failsAfter' | 'hangs' | 'crash'
@@ -26,47 +20,6 @@ interface Trouble {
   readonly after: number
   /** So many fail then: with two, the first call that undoes fails too. */
   readonly times: number
-}
-
-type Machine = Awaited<ReturnType<typeof startMachine>>
-
-/** A model host with the driver on it. */
-async function startMachine() {
-  const clock = createVirtualClock()
-  const host = createModelHost({ clock })
-  const { quiet } = host
-  host.programs.set('mkfs.ext4', async ({ argv }, signal) => {
-    const device = argv.at(-1) ?? ''
-    if ((await quiet.filesystems.detect(device, signal)).kind === 'blank')
-      await quiet.filesystems.make({ device, type: 'ext4' }, signal)
-    return fine
-  })
-  host.programs.set('dumpe2fs', () => ({ ...fine, stdout: 'Block count: 1048576\nBlock size: 4096\n' }))
-  host.programs.set('fsfreeze', () => fine)
-  host.programs.set('cp', ({ argv }) => {
-    host.makeDiskFile(argv.at(-1) ?? '', 1n << 24n)
-    return fine
-  })
-  const setSize = async (path: string, bytes: bigint) => host.makeDiskFile(path, bytes)
-  const start = async () => {
-    const options = { dataDirectory: data, nodeId: 'n1', mode: 'local' as const }
-    const wire = createWire(directTransport(await createLocalDriver({ host, clock, setSize }, options, never)))
-    return { node: createNodeCalls({ wire, clock }), controller: createControllerCalls({ wire, clock }) }
-  }
-  let driver = await start()
-  return {
-    host,
-    get node() {
-      return driver.node
-    },
-    get controller() {
-      return driver.controller
-    },
-    async restart() {
-      host.faults.clear()
-      driver = await start()
-    },
-  }
 }
 
 /** What a call's answer tells its caller: that it is done, or what the failure left behind. */

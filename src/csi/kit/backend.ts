@@ -44,6 +44,8 @@ export interface Records {
 }
 
 export interface StorageBackend {
+  /** Throws INVALID_ARGUMENT for class parameters that it does not know; nothing was made yet. Absent: any will do. */
+  checkParameters?(parameters: Readonly<Record<string, string>>): void
   create(record: VolumeRecord, signal: AbortSignal): Promise<void>
   /** Is the volume's storage there, whole? A create that fails never takes it away. */
   exists(record: VolumeRecord, signal: AbortSignal): Promise<boolean>

@@ -67,6 +67,7 @@ function lifeHandlers(deps: KitDeps): Pick<Handlers, 'createVolume' | 'deleteVol
     createVolume(request, signal) {
       requireText(request.name, 'name')
       checkCapabilities(request.volumeCapabilities, settings.multiNode)
+      storage.checkParameters?.(request.parameters)
       const id = volumeId(request.name)
       return exclusive(id, () =>
         answered(async () => {

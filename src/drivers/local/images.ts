@@ -4,6 +4,7 @@ import { join } from 'node:path/posix'
 import type { StorageBackend } from '../../csi/kit/backend.ts'
 import { fail } from '../../csi/kit/checks.ts'
 import type { Host } from '../../host/host.ts'
+import { readParameters } from './parameters.ts'
 import { imageName } from './records.ts'
 import type { DiskLayout } from './records.ts'
 import { releaseLoops, stagedAt } from './staged.ts'
@@ -27,6 +28,7 @@ export function createImageStorage(host: Host, layout: DiskLayout, stages: Stage
     await host.files.rename(temporary, path, signal)
   }
   return {
+    checkParameters: (parameters) => void readParameters(parameters),
     async create(record, signal) {
       const { source } = record
       await appear(
