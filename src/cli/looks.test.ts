@@ -70,7 +70,13 @@ test('a volume has grown when its capacity says so, or when only a pod is missin
     done: true,
     value: { capacity: '2Gi', pending: false },
   })
-  assert.deepEqual(sized(claim(condition('FileSystemResizePending')), '2Gi', false).done, true)
+  const tried = { allocatedResources: { storage: '2Gi' } }
+  assert.deepEqual(sized(claim({ ...condition('FileSystemResizePending'), ...tried }), '2Gi', false).done, true)
+  assert.deepEqual(
+    sized(claim({ ...condition('FileSystemResizePending'), ...tried }), '3Gi', false).done,
+    false,
+    'what waits for a pod is an earlier growth',
+  )
   assert.deepEqual(sized(claim(condition('FileSystemResizePending')), '2Gi', true), {
     done: false,
     waiting: 'growing the filesystem',
@@ -79,6 +85,14 @@ test('a volume has grown when its capacity says so, or when only a pod is missin
     done: false,
     waiting: 'resizing fails, it is tried again: m',
   })
+  const infeasible = { ...condition('ControllerResizeError'), capacity: { storage: '1Gi' }, ...tried }
+  const refused = claim({ ...infeasible, allocatedResourceStatuses: { storage: 'ControllerResizeInfeasible' } })
+  assert.deepEqual(sized(refused, '2Gi', true), {
+    done: 'failed',
+    message: 'c cannot have 2Gi: m',
+    hint: 'hawser volume resize c SIZE (above the 1Gi that it has)',
+  })
+  assert.equal(sized(refused, '3Gi', true).done, false, 'it was refused another size')
   assert.equal(sized(undefined, '2Gi', true).done, 'failed')
 })
 

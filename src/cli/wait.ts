@@ -13,7 +13,7 @@ import { duration, paint } from './output.ts'
 export type Look<T> =
   | { readonly done: true; readonly value: T }
   | { readonly done: false; readonly waiting: string }
-  | { readonly done: 'failed'; readonly message: string }
+  | { readonly done: 'failed'; readonly message: string; readonly hint?: string }
 
 export interface WaitRequest<K extends KindName> {
   readonly kind: K
@@ -47,7 +47,7 @@ export async function waitUntil<K extends KindName, T>(
   ])
   const judge = (object: KindMap[K] | undefined): { readonly value: T } | undefined => {
     const seen = look(object)
-    if (seen.done === 'failed') throw new StillWaiting(seen.message, whyHint(request))
+    if (seen.done === 'failed') throw new StillWaiting(seen.message, seen.hint ?? whyHint(request))
     if (seen.done) return { value: seen.value }
     progress.say(seen.waiting)
     return undefined

@@ -103,10 +103,24 @@ test('volume resize grows, and refuses to shrink', needs, async () => {
   assert.ok(parseInt(size, 10) > 48, size)
 })
 
+test('volume resize tells at once that a size is impossible, and takes a smaller one after it', needs, async () => {
+  const begun = performance.now()
+  const impossible = await server.hawser('volume', 'resize', 'data', '999Ti')
+  assert.equal(impossible.code, 4, impossible.out + impossible.err)
+  assert.match(impossible.err, /data cannot have 999Ti: .*at most 16Ti/)
+  assert.match(impossible.err, /hawser volume resize data SIZE/)
+  assert.ok(performance.now() - begun < 60_000, 'it waited for what never comes')
+  const back = await server.hawser('volume', 'resize', 'data', '64Mi')
+  assert.deepEqual([back.code, /volumes cannot shrink: data has 64Mi/.test(back.err)], [2, true], back.err)
+  assert.match(ok(await server.hawser('volume', 'resize', 'data', '66Mi')), /asked for 66Mi/)
+  const held = ok(await server.hawser('run', '--claim', 'data:/data', '--', 'sh', '-c', 'cat /data/file'))
+  assert.equal(held, 'kept\n')
+})
+
 test('volume snapshot and restore bring the data back', needs, async () => {
   assert.match(
     ok(await server.hawser('volume', 'snapshot', 'data', '--as', 'monday')),
-    /volumesnapshot\/monday is ready \(64Mi\)/,
+    /volumesnapshot\/monday is ready \(66Mi\)/,
   )
   ok(await server.hawser('run', '--claim', 'data:/data', '--', 'rm', '/data/file'))
   const restored = stable(ok(await server.hawser('volume', 'restore', 'monday', '--as', 'again', '--node', 'one')))

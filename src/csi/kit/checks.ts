@@ -60,11 +60,19 @@ export function chooseSize(range: CapacityRange | undefined, limits: SizeLimits)
   if (required < 0n || limit < 0n) throw fail('INVALID_ARGUMENT', 'sizes must not be negative')
   if (limit > 0n && required > limit) throw fail('INVALID_ARGUMENT', 'required bytes exceed limit bytes')
   if (required > limits.maximumBytes) {
-    throw fail('OUT_OF_RANGE', `requested ${required} bytes, at most ${limits.maximumBytes} are possible`)
+    throw fail('OUT_OF_RANGE', `${sizeText(required)} requested, at most ${sizeText(limits.maximumBytes)} are possible`)
   }
   const size = required > limits.minimumBytes ? required : limits.minimumBytes
   if (limit > 0n && size > limit) throw fail('OUT_OF_RANGE', `the smallest volume has ${size} bytes`)
   return size
+}
+
+/** As a quantity with the largest unit that divides it. */
+function sizeText(bytes: bigint): string {
+  const units = ['', 'Ki', 'Mi', 'Gi', 'Ti']
+  let [left, unit] = [bytes, 0]
+  while (left !== 0n && left % 1024n === 0n && unit < units.length - 1) [left, unit] = [left / 1024n, unit + 1]
+  return unit === 0 ? `${left} bytes` : `${left}${units[unit]}`
 }
 
 /** More callers than this are told to come back (WIRE-3: ABORTED); the others wait their turn. */

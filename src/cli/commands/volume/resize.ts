@@ -42,11 +42,10 @@ export const resize = buildCommand<Flags, [string, string], Context>({
     using connection = connect(this, flags)
     const { client, namespace } = connection
     const facts = await gatherVolume(client, namespace, name)
-    if (compareQuantities(size, facts.requested) < 0)
-      throw new UsageError(
-        `volumes cannot shrink: ${name} has ${facts.requested}`,
-        `ask for more than ${facts.requested}`,
-      )
+    const present = facts.capacity || facts.requested
+    // A growth that failed may be taken back, down to what the volume has (as in Kubernetes).
+    if (compareQuantities(size, facts.requested) < 0 && compareQuantities(size, present) <= 0)
+      throw new UsageError(`volumes cannot shrink: ${name} has ${present}`, `ask for more than ${present}`)
     const ref = { name, namespace }
     const body = { spec: { resources: { requests: { storage: size } } } }
     await client.patch('PersistentVolumeClaim', ref, { type: 'merge', body })
@@ -69,13 +68,26 @@ export function sized(
   const capacity = claim.status?.capacity?.['storage']
   if (capacity !== undefined && compareQuantities(String(capacity), size) >= 0)
     return { done: true, value: { capacity: String(capacity), pending: false } }
+  // What is said of another size was said before this one was asked for.
+  const allocated = claim.status?.allocatedResources?.['storage']
+  const isTried = allocated !== undefined && compareQuantities(String(allocated), size) === 0
   const on = (type: string) => claim.status?.conditions?.find((each) => each.type === type && each.status === 'True')
-  if (on('FileSystemResizePending') && !inUse) return { done: true, value: { capacity: '', pending: true } }
+  if (isTried && on('FileSystemResizePending') && !inUse) return { done: true, value: { capacity: '', pending: true } }
   if (claim.status?.phase !== 'Bound') return { done: false, waiting: 'waiting for the claim to have a volume' }
   const failed = on('ControllerResizeError') ?? on('NodeResizeError')
+  if (isTried && claim.status?.allocatedResourceStatuses?.['storage'] === 'ControllerResizeInfeasible')
+    return {
+      done: 'failed',
+      message: `${claim.metadata.name} cannot have ${size}: ${failed?.message ?? 'the driver refused'}`,
+      hint: `hawser volume resize ${claim.metadata.name} SIZE${namespaceFlag(claim)} (above the ${capacity} that it has)`,
+    }
   if (failed) return { done: false, waiting: `resizing fails, it is tried again: ${failed.message ?? failed.type}` }
   return {
     done: false,
     waiting: on('FileSystemResizePending') ? 'growing the filesystem' : `growing the volume to ${size}`,
   }
+}
+
+function namespaceFlag({ metadata: { namespace } }: PersistentVolumeClaim): string {
+  return namespace === undefined || namespace === 'default' ? '' : ` -n ${namespace}`
 }
