@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { schemaText, typesText } from './gen-api.ts'
+import { definitionsText, schemaText, typesText } from './gen-api.ts'
 
 const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8')
 
@@ -13,4 +13,8 @@ test('the schema table is what the generator writes', () => {
 test('the interfaces are what the generator writes, but for layout', () => {
   const words = (text: string) => text.replaceAll(/[\s|()]+/g, '')
   assert.equal(words(read('src/api/generated/types.ts')), words(typesText()))
+})
+
+test('the table of kinds is what the generator writes', () => {
+  assert.equal(read('src/api/generated/definitions.ts'), definitionsText())
 })

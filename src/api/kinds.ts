@@ -1,51 +1,8 @@
-// Which kinds do we serve? The table of all definitions (one file per kind in kinds/) and how to find one of them.
-import { configMapKind } from './kinds/config-map.ts'
-import { csiDriverKind } from './kinds/csi-driver.ts'
-import { csiNodeKind } from './kinds/csi-node.ts'
-import { csiStorageCapacityKind } from './kinds/csi-storage-capacity.ts'
+// How do we find a kind? The definitions (one file per kind in kinds/, listed in generated/definitions.ts) by name, path and type.
+// The name of a kind in our code differs from the kind on the wire only for EventsEvent.
+import { definitions } from './generated/definitions.ts'
 import type { KindDefinition } from './kinds/define-kind.ts'
-import { eventKind, eventsEventKind } from './kinds/event.ts'
-import { leaseKind } from './kinds/lease.ts'
-import { namespaceKind } from './kinds/namespace.ts'
-import { nodeKind } from './kinds/node.ts'
-import { operationKind } from './kinds/operation.ts'
-import { persistentVolumeClaimKind } from './kinds/persistent-volume-claim.ts'
-import { persistentVolumeKind } from './kinds/persistent-volume.ts'
-import { podKind } from './kinds/pod.ts'
-import { secretKind } from './kinds/secret.ts'
-import { serviceAccountKind } from './kinds/service-account.ts'
-import { storageClassKind } from './kinds/storage-class.ts'
-import { volumeAttachmentKind } from './kinds/volume-attachment.ts'
-import { volumeAttributesClassKind } from './kinds/volume-attributes-class.ts'
-import { volumeSnapshotClassKind } from './kinds/volume-snapshot-class.ts'
-import { volumeSnapshotContentKind } from './kinds/volume-snapshot-content.ts'
-import { volumeSnapshotKind } from './kinds/volume-snapshot.ts'
 import type { KubeObject } from './meta.ts'
-
-/** The key is the kind's name in our code; it differs from the kind on the wire only for EventsEvent. */
-const definitions = {
-  Namespace: namespaceKind,
-  Pod: podKind,
-  Node: nodeKind,
-  PersistentVolume: persistentVolumeKind,
-  PersistentVolumeClaim: persistentVolumeClaimKind,
-  ConfigMap: configMapKind,
-  Secret: secretKind,
-  ServiceAccount: serviceAccountKind,
-  Event: eventKind,
-  EventsEvent: eventsEventKind,
-  Lease: leaseKind,
-  StorageClass: storageClassKind,
-  VolumeAttachment: volumeAttachmentKind,
-  CSIDriver: csiDriverKind,
-  CSINode: csiNodeKind,
-  CSIStorageCapacity: csiStorageCapacityKind,
-  VolumeAttributesClass: volumeAttributesClassKind,
-  VolumeSnapshot: volumeSnapshotKind,
-  VolumeSnapshotContent: volumeSnapshotContentKind,
-  VolumeSnapshotClass: volumeSnapshotClassKind,
-  Operation: operationKind,
-}
 
 type Definitions = typeof definitions
 

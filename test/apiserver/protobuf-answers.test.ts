@@ -200,7 +200,11 @@ test('kinds without field numbers are JSON; those who want only protobuf of them
       assert.equal((await raw(server, 'GET', path, both)).type, 'application/json')
     } else assert.deepEqual([alone.code, alone.type], [200, protobuf], name)
   }
-  assert.deepEqual(jsonOnly, ['VolumeSnapshot', 'VolumeSnapshotContent', 'VolumeSnapshotClass', 'Operation'])
+  assert.ok(jsonOnly.includes('VolumeSnapshot'))
+  assert.deepEqual(
+    jsonOnly,
+    kindNames.filter((name) => kinds[name].shape !== undefined),
+  )
 })
 
 test('reviews and tokens answer in protobuf, also to a JSON body whose members are not what they should be', async () => {

@@ -132,6 +132,13 @@ interface KindView {
   toStored(object: KubeObject): KubeObject
 }
 
+/**
+ * Messages by name, each a list of fields: `name: type`. A `!` at the end marks a required field, a `*` before the type a list.
+ * Types are `string`, `bool`, `int32`, `int64`, `bytes`, `meta.Time`, `meta.MicroTime`, `resource.Quantity`, `map<string,string>`, the name of
+ * another message, or a closed list of words: `Delete|Retain`. Such messages have no protobuf form, only JSON.
+ */
+type Shape = Readonly<Record<string, readonly string[]>>
+
 export interface KindDefinition<T> {
   /** The kind as written in objects: `Event` for both Event and EventsEvent. */
   readonly kind: string
@@ -148,6 +155,8 @@ export interface KindDefinition<T> {
   readonly subresources: readonly SubresourceInfo[]
   /** The message in the schema table (generated/schema.ts). */
   readonly message: string
+  /** Messages that Kubernetes' own table lacks: this one and those it holds. Read by tools/gen-api.ts. */
+  readonly shape?: Shape
   /** One sentence for `kubectl explain` and the reference. */
   readonly description: string
   /** Sentences for fields: `PersistentVolumeClaimSpec.volumeName`. Messages without a dot: `PersistentVolumeClaimSpec`. */

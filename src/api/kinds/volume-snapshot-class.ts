@@ -15,6 +15,14 @@ export const volumeSnapshotClassKind = defineKind<VolumeSnapshotClass>({
   scope: 'Cluster',
   shortNames: ['vsclass', 'vsclasses'],
   message: 'snapshot.VolumeSnapshotClass',
+  shape: {
+    'snapshot.VolumeSnapshotClass': [
+      'metadata: meta.ObjectMeta',
+      'driver: string!',
+      'parameters: map<string,string>',
+      'deletionPolicy: Delete|Retain!',
+    ],
+  },
   description: 'A kind of snapshot, and the driver that takes it.',
   validation: { whole: validateSnapshotClass, change: validateSnapshotClassUpdate },
   strategy: { updateNeedsVersion: true, generation: 'fromCreate' },

@@ -16,6 +16,24 @@ export const volumeSnapshotKind = defineKind<VolumeSnapshot>({
   shortNames: ['vs'],
   subresources: [statusOf('VolumeSnapshot')],
   message: 'snapshot.VolumeSnapshot',
+  shape: {
+    'snapshot.VolumeSnapshot': [
+      'metadata: meta.ObjectMeta',
+      'spec: snapshot.VolumeSnapshotSpec!',
+      'status: snapshot.VolumeSnapshotStatus',
+    ],
+    'snapshot.VolumeSnapshotSpec': ['source: snapshot.VolumeSnapshotSource!', 'volumeSnapshotClassName: string'],
+    'snapshot.VolumeSnapshotSource': ['persistentVolumeClaimName: string', 'volumeSnapshotContentName: string'],
+    'snapshot.VolumeSnapshotStatus': [
+      'boundVolumeSnapshotContentName: string',
+      'creationTime: meta.Time',
+      'readyToUse: bool',
+      'restoreSize: resource.Quantity',
+      'error: snapshot.VolumeSnapshotError',
+      'volumeGroupSnapshotName: string',
+    ],
+    'snapshot.VolumeSnapshotError': ['time: meta.Time', 'message: string'],
+  },
   description: 'The wish to keep the content of a volume as it is at one moment.',
   fieldDescriptions: {
     'VolumeSnapshotSpec.source': 'The claim to take, or the existing content to adopt.',

@@ -25,14 +25,10 @@ test('the v3 index names a document per group and version, under its hash', () =
   const index = JSON.parse(get('/openapi/v3')?.body.toString() ?? '') as {
     paths: Record<string, { serverRelativeURL: string }>
   }
-  assert.deepEqual(Object.keys(index.paths).toSorted(), [
-    'api/v1',
-    'apis/coordination.k8s.io/v1',
-    'apis/events.k8s.io/v1',
-    'apis/hawser.dev/v1',
-    'apis/snapshot.storage.k8s.io/v1',
-    'apis/storage.k8s.io/v1',
-  ])
+  const groups = new Set(kindNames.map((name) => kinds[name].group))
+  const documents = [...groups].map((group) => (group === '' ? 'api/v1' : `apis/${group}/v1`))
+  assert.deepEqual(Object.keys(index.paths).toSorted(), documents.toSorted())
+  assert.ok(documents.includes('api/v1') && documents.includes('apis/storage.k8s.io/v1'))
   const [path = '', hash = ''] = index.paths['api/v1']?.serverRelativeURL.split('?hash=') ?? []
   const fresh = get(path, { hash })
   assert.equal(fresh?.status, 200)
