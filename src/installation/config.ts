@@ -30,6 +30,8 @@ export interface HawserConfig {
   readonly manifestUrl?: string
   readonly runtime: 'process' | 'none'
   readonly forceDetachOnTimeout: boolean
+  /** Leave pods alone that set spec.nodeName: their claims are not bound. */
+  readonly strictScheduling?: boolean
 }
 
 export interface ListenAddress {

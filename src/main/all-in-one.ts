@@ -91,14 +91,18 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
 
 function startAllControllers(shared: Shared, client: Client, history: History): Promise<StartedControllers> {
   const { config, clock, random, log, metrics, host } = shared
-  const { bare, forceDetachOnTimeout, nodes } = config
+  const { bare, forceDetachOnTimeout, strictScheduling, nodes } = config
   const flexDrivers = {
     host,
     directory: config.volumePluginDirectory ?? defaultDriverDirectory,
     ...(nodes.length === 1 && nodes[0] ? { root: nodes[0].root } : {}),
   }
   const parts = { client, clock, random, log, metrics, host, flexDrivers, history }
-  return startControllers({ ...parts, forceDetachOnTimeout, placement: !bare })
+  return startControllers({
+    ...parts,
+    forceDetachOnTimeout,
+    ...(bare ? {} : { placement: { strict: strictScheduling === true } }),
+  })
 }
 
 /** All roots are ours before any controller, driver or node begins to work. */

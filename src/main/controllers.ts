@@ -9,6 +9,7 @@ import type { Clock } from '../clock/clock.ts'
 import type { Random } from '../clock/random.ts'
 import { createControllers } from '../controllers/index.ts'
 import { createNodeHealthController } from '../controllers/node-health/controller.ts'
+import type { PlacementOptions } from '../controllers/placement/controller.ts'
 import type { Host } from '../host/host.ts'
 import type { FlexClusterDeps } from '../plugins/flex-volume/plugin.ts'
 import type { FlexProberDeps } from '../plugins/flex-volume/probe.ts'
@@ -29,8 +30,8 @@ export interface ControllersDeps {
   /** Where FlexVolume drivers lie and who calls them; without it nobody looks for any. */
   readonly flexDrivers?: FlexClusterDeps & Pick<FlexProberDeps, 'host' | 'directory'>
   readonly forceDetachOnTimeout: boolean
-  /** Give pods their nodes; off where somebody else does (`--bare`). */
-  readonly placement: boolean
+  /** Give pods their nodes; absent where somebody else does (`--bare`). */
+  readonly placement?: PlacementOptions
   readonly history?: History
 }
 
@@ -61,7 +62,7 @@ export async function startControllers(deps: ControllersDeps): Promise<StartedCo
       plugins,
       options: {
         attachment: { forceDetachOnTimeout: deps.forceDetachOnTimeout },
-        ...(deps.placement ? { placement: {} } : {}),
+        ...(deps.placement ? { placement: deps.placement } : {}),
       },
     }),
   )

@@ -1,6 +1,6 @@
 // How far is a claim, and what holds it up? The steps from the wish for storage to a bound claim, its growth and its end.
 import { annotations, finalizers } from '../api/annotations.ts'
-import type { PersistentVolumeClaim } from '../api/generated/types.ts'
+import type { PersistentVolumeClaim, Pod } from '../api/generated/types.ts'
 import type { Cause, CauseNames } from './causes.ts'
 import { changeLinks, growthLinks, healthLinks } from './claim-changes.ts'
 import { claimNames, claimTarget, driverOf } from './claim-names.ts'
@@ -18,8 +18,9 @@ import {
 } from './facts.ts'
 import { volumeOf, waitsOf } from './facts.ts'
 import { classOfVolume, denial, reservedButUnfit, unfitWhenNamed, whoHas, whyNoneFits } from './fit.ts'
-import type { Link } from './link.ts'
+import type { BlockFacts, Link } from './link.ts'
 import { blocked, done, failureFacts, later, sinceFacts, waitFacts, wordsOf } from './link.ts'
+import { podTarget } from './pod-names.ts'
 import { causeOfCode, causeOfController } from './reasons.ts'
 
 export function claimLinks(facts: Facts, claim: PersistentVolumeClaim): readonly Link[] {
@@ -64,7 +65,7 @@ function boundLink(facts: Facts, claim: PersistentVolumeClaim): Link {
     return blocked(title, failure.spec.actor, cause, names, { ...age, ...failureFacts(failure, wait) })
   }
   const byHand = placedByHand(facts, claim, wait)
-  if (byHand) return blocked(title, 'you', 'placedByHand', { ...names, pod: byHand }, { ...age, ...waitFacts(wait) })
+  if (byHand) return placedLink(facts, byHand, title, names, { ...age, ...waitFacts(wait) })
   const cause = wait === undefined ? derived(facts, claim) : fromReason(facts, claim, wait)
   const error = wordsOf(wait)
   const actor = cause === 'askedProvisioner' || cause === 'provisionerAbsent' ? `csi ${names.driver}` : 'binding'
@@ -102,13 +103,22 @@ function detailOf(facts: Facts, claim: PersistentVolumeClaim, cause: Cause): Cau
   }
 }
 
-/** The name of a pod that uses the claim and chose its node itself, so that nobody chooses one for the claim. */
-function placedByHand(facts: Facts, claim: PersistentVolumeClaim, wait: Waited | undefined): string | undefined {
+/** The claims of such a pod are bound to its node, unless that node cannot have them or pods with a node are left alone. */
+function placedLink(facts: Facts, pod: Pod, title: string, names: CauseNames, told: BlockFacts): Link {
+  const named = { ...names, pod: pod.metadata.name ?? '' }
+  const [wait] = waitsOf(facts, podTarget(pod), (actor) => actor === 'placement')
+  if (wait === undefined) return blocked(title, 'you', 'placedByHand', named, told)
+  const cause = causeOfController(wait.reason) ?? 'noNodeFits'
+  return blocked(title, 'placement', cause, { ...named, detail: wait.message ?? '' }, { ...told, ...waitFacts(wait) })
+}
+
+/** A pod that uses the claim and chose its node itself. */
+function placedByHand(facts: Facts, claim: PersistentVolumeClaim, wait: Waited | undefined): Pod | undefined {
   const isDelayed = classOf(facts, classNameOf(claim))?.volumeBindingMode === 'WaitForFirstConsumer'
   const isChosen = claim.metadata.annotations?.[annotations.selectedNode] !== undefined
   if (!isDelayed || isChosen || claim.spec?.volumeName) return undefined
   if (wait !== undefined && wait.reason !== 'podUnscheduled' && wait.reason !== 'firstConsumer') return undefined
-  return podsOfClaim(facts, claim).find(({ spec }) => spec?.nodeName)?.metadata.name
+  return podsOfClaim(facts, claim).find(({ spec }) => spec?.nodeName)
 }
 
 const askedReasons: ReadonlySet<string> = new Set(['externalProvisioner', 'provisioning', 'provisioningFailed'])

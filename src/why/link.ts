@@ -30,7 +30,7 @@ export interface Block {
   readonly transient?: boolean
 }
 
-type BlockFacts = Omit<Block, 'cause' | 'names'>
+export type BlockFacts = Omit<Block, 'cause' | 'names'>
 
 export function done(name: string, actor: string, record?: OperationRecord, at?: number): Link {
   const finished = parse(record?.status?.finishedAt) ?? at

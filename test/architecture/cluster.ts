@@ -55,7 +55,7 @@ export async function startModelCluster(node: string): Promise<ModelCluster> {
   await using stack = new AsyncDisposableStack()
   stack.use(server)
   const host = storage.hosts.get(node)!
-  const starting = startControllers({ ...part(), host, forceDetachOnTimeout: true, placement: true })
+  const starting = startControllers({ ...part(), host, forceDetachOnTimeout: true, placement: {} })
   await clock.advance(1_000)
   stack.use(await starting)
   stack.use(startJobs(part(), storage.driversFor(node, createLife())))

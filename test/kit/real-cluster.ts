@@ -96,7 +96,7 @@ export async function startCsiCluster(options: ClusterOptions): Promise<CsiClust
       log,
       metrics,
       forceDetachOnTimeout: true,
-      placement: true,
+      placement: {},
       history,
     }),
   )

@@ -23,6 +23,7 @@ interface Flags extends NodeFlags {
   readonly bare: boolean
   readonly extraNode?: readonly string[]
   readonly disableForceDetachOnTimeout: boolean
+  readonly strictScheduling: boolean
 }
 
 export const up = buildCommand<Flags, [], Context>({
@@ -95,6 +96,11 @@ export const up = buildCommand<Flags, [], Context>({
         default: false,
         brief: 'Never detach from an unhealthy node by force after six minutes',
       },
+      strictScheduling: {
+        kind: 'boolean',
+        default: false,
+        brief: 'As Kubernetes: bind no WaitForFirstConsumer claims for pods that set spec.nodeName',
+      },
     },
   },
   async func(flags) {
@@ -144,6 +150,7 @@ function configOf(flags: Flags, env: Readonly<Partial<Record<string, string>>>):
         ],
     ...driversFrom(flags),
     forceDetachOnTimeout: !flags.disableForceDetachOnTimeout,
+    strictScheduling: flags.strictScheduling,
   }
 }
 

@@ -56,6 +56,10 @@ export function createCarryOut(deps: CarryOutDeps): CarryOut {
       deps.onTransition?.({ controller: 'placement', object: objectKey('Pod', pod), what: message })
     },
     async refuse(pod, message, signal) {
+      if (pod.spec?.nodeName) {
+        recorder.event({ kind: 'Pod', object: pod }, 'Warning', 'FailedScheduling', message)
+        return
+      }
       const known = findCondition(pod.status?.conditions, 'PodScheduled')
       if (known?.status === 'False' && known.message === message) return
       recorder.event({ kind: 'Pod', object: pod }, 'Warning', 'FailedScheduling', message)

@@ -58,7 +58,7 @@ export function createClusterView(parts: ViewParts): ClusterView {
   const capacitiesByClass = informers.of('CSIStorageCapacity').index((capacity) => [capacity.storageClassName])
   const sentTo = (nodeName: string) =>
     Array.from(decisions.values()).flatMap(({ pod, decision }) =>
-      decision.node.metadata.name === nodeName ? [pod] : [],
+      !pod.spec?.nodeName && decision.node.metadata.name === nodeName ? [pod] : [],
     )
   return {
     claim: claims.get,

@@ -1,5 +1,6 @@
 // Who gives a pod its node? A scheduler in miniature: choose, reserve volumes and name the node on the claims, wait for
 // the binding by events (WC-7), then bind the pod. After a restart the claims themselves remember the node (SCH-5).
+// Claims of a pod that set spec.nodeName itself are bound to that node, which Kubernetes leaves undone.
 import type { Node, PersistentVolume, PersistentVolumeClaim, Pod } from '../../api/generated/types.ts'
 import { keyOf, refKey } from '../../api/meta.ts'
 import { claimKeysOf, isTerminated } from '../../api/pod-claims.ts'
@@ -17,6 +18,7 @@ import { createCarryOut } from './carry-out.ts'
 import { createClusterView } from './cluster-view.ts'
 import type { DecidedPod } from './decision.ts'
 import { isReady } from './node-filters.ts'
+import { isFullyBound } from './pod-volumes.ts'
 import { createRejections } from './rejections.ts'
 import type { Rejections } from './rejections.ts'
 import { createSync } from './sync.ts'
@@ -25,6 +27,8 @@ export interface PlacementOptions {
   /** How long the volumes of a chosen node may take to be bound (SCH-12). */
   readonly bindTimeoutMs?: number
   readonly schedulerName?: string
+  /** Leave pods alone that set spec.nodeName, as Kubernetes does: their claims wait for somebody else. */
+  readonly strict?: boolean
 }
 
 export interface PlacementDeps extends ControllerDeps {
@@ -42,7 +46,7 @@ interface PlacementState {
   /** By uid. */
   readonly decisions: Map<string, DecidedPod>
   readonly rejections: Rejections
-  /** Pods without a node that are ours to place, by `namespace/name`. */
+  /** Pods that wait for us, by `namespace/name`: for a node, or for the claims on the node that they set themselves. */
   readonly unplaced: Map<string, ObjectKey<'Pod'>>
   isMine(pod: Pod): boolean
 }
@@ -62,7 +66,9 @@ export function createPlacementController(deps: PlacementDeps): Controller {
     decisions: new Map(),
     rejections: createRejections(),
     unplaced: new Map(),
-    isMine: (pod) => isMine(pod, schedulerName),
+    isMine: (pod) =>
+      isOurs(pod, schedulerName) &&
+      (!pod.spec?.nodeName || (deps.options?.strict !== true && hasUnboundClaim(pod, claims.get))),
   }
   const spokenFor = new Set<string>()
   const podsByNode = pods.index((pod) => (pod.spec?.nodeName ? [pod.spec.nodeName] : []))
@@ -83,14 +89,21 @@ export function createPlacementController(deps: PlacementDeps): Controller {
   return loop.start({ stack, synced: informers.synced(), begin: wakeAll })
 }
 
-function isMine(pod: Pod, schedulerName: string): boolean {
+function isOurs(pod: Pod, schedulerName: string): boolean {
   return (
-    !pod.spec?.nodeName &&
     (pod.spec?.schedulerName ?? 'default-scheduler') === schedulerName &&
     // Whoever set a gate removes it when the pod may be placed; that change brings the pod back here.
     (pod.spec?.schedulingGates ?? []).length === 0 &&
     !isTerminated(pod)
   )
+}
+
+/** A claim that is not there yet may still come. */
+function hasUnboundClaim(pod: Pod, claimOf: (key: string) => PersistentVolumeClaim | undefined): boolean {
+  return claimKeysOf(pod).some((key) => {
+    const claim = claimOf(key)
+    return claim === undefined || !isFullyBound(claim)
+  })
 }
 
 function followPods(

@@ -13,6 +13,8 @@ import type { NodeOffer } from './volume-filters.ts'
 export type Selection =
   | { readonly kind: 'node'; readonly offer: NodeOffer }
   | { readonly kind: 'none'; readonly message: string }
+  /** A pod with a node whose claims are bound, or not ours to bind. */
+  | { readonly kind: 'nothing' }
 
 /** `rejectedAt`: when this node last turned out not to get the pod's volumes; 0 for a node that was not tried. */
 export function selectNode(
@@ -40,6 +42,19 @@ export function selectNode(
   if (best !== undefined) return { kind: 'node', offer: best }
   const lines = Array.from(counts, ([reason, count]) => `${count} ${reason}`).sort()
   return none(lines.join(', '))
+}
+
+/** The claims of a pod that is on a node already: nobody asks whether the node suits the pod, only whether it can have them. */
+export function offerOfOwnNode(pod: Pod, nodeName: string, node: Node | undefined, view: ClusterView): Selection {
+  const volumes = volumesOfPod(pod, view)
+  // Missing and lost claims are told by others; a claim with immediate binding finds its volume without us.
+  if (volumes.kind === 'refused' || volumes.delayed.length === 0) return { kind: 'nothing' }
+  const none = (why: string): Selection => ({ kind: 'none', message: `node ${JSON.stringify(nodeName)} ${why}` })
+  if (node === undefined) return none('does not exist')
+  const offer = offerOfNode({ pod, ...volumes }, node, view)
+  return offer.refusals.length === 0
+    ? { kind: 'node', offer }
+    : none(`cannot have the pod's volumes: ${offer.refusals.join(', ')}`)
 }
 
 /**

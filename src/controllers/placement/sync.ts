@@ -10,7 +10,8 @@ import type { ClusterView } from './cluster-view.ts'
 import { progressOf, rejected } from './decision.ts'
 import type { DecidedPod, Decision } from './decision.ts'
 import type { Rejections } from './rejections.ts'
-import { selectNode } from './select-node.ts'
+import { offerOfOwnNode, selectNode } from './select-node.ts'
+import type { Selection } from './select-node.ts'
 import type { NodeOffer } from './volume-filters.ts'
 
 export interface SyncDeps {
@@ -37,8 +38,8 @@ export function createSync(deps: SyncDeps): Sync {
     const uid = pod.metadata.uid ?? ''
     let decision = decisions.get(uid)?.decision
     if (decision === undefined) {
-      const candidates = Array.from(deps.nodes.items.values()).filter((node) => !isDeleting(node))
-      const selection = selectNode(pod, candidates, view, (node) => rejections.at(uid, node))
+      const selection = select(deps, pod)
+      if (selection.kind === 'nothing') return []
       if (selection.kind === 'none') {
         await carryOut.refuse(pod, selection.message, signal)
         return [{ reason: 'noNodeFits', message: selection.message }]
@@ -52,7 +53,8 @@ export function createSync(deps: SyncDeps): Sync {
       clock.now() >= decision.until ? rejected('context deadline exceeded', true) : progressOf(decision, view)
     switch (progress.kind) {
       case 'bound':
-        await carryOut.bindPod(pod, decision.node, signal)
+        if (pod.spec?.nodeName) decisions.delete(uid)
+        else await carryOut.bindPod(pod, decision.node, signal)
         return []
       case 'waiting':
         return [{ reason: 'bindingVolumes', until: decision.until }]
@@ -66,6 +68,13 @@ export function createSync(deps: SyncDeps): Sync {
         return progress satisfies never
     }
   }
+}
+
+function select({ nodes, rejections, view }: SyncDeps, pod: Pod): Selection {
+  const own = pod.spec?.nodeName
+  if (own) return offerOfOwnNode(pod, own, nodes.get(own), view)
+  const candidates = Array.from(nodes.items.values()).filter((node) => !isDeleting(node))
+  return selectNode(pod, candidates, view, (node) => rejections.at(pod.metadata.uid ?? '', node))
 }
 
 /** Until the writes are in the caches, others must see the volumes as taken and the pod on its node. */
