@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import test from 'node:test'
 import type { PersistentVolume } from '../api/generated/types.ts'
-import { hasSource, specOfPersistentVolume, specOfPodVolume } from './spec.ts'
+import { jsonFields } from '../api/schema/schema.ts'
+import { hasSource, inlineSpec, specOfPersistentVolume, specOfPodVolume } from './spec.ts'
 
 const volume = (spec: NonNullable<PersistentVolume['spec']>): PersistentVolume => ({ metadata: { name: 'pv1' }, spec })
 
@@ -36,4 +37,14 @@ test('an unknown source gets a clear answer', () => {
     message: 'failed to get Plugin from volumeSpec for volume "data" err=no volume plugin matched',
   })
   assert.throws(() => specOfPersistentVolume(volume({ volumeMode: 'Filesystem' }), false), { code: 'NoPluginMatched' })
+})
+
+test('every source that the API has is understood, also one that no plugin serves', () => {
+  const inPods = [...jsonFields('core.VolumeSource').keys()]
+  const unresolved = ['ephemeral', 'persistentVolumeClaim']
+  for (const name of inPods.filter((each) => !unresolved.includes(each)))
+    assert.equal(specOfPodVolume({ name: 'data', [name]: {} }).source.kind, name)
+  for (const name of unresolved) assert.equal(inlineSpec({ name: 'data', [name]: {} }), undefined)
+  for (const name of jsonFields('core.PersistentVolumeSource').keys())
+    assert.equal(specOfPersistentVolume(volume({ volumeMode: 'Filesystem', [name]: {} }), false).source.kind, name)
 })

@@ -1,67 +1,24 @@
 // Which volume is meant? The wire says "one of many optional fields"; inside there is one tagged union,
 // made here from a pod's volume or from a PersistentVolume.
 import type {
-  AWSElasticBlockStoreVolumeSource,
-  AzureDiskVolumeSource,
-  AzureFilePersistentVolumeSource,
-  AzureFileVolumeSource,
-  CephFSPersistentVolumeSource,
-  CephFSVolumeSource,
-  CinderPersistentVolumeSource,
-  CinderVolumeSource,
-  ConfigMapVolumeSource,
-  CSIPersistentVolumeSource,
-  CSIVolumeSource,
-  DownwardAPIVolumeSource,
-  EmptyDirVolumeSource,
-  FCVolumeSource,
-  FlexPersistentVolumeSource,
-  FlexVolumeSource,
-  GCEPersistentDiskVolumeSource,
-  GitRepoVolumeSource,
-  HostPathVolumeSource,
-  ImageVolumeSource,
-  ISCSIPersistentVolumeSource,
-  ISCSIVolumeSource,
-  LocalVolumeSource,
-  NFSVolumeSource,
   PersistentVolume,
-  PortworxVolumeSource,
-  ProjectedVolumeSource,
-  RBDPersistentVolumeSource,
-  RBDVolumeSource,
-  SecretVolumeSource,
+  PersistentVolumeSource,
   Volume,
-  VsphereVirtualDiskVolumeSource,
+  VolumeSource as PodVolumeSource,
 } from '../api/generated/types.ts'
+import { jsonFields } from '../api/schema/schema.ts'
 import { VolumeError } from './effect.ts'
 
-/** Every source that a volume can have after claims are resolved. */
-export interface VolumeSources {
-  readonly emptyDir: EmptyDirVolumeSource
-  readonly hostPath: HostPathVolumeSource
-  readonly configMap: ConfigMapVolumeSource
-  readonly secret: SecretVolumeSource
-  readonly downwardAPI: DownwardAPIVolumeSource
-  readonly projected: ProjectedVolumeSource
-  readonly local: LocalVolumeSource
-  readonly nfs: NFSVolumeSource
-  readonly iscsi: ISCSIVolumeSource | ISCSIPersistentVolumeSource
-  readonly fc: FCVolumeSource
-  readonly flexVolume: FlexVolumeSource | FlexPersistentVolumeSource
-  readonly csi: CSIVolumeSource | CSIPersistentVolumeSource
-  readonly image: ImageVolumeSource
-  readonly gitRepo: GitRepoVolumeSource
-  // Sources without a plugin here: they are understood, so that the answer is "no volume plugin matched".
-  readonly awsElasticBlockStore: AWSElasticBlockStoreVolumeSource
-  readonly azureDisk: AzureDiskVolumeSource
-  readonly azureFile: AzureFileVolumeSource | AzureFilePersistentVolumeSource
-  readonly cephfs: CephFSVolumeSource | CephFSPersistentVolumeSource
-  readonly cinder: CinderVolumeSource | CinderPersistentVolumeSource
-  readonly gcePersistentDisk: GCEPersistentDiskVolumeSource
-  readonly portworxVolume: PortworxVolumeSource
-  readonly rbd: RBDVolumeSource | RBDPersistentVolumeSource
-  readonly vsphereVolume: VsphereVirtualDiskVolumeSource
+/** What a pod's volume has before claims are resolved. */
+type Unresolved = 'persistentVolumeClaim' | 'ephemeral'
+type PodSources = Omit<Required<PodVolumeSource>, Unresolved>
+type PersistentSources = Required<PersistentVolumeSource>
+
+/** Every source that a volume can have after claims are resolved, with or without a plugin here: the fields of the API. */
+export type VolumeSources = {
+  readonly [K in keyof PodSources | keyof PersistentSources]:
+    | (K extends keyof PodSources ? PodSources[K] : never)
+    | (K extends keyof PersistentSources ? PersistentSources[K] : never)
 }
 
 export type SourceKind = keyof VolumeSources
@@ -80,31 +37,12 @@ export interface VolumeSpec<K extends SourceKind = SourceKind> {
   readonly persistentVolume?: PersistentVolume
 }
 
-const sourceKinds: { readonly [K in SourceKind]: true } = {
-  emptyDir: true,
-  hostPath: true,
-  configMap: true,
-  secret: true,
-  downwardAPI: true,
-  projected: true,
-  local: true,
-  nfs: true,
-  iscsi: true,
-  fc: true,
-  flexVolume: true,
-  csi: true,
-  image: true,
-  gitRepo: true,
-  awsElasticBlockStore: true,
-  azureDisk: true,
-  azureFile: true,
-  cephfs: true,
-  cinder: true,
-  gcePersistentDisk: true,
-  portworxVolume: true,
-  rbd: true,
-  vsphereVolume: true,
-}
+const unresolved: readonly string[] = ['persistentVolumeClaim', 'ephemeral'] satisfies readonly Unresolved[]
+const sourceNames: ReadonlySet<string> = new Set(
+  [...jsonFields('core.VolumeSource').keys(), ...jsonFields('core.PersistentVolumeSource').keys()].filter(
+    (name) => !unresolved.includes(name),
+  ),
+)
 
 /** An inline volume of a pod. Claims and generic ephemeral volumes must be resolved to their PersistentVolume first. */
 export function specOfPodVolume(volume: Volume): VolumeSpec {
@@ -145,8 +83,6 @@ export function specOfPersistentVolume(persistentVolume: PersistentVolume, readO
 export function hasSource<K extends SourceKind>(spec: VolumeSpec, kind: K): spec is VolumeSpec & VolumeSpec<K> {
   return spec.source.kind === kind
 }
-
-const sourceNames = Object.keys(sourceKinds)
 
 function sourceIn(holder: object): VolumeSource | undefined {
   const fields = holder as Readonly<Record<string, unknown>>

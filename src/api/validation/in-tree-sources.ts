@@ -3,13 +3,14 @@
 import { invalid, notSupported, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
 import type { AzureDiskVolumeSource, QuobyteVolumeSource, StorageOSVolumeSource } from '../generated/types.ts'
+import { jsonFields } from '../schema/schema.ts'
 import { validateDescendingPath } from './common.ts'
 import { inRange, isLabel } from './formats.ts'
 import { checked } from './metadata.ts'
 
 type Values = Readonly<Record<string, unknown>>
 
-/** What must be there, in the order Kubernetes asks. */
+/** What must be there, in the order Kubernetes asks. A source that Kubernetes does not have says it in its message. */
 const requiredFields: Readonly<Record<string, readonly string[]>> = {
   awsElasticBlockStore: ['volumeID'],
   azureDisk: ['diskName', 'diskURI'],
@@ -24,6 +25,10 @@ const requiredFields: Readonly<Record<string, readonly string[]>> = {
   portworxVolume: ['volumeID'],
   rbd: ['monitors', 'image'],
   scaleIO: ['gateway', 'system', 'volumeName'],
+  // These have rules of their own below.
+  flocker: [],
+  quobyte: [],
+  storageos: [],
   vsphereVolume: ['volumePath'],
   persistentVolumeClaim: ['claimName'],
 }
@@ -38,8 +43,24 @@ export function validateInTreeSource(
   // Kubernetes calls this one differently in its errors.
   const at = `${path}.${name === 'gcePersistentDisk' ? 'persistentDisk' : name}`
   const values = source as Values // read by the schema before
-  const missing = (requiredFields[name] ?? []).filter((field) => isEmpty(values[field]))
+  const missing = (requiredFields[name] ?? requiredByMessage(name, inVolume)).filter((field) => isEmpty(values[field]))
   return [...missing.map((field) => required(`${at}.${field}`)), ...furtherRules(name, values, at, inVolume)]
+}
+
+/**
+ * The names of all sources in pods or in persistent volumes: those of Kubernetes in the order in which it looks at them (the first
+ * counts, every further one is refused), then those that only we have.
+ */
+export function sourceNamesIn(message: SourcesMessage, kubernetesOrder: readonly string[]): readonly string[] {
+  return [...new Set([...kubernetesOrder, ...jsonFields(message).keys()])]
+}
+
+type SourcesMessage = 'core.VolumeSource' | 'core.PersistentVolumeSource'
+
+function requiredByMessage(name: string, inVolume: boolean): readonly string[] {
+  const sources: SourcesMessage = inVolume ? 'core.PersistentVolumeSource' : 'core.VolumeSource'
+  const fields = [...jsonFields(jsonFields(sources).get(name)?.type ?? '').values()]
+  return fields.filter((field) => field.required === true).map((field) => field.name)
 }
 
 function furtherRules(name: string, values: Values, path: string, inVolume: boolean): readonly FieldError[] {

@@ -18,7 +18,7 @@ import {
   validateVolumeMode,
 } from './common.ts'
 import { immutable, isSubdomain } from './formats.ts'
-import { validateInTreeSource } from './in-tree-sources.ts'
+import { sourceNamesIn, validateInTreeSource } from './in-tree-sources.ts'
 import { checked, sameData, unchanged } from './metadata.ts'
 import { validateNodeSelector } from './node-selectors.ts'
 import {
@@ -32,8 +32,7 @@ import {
 } from './volume-sources.ts'
 
 const policies = ['Delete', 'Recycle', 'Retain']
-/** Kubernetes looks at the sources in this order: the first counts, every further one is refused. */
-const sourceNames: readonly string[] = [
+const sourceNames = sourceNamesIn('core.PersistentVolumeSource', [
   'hostPath',
   'gcePersistentDisk',
   'awsElasticBlockStore',
@@ -56,7 +55,7 @@ const sourceNames: readonly string[] = [
   'local',
   'storageos',
   'csi',
-]
+])
 
 export function validateVolume(volume: PersistentVolume): readonly FieldError[] {
   const { metadata, spec } = volume

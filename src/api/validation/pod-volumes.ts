@@ -16,13 +16,12 @@ import type {
 import { validateClaimSpec } from './claim.ts'
 import { validateDriverName, validateFilePath, validateTokenDuration } from './common.ts'
 import { isLabel, isSubdomain } from './formats.ts'
-import { validateInTreeSource } from './in-tree-sources.ts'
+import { sourceNamesIn, validateInTreeSource } from './in-tree-sources.ts'
 import { checked, repeated, validateAnnotations, validateLabels } from './metadata.ts'
 import { validateFieldReference, validateResourceReference } from './references.ts'
 import { validateFc, validateFlex, validateHostPath, validateIscsi, validateNfs } from './volume-sources.ts'
 
-/** Kubernetes looks at the sources in this order: the first counts, every further one is refused. */
-const sourceNames: readonly string[] = [
+const sourceNames = sourceNamesIn('core.VolumeSource', [
   'emptyDir',
   'hostPath',
   'gitRepo',
@@ -53,7 +52,7 @@ const sourceNames: readonly string[] = [
   'csi',
   'ephemeral',
   'image',
-]
+])
 const fieldPaths = ['metadata.annotations', 'metadata.labels', 'metadata.name', 'metadata.namespace', 'metadata.uid']
 const modeText = 'must be a number between 0 and 0777 (octal), both inclusive'
 
