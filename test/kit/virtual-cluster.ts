@@ -1,4 +1,4 @@
-// How do the claim tests run the real controllers? On the tiny server, with virtual time, until nothing moves.
+// How do the claim tests run the real controllers? On an API server in memory, with virtual time, until nothing moves.
 import type { KubeObject } from '../../src/api/meta.ts'
 import type { Event } from '../../src/api/generated/types.ts'
 import type { Client } from '../../src/client/client.ts'
