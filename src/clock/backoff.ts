@@ -1,4 +1,5 @@
 // How long after the n-th failure may we try again? Rules BO-1 … BO-3: 500 ms, doubling, at most 122 s, no jitter.
+import { isWithin } from './clock.ts'
 
 export interface BackoffShape {
   readonly firstMs: number
@@ -39,6 +40,7 @@ export function retryAt(record: BackoffRecord): number {
   return record.failedAt + record.waitMs + 1
 }
 
+/** A failure that lies in the future happened before the clock was set back: how long ago is unknown, so a try is allowed. */
 export function mayRetry(record: BackoffRecord | undefined, now: number): boolean {
-  return record === undefined || now >= retryAt(record)
+  return record === undefined || !isWithin(now, record.failedAt, retryAt(record))
 }

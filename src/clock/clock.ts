@@ -2,8 +2,10 @@
 // so the simulator can run a day in a second and the same day twice.
 
 export interface Clock {
-  /** Milliseconds since 1970. */
+  /** Milliseconds since 1970, for times that are written down. It may go back when the machine's clock is set back. */
   now(): number
+  /** Milliseconds from some start. Nobody sets it: for how long something has lasted, where a wrong answer does harm. */
+  steady(): number
   /** Resolves after `ms`; rejects with the signal's reason when it is aborted first. */
   sleep(ms: number, signal: AbortSignal): Promise<void>
   /** A signal that aborts with DeadlineExceeded after `ms`, or with the outer signal. Dispose it when the work is over. */
@@ -35,6 +37,11 @@ export function timestamp(ms: number): string {
 /** RFC 3339 with microseconds, as Kubernetes writes MicroTime. */
 export function microTimestamp(ms: number): string {
   return new Date(ms).toISOString().replace(/\.(\d{3})Z$/, '.$1000Z')
+}
+
+/** Is this a time in which something was to rest? A clock that was set back to before its start ends the rest too. */
+export function isWithin(now: number, from: number, until: number): boolean {
+  return from <= now && now < until
 }
 
 /** The two operations every clock derives from `now` and `at`, so that real and virtual time behave alike. */

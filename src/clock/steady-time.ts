@@ -1,13 +1,19 @@
-// What time is it on a machine whose clock is set back? Waits are kept as times of the day, so a clock that went back an hour
-// would put off every retry, renewal and lease by an hour. Time here never goes back: it goes at half its speed until the
-// machine's clock has caught up. A clock that is set forward, or wakes from sleep, is followed at once.
+// What time is it on a machine whose clock is set? A clock that is set forward, or wakes from sleep, is followed at once. One
+// that is set back a little is waited for: time goes at half its speed until it is caught up, and never back. One that is set
+// back by more was wrong before (set forward by mistake, then corrected): waiting for it would take twice the mistake, so
+// it is followed at once too. Whoever keeps waits as times of the day moves them along (loop/schedule.ts, `isWithin`).
+
+/** A clock that is set back by more than this is followed at once. */
+const patienceMs = 60_000
 
 /** `wall` is the machine's clock, `steady` one that nobody sets; both in milliseconds. */
 export function createSteadyTime(wall: () => number, steady: () => number): () => number {
   let [last, lastSteady] = [wall(), steady()]
   return () => {
     const now = steady()
-    last = Math.max(wall(), last + (now - lastSteady) / 2)
+    const machine = wall()
+    const slowed = last + (now - lastSteady) / 2
+    last = slowed - machine > patienceMs ? machine : Math.max(machine, slowed)
     lastSteady = now
     return Math.floor(last)
   }

@@ -8,7 +8,8 @@ import { createSteadyTime } from './steady-time.ts'
 const longestTimerMs = 2 ** 31 - 1
 
 export function createSystemClock(): Clock {
-  const now = createSteadyTime(Date.now, () => performance.now())
+  const steady = () => performance.now()
+  const now = createSteadyTime(Date.now, steady)
   const at: Clock['at'] = (time, wake) => {
     let timer: NodeJS.Timeout
     const arm = () => {
@@ -21,5 +22,5 @@ export function createSystemClock(): Clock {
     arm()
     return { [Symbol.dispose]: () => clearTimeout(timer) }
   }
-  return { now, at, ...waitsOver(at, now) }
+  return { now, steady, at, ...waitsOver(at, now) }
 }

@@ -4,6 +4,8 @@ import type { Clock } from './clock.ts'
 import { waitsOver } from './clock.ts'
 
 export interface VirtualClock extends Clock {
+  /** Sets the clock forward or back, as an administrator does: timers that are set keep their remaining time. */
+  jump(ms: number): void
   /** Lets everything that is ready run, without moving time. */
   settle(): Promise<void>
   /** Moves time forward, firing each timer at its own moment and letting its consequences run before the next. */
@@ -22,13 +24,15 @@ interface Timer {
 }
 
 export function createVirtualClock(start: number = Date.UTC(2026, 0, 1)): VirtualClock {
+  /** Steady; what the clock shows may have been set apart from it. */
   let current = start
+  let ahead = 0
   let counter = 0
   const timers: Timer[] = []
-  const now = () => current
+  const now = () => current + ahead
 
   const at: Clock['at'] = (time, wake) => {
-    const timer: Timer = { time: Math.max(time, current), order: counter++, wake, cancelled: false }
+    const timer: Timer = { time: Math.max(time - ahead, current), order: counter++, wake, cancelled: false }
     push(timers, timer)
     return {
       [Symbol.dispose]() {
@@ -36,14 +40,19 @@ export function createVirtualClock(start: number = Date.UTC(2026, 0, 1)): Virtua
       },
     }
   }
-  const next = () => {
+  const first = () => {
     while (timers[0]?.cancelled) pop(timers)
     return timers[0]?.time
   }
+  const next = () => {
+    const time = first()
+    return time === undefined ? undefined : time + ahead
+  }
+  const jump = (ms: number) => void (ahead += ms)
   const step = async (until = Infinity) => {
     await settle()
-    const time = next()
-    if (time === undefined || time > until) return false
+    const time = first()
+    if (time === undefined || time + ahead > until) return false
     const timer = pop(timers)!
     current = Math.max(current, timer.time)
     timer.wake()
@@ -52,11 +61,11 @@ export function createVirtualClock(start: number = Date.UTC(2026, 0, 1)): Virtua
   }
   const advance = async (ms: number) => {
     const end = current + ms
-    while (await step(end));
+    while (await step(end + ahead));
     current = end
     await settle()
   }
-  return { now, at, ...waitsOver(at, now), settle, advance, step, next }
+  return { now, steady: () => current, at, ...waitsOver(at, now), jump, settle, advance, step, next }
 }
 
 /** All microtasks, and whatever they queued as immediate work, have run once this resolves. */

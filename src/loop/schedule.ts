@@ -35,13 +35,23 @@ export function createSchedule<Key>(clock: Clock, due: (key: Key) => void): Sche
     timer = next === undefined ? undefined : { time: next, handle: clock.at(next, fire) }
   }
   const fire = () => {
+    const planned = timer?.time ?? 0
     timer = undefined
     const now = clock.now()
+    // A timer waits as long as it was told to. When it is not yet time, the clock was set back: what is planned goes along.
+    if (now < planned) moveBack(planned - now)
     for (let first = heap[0]; first && first.time <= now; first = heap[0]) {
       pop(heap)
       surface(first, now)
     }
     arm()
+  }
+  const moveBack = (ms: number) => {
+    for (const [index, { key, time }] of heap.entries()) heap[index] = { key, time: time - ms }
+    for (const plan of plans.values()) {
+      plan.queuedAt -= ms
+      if (plan.time !== undefined) plan.time -= ms
+    }
   }
   const surface = (entry: Entry<Key>, now: number) => {
     const plan = plans.get(entry.key)

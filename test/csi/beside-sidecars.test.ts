@@ -32,11 +32,12 @@ async function snapshotOfBoundClaim({ client }: CsiWorld, className?: string): P
   })
 }
 
-const lease = (name: string, renewAt: number, holderIdentity = 'sidecar') => ({
+/** Renewed now, and good for so many seconds. */
+const lease = (name: string, { clock }: CsiWorld, seconds: number, holderIdentity = 'sidecar') => ({
   apiVersion: 'coordination.k8s.io/v1' as const,
   kind: 'Lease' as const,
   metadata: { name, namespace: 'default' },
-  spec: { holderIdentity, leaseDurationSeconds: 15, renewTime: microTimestamp(renewAt) },
+  spec: { holderIdentity, leaseDurationSeconds: seconds, renewTime: microTimestamp(clock.now()) },
 })
 
 const contents = async ({ client }: CsiWorld) => (await client.list('VolumeSnapshotContent')).items.length
@@ -46,7 +47,7 @@ const capacities = async ({ client }: CsiWorld) => (await client.list('CSIStorag
 
 test('a fresh lease of upstream’s snapshot-controller stands us down; once it runs out the job is ours', async () => {
   const world = await withSnapshotClass()
-  await world.client.create('Lease', lease('snapshot-controller-leader', world.clock.now() + 60_000))
+  await world.client.create('Lease', lease('snapshot-controller-leader', world, 75))
   const life = world.start()
   await snapshotOfBoundClaim(world, 's')
   await world.clock.advance(30_000)
@@ -73,7 +74,7 @@ test('our CSIStorageCapacity objects go when another provisioner takes the lease
   await furnish(world, { waits: true })
   const life = world.start()
   await eventually(world, 'published', async () => (await capacities(world)) === 1)
-  await world.client.create('Lease', lease('model-hawser-dev', world.clock.now() + 120_000))
+  await world.client.create('Lease', lease('model-hawser-dev', world, 135))
   await world.clock.advance(61_000)
   assert.equal(await capacities(world), 0)
   await eventually(world, 'published again', async () => (await capacities(world)) === 1)

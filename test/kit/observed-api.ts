@@ -76,9 +76,9 @@ export async function createObservedApi({ clock, random }: { clock: Clock; rando
 }
 
 /** The server's own timers (events expire) would count among those of the controllers under test, which tests ask for. */
-function withoutTimers({ now }: Clock): Clock {
+function withoutTimers({ now, steady }: Clock): Clock {
   const at: Clock['at'] = () => ({ [Symbol.dispose]() {} })
-  return { now, at, ...waitsOver(at, now) }
+  return { now, steady, at, ...waitsOver(at, now) }
 }
 
 /**

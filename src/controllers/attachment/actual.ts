@@ -23,7 +23,7 @@ export interface OnNode {
   readonly devicePath: string
   /** Belongs into node.status.volumesAttached. */
   readonly reported: boolean
-  /** Since when nobody wants it here; the six-minute timer of FD-2 runs from this moment. */
+  /** Since when nobody wants it here; the six-minute timer of FD-2 runs from this moment. By the steady clock. */
   readonly detachWantedSince: number | undefined
   /** The node's status count when this was attached: until it counts on, the node may be using what we just reported. */
   readonly nodeVersion: number

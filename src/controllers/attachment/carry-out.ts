@@ -70,7 +70,7 @@ export function createCarryOut(deps: CarryOutDeps): CarryOut {
       for (const action of plan.actions) {
         switch (action.kind) {
           case 'startDetachTimer':
-            actual.apply({ kind: 'detachWanted', volume, node: action.node, at: clock.now() })
+            actual.apply({ kind: 'detachWanted', volume, node: action.node, at: clock.steady() })
             break
           case 'cancelDetachTimer':
             actual.apply({ kind: 'detachUnwanted', volume, node: action.node })

@@ -154,6 +154,7 @@ function createVolumeLoop(deps: VolumeLoopDeps): KeyLoop<UniqueVolumeName> {
     const actualItem = actual.items.get(volume)
     const plan = planVolume(desired.items.get(volume), actualItem, {
       now: clock.now(),
+      steady: clock.steady(),
       multiAttach,
       maxWaitForUnmountMs: options?.maxWaitForUnmountMs ?? defaultMaxWaitForUnmountMs,
       forceDetachOnTimeout: options?.forceDetachOnTimeout ?? true,

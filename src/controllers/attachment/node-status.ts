@@ -10,6 +10,7 @@ import type { NodeName } from '../../api/names.ts'
 import { isNotFound } from '../../api/status-error.ts'
 import type { AttachedVolume, Node } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
+import { isWithin } from '../../clock/clock.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -63,7 +64,7 @@ export function createNodeStatusWriter(deps: NodeStatusDeps): NodeStatusWriter {
     backoff: { firstMs: 100, capMs: 30_000 },
     async look(node, signal) {
       const state = stateOf(node)
-      const mayRest = state.exists && clock.now() < state.notBefore
+      const mayRest = state.exists && isWithin(clock.now(), state.notBefore - longestPauseMs, state.notBefore)
       // A flush for a list that the API already has does not wait for the pause.
       if (mayRest && (state.waiters.length === 0 || textOf(listFor(node)) !== state.confirmed)) {
         return { again: state.notBefore }

@@ -44,6 +44,7 @@ const healthy: NodeFacts = { exists: true, ready: true, outOfService: false, inU
 function facts(changes: Partial<Omit<AttachmentFacts, 'node'>> = {}, node: Partial<NodeFacts> = {}): AttachmentFacts {
   return {
     now,
+    steady: now,
     multiAttach: false,
     maxWaitForUnmountMs: 6 * minute,
     forceDetachOnTimeout: true,

@@ -35,6 +35,8 @@ export interface NodeFacts {
 
 export interface AttachmentFacts {
   readonly now: number
+  /** Nobody sets it: only time that has really passed makes a detach by force. */
+  readonly steady: number
   /** May the volume be attached to several nodes (ID-6)? */
   readonly multiAttach: boolean
   readonly maxWaitForUnmountMs: number
@@ -75,7 +77,7 @@ function planDetach(
   actions: AttachmentAction[],
   waiting: AttachmentWaiting[],
 ): void {
-  const since = onNode.detachWantedSince ?? facts.now
+  const waitedMs = facts.steady - (onNode.detachWantedSince ?? facts.steady)
   if (onNode.detachWantedSince === undefined) actions.push({ kind: 'startDetachTimer', node })
   const { exists, ready, outOfService, inUse } = facts.node(node)
   if (!inUse) {
@@ -87,8 +89,9 @@ function planDetach(
   if (exists && outOfService) actions.push({ kind: 'detach', node, force: 'outOfService' })
   else if (exists && ready) waiting.push({ reason: 'inUse', node })
   else if (!facts.forceDetachOnTimeout) waiting.push({ reason: 'forceDetachDisabled', node })
-  else if (facts.now - since > facts.maxWaitForUnmountMs) actions.push({ kind: 'detach', node, force: 'timeout' })
-  else waiting.push({ reason: 'inUseOnUnhealthyNode', node, until: since + facts.maxWaitForUnmountMs + 1 })
+  else if (waitedMs > facts.maxWaitForUnmountMs) actions.push({ kind: 'detach', node, force: 'timeout' })
+  else
+    waiting.push({ reason: 'inUseOnUnhealthyNode', node, until: facts.now + facts.maxWaitForUnmountMs - waitedMs + 1 })
 }
 
 function planAttaches(

@@ -4,6 +4,7 @@ import type { Client } from '../../client/client.ts'
 import type { Informers } from '../../client/informer.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { timestamp } from '../../clock/clock.ts'
+import { createLeaseSilence } from '../../client/lease-silence.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { planHealth } from './plan.ts'
@@ -21,8 +22,9 @@ export function createNodeHealthController({ client, informers, clock, log }: No
   const stack = new AsyncDisposableStack()
   const nodes = informers.of('Node')
   const leases = informers.of('Lease', { namespace: leaseNamespace })
+  const silence = stack.use(createLeaseSilence(leases, clock))
   // Until we have heard a lease renewed we do not judge by it: we may have been away ourselves.
-  const begun = clock.now()
+  const begun = clock.steady()
   const loop = stack.use(
     createKeyLoop<string>({
       name: 'node health',
@@ -31,15 +33,17 @@ export function createNodeHealthController({ client, informers, clock, log }: No
       async look(name, signal) {
         const node = nodes.get(name)
         if (node === undefined) return
-        const plan = planHealth(node, leases.get(`${leaseNamespace}/${name}`), clock.now(), timestamp(clock.now()))
+        const lease = leases.get(`${leaseNamespace}/${name}`)
+        const silentMs = lease === undefined ? Number.NaN : silence.silentMs(lease)
+        const plan = planHealth(node, lease, silentMs, timestamp(clock.now()))
         switch (plan.kind) {
           case 'nothing':
             return
           case 'lookAgain':
-            return { again: plan.at + 1 }
+            return { again: clock.now() + plan.afterMs + 1 }
           case 'markUnknown': {
-            const patience = begun + 40_000
-            if (clock.now() < patience) return { again: patience }
+            const patienceMs = begun + 40_000 - clock.steady()
+            if (patienceMs > 0) return { again: clock.now() + patienceMs }
             log.warn('node does not answer', { node: name })
             const body = { status: { conditions: [plan.condition] } }
             await client.patch('Node', { name }, { type: 'strategic', body }, { subresource: 'status' }, signal)

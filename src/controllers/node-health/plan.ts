@@ -5,18 +5,17 @@ import type { Lease, Node, NodeCondition } from '../../api/generated/types.ts'
 export type HealthPlan =
   | { readonly kind: 'nothing' }
   /** Heard of lately; to be looked at again when the lease is over. */
-  | { readonly kind: 'lookAgain'; readonly at: number }
+  | { readonly kind: 'lookAgain'; readonly afterMs: number }
   | { readonly kind: 'markUnknown'; readonly condition: NodeCondition }
 
 /** As Kubernetes: forty seconds without a word. */
 const silentAfterMs = 40_000
 
-/** A node without a lease is somebody else's business: nothing is said about it. */
-export function planHealth(node: Node, lease: Lease | undefined, now: number, timestamp: string): HealthPlan {
-  const renewed = lease?.spec?.renewTime === undefined ? Number.NaN : Date.parse(lease.spec.renewTime)
-  if (Number.isNaN(renewed)) return { kind: 'nothing' }
-  const at = renewed + Math.max(silentAfterMs, (lease?.spec?.leaseDurationSeconds ?? 0) * 1_000)
-  if (now < at) return { kind: 'lookAgain', at }
+/** `silentMs` is how long ago the lease was last heard renewed. A node without a lease is somebody else's business: nothing is said about it. */
+export function planHealth(node: Node, lease: Lease | undefined, silentMs: number, timestamp: string): HealthPlan {
+  if (lease === undefined || Number.isNaN(silentMs)) return { kind: 'nothing' }
+  const leftMs = Math.max(silentAfterMs, (lease.spec?.leaseDurationSeconds ?? 0) * 1_000) - silentMs
+  if (leftMs > 0) return { kind: 'lookAgain', afterMs: leftMs }
   const known = findCondition(node.status?.conditions, 'Ready')
   if (known?.status === 'Unknown') return { kind: 'nothing' }
   const condition: NodeCondition = {

@@ -3,6 +3,7 @@ import type { Node, Pod } from '../../api/generated/types.ts'
 import { isDeleting, keyOf, refKey } from '../../api/meta.ts'
 import type { Cache } from '../../client/informer.ts'
 import type { ObjectKey } from '../../client/object-loop.ts'
+import { isWithin } from '../../clock/clock.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Waiting } from '../shared/waiting.ts'
 import type { CarryOut } from './carry-out.ts'
@@ -45,8 +46,10 @@ export function createSync(deps: SyncDeps): Sync {
         return [{ reason: 'noNodeFits', message: selection.message }]
       }
       // Only nodes that rejected it are left. Another claim of the pod may still be on its way back from there.
-      const pause = rejections.pause(uid, selection.offer.node.metadata.name)
-      if (pause && clock.now() < pause.until) return [{ reason: 'noNodeFits', ...pause }]
+      const { name } = selection.offer.node.metadata
+      const pause = rejections.pause(uid, name)
+      if (pause && isWithin(clock.now(), rejections.at(uid, name), pause.until))
+        return [{ reason: 'noNodeFits', ...pause }]
       decision = await reserve(deps, pod, selection.offer, signal)
     }
     const progress =

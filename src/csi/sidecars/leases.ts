@@ -2,6 +2,7 @@
 // ours, the job is theirs.
 import type { Lease } from '../../api/generated/types.ts'
 import type { Informers } from '../../client/informer.ts'
+import { createLeaseSilence } from '../../client/lease-silence.ts'
 import type { Clock } from '../../clock/clock.ts'
 
 export type JobName = 'provisioner' | 'attacher' | 'resizer' | 'snapshotter' | 'snapshot-controller'
@@ -31,18 +32,19 @@ export function createLeaseWatch(deps: {
   readonly identity: string
 }) {
   const leases = deps.informers.of('Lease')
+  const silence = createLeaseSilence(leases, deps.clock)
   const byName = leases.index(({ metadata }) => [metadata.name])
   return {
     heldByAnother(job: JobName, driver: string): boolean {
       for (const name of leaseNames(job, driver)) {
-        for (const lease of byName.get(name)) if (isHeld(lease, deps.identity, deps.clock.now())) return true
+        for (const lease of byName.get(name)) if (isHeld(lease, deps.identity, silence.silentMs(lease))) return true
       }
       return false
     },
   }
 }
 
-function isHeld({ spec }: Lease, identity: string, now: number): boolean {
-  if (!spec?.holderIdentity || spec.holderIdentity === identity || !spec.renewTime) return false
-  return Date.parse(spec.renewTime) + (spec.leaseDurationSeconds ?? 15) * 1_000 > now
+function isHeld({ spec }: Lease, identity: string, silentMs: number): boolean {
+  if (!spec?.holderIdentity || spec.holderIdentity === identity) return false
+  return silentMs < (spec.leaseDurationSeconds ?? 15) * 1_000
 }

@@ -1,6 +1,7 @@
 // Who may ask a node directly? Certificates of the cluster's authority and bearer tokens tell who it is; whether that user may,
 // the API server decides, as it does for a kubelet. Nobody is let in without a name, wherever the call comes from.
 import { hash } from 'node:crypto'
+import { isWithin } from '../../clock/clock.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { NodeRequest } from '../../streams/node-server.ts'
 
@@ -50,7 +51,7 @@ export function createAccess(deps: AccessDeps): Access {
     ]
     const key = hash('sha256', JSON.stringify([...who, verb, subresource]), 'hex')
     const known = remembered.get(key)
-    if (known && known.until > deps.clock.now()) return known.verdict
+    if (known && isWithin(deps.clock.now(), known.until - rememberMs, known.until)) return known.verdict
     const verdict = await decide(credentials, request)
     remembered.delete(key)
     if (remembered.size >= mostRemembered) remembered.delete(remembered.keys().next().value ?? '')

@@ -3,6 +3,7 @@
 
 import { join } from 'node:path/posix'
 import { backoff } from '../../clock/backoff.ts'
+import { isWithin } from '../../clock/clock.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Files, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
@@ -45,6 +46,7 @@ interface Known {
   readonly found: boolean
   /** Failed starts since the program last changed. */
   readonly failures: number
+  readonly startedAt: number
   /** Unless its program changes, it is not started again before this time. */
   readonly restsUntil: number
 }
@@ -129,7 +131,7 @@ async function lookAt(
   if (same !== undefined) {
     const beside = await stateBeside(host.files, join(directory, folder), signal)
     if (same.failures === 0 && same.beside === beside) return Infinity
-    if (clock.now() < same.restsUntil) return same.restsUntil
+    if (isWithin(clock.now(), same.startedAt, same.restsUntil)) return same.restsUntil
   }
   const driver = await startDriver(host, { name, executable }, signal).catch((error: unknown) => {
     log.warn('a FlexVolume driver does not start', { driver: name, error: errorText(error) })
@@ -138,8 +140,9 @@ async function lookAt(
   const beside = await stateBeside(host.files, join(directory, folder), signal)
   const found = driver !== undefined || before?.found === true
   const failures = driver === undefined ? (same?.failures ?? 0) + 1 : 0
-  const restsUntil = clock.now() + (failures === 0 ? restMs : backoff(failures, startBackoff))
-  known.set(folder, { program, beside, found, failures, restsUntil })
+  const startedAt = clock.now()
+  const restsUntil = startedAt + (failures === 0 ? restMs : backoff(failures, startBackoff))
+  known.set(folder, { program, beside, found, failures, startedAt, restsUntil })
   if (driver !== undefined) deps.found(driver)
   return failures === 0 ? Infinity : restsUntil
 }

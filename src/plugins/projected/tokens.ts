@@ -4,6 +4,7 @@
 import type { PodUid } from '../../api/names.ts'
 import type { Pod, ServiceAccountTokenProjection, TokenRequest } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
+import { isWithin } from '../../clock/clock.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { errorText } from '../../telemetry/error-text.ts'
 import { refused } from '../../volume/effect.ts'
@@ -16,6 +17,7 @@ export interface Tokens {
 
 interface Kept {
   readonly token: string
+  readonly askedAt: number
   readonly freshUntil: number
   readonly validUntil: number
 }
@@ -34,7 +36,7 @@ export function createTokens({ client, clock }: { readonly client: Client; reado
         accountOf(pod),
       ])
       const present = kept.get(uid)?.get(key)
-      if (present !== undefined && clock.now() < present.freshUntil) return present.token
+      if (present !== undefined && isWithin(clock.now(), present.askedAt, present.freshUntil)) return present.token
       try {
         const fresh = await request(client, clock, pod, projection, signal)
         const ofPod = kept.get(uid) ?? new Map<string, Kept>()
@@ -82,7 +84,7 @@ async function request(
   const expiry = Date.parse(answer.status?.expirationTimestamp ?? '')
   const validUntil = Number.isNaN(expiry) ? asked + expirationSeconds * 1000 : expiry
   const fresh = Math.min((validUntil - asked) * 0.8, oneDayMs)
-  return { token, freshUntil: asked + fresh, validUntil }
+  return { token, askedAt: asked, freshUntil: asked + fresh, validUntil }
 }
 
 function accountOf(pod: Pod): string {
