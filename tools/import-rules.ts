@@ -67,7 +67,7 @@ export const outsideFiles = [
   'store/sqlite',
   'apiserver/http/server',
   'apiserver/access/certificates.ts',
-  'apiserver/access/audit-file.ts',
+  'telemetry/audit-file.ts',
   'apiserver/request/node-client.ts',
   'client/http',
   'host/linux/',

@@ -7,7 +7,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { StaticToken, Tokens } from './access/tokens.ts'
 import { createTokens } from './access/tokens.ts'
-import type { Audit } from './access/audit.ts'
+import type { Audit } from '../telemetry/audit.ts'
 import type { User } from './request/call.ts'
 import type { ObjectApi } from '../api/verbs.ts'
 import type { ServerContext } from './objects/context.ts'
@@ -39,6 +39,8 @@ export interface ApiServerOptions {
   readonly concurrency?: number
   /** Watches and logs open at the same time (default 10,000). */
   readonly streams?: number
+  /** Those of one user (default: half of all). */
+  readonly streamsPerUser?: number
 }
 
 export interface ApiServer {
@@ -64,10 +66,11 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     context,
     tokens,
     log,
-    audit: options.audit ?? ((record) => log.info('api request', { audit: record })),
+    audit: options.audit ?? auditTo(log),
     nodeClient: options.nodeClient,
     concurrency: options.concurrency ?? 400,
     streams: options.streams ?? 10_000,
+    streamsPerUser: options.streamsPerUser ?? Math.ceil((options.streams ?? 10_000) / 2),
     metrics: options.metrics && (() => options.metrics?.text() ?? Promise.resolve('')),
     notReady: () => (stopped ? ['shutdown'] : []),
     openApi: createOpenApi(),
@@ -84,6 +87,10 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
       await Promise.allSettled(caretakers)
     },
   }
+}
+
+function auditTo(log: Log): Audit {
+  return { refusal: () => undefined, write: async (record) => log.info('api request', { audit: record }) }
 }
 
 function observer(metrics: Metrics) {

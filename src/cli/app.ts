@@ -27,6 +27,7 @@ const commands: Readonly<Record<string, () => Promise<Route>>> = {
   cp: async () => (await import('./commands/cp.ts')).cp,
   'port-forward': async () => (await import('./commands/port-forward.ts')).portForward,
   events: async () => (await import('./commands/events.ts')).events,
+  audit: async () => (await import('./commands/audit.ts')).audit,
   volume: async () => (await import('./commands/volume/routes.ts')).volume,
   run: async () => (await import('./commands/run.ts')).run,
   detach: async () => (await import('./commands/detach.ts')).detach,

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { join, resolve } from 'node:path'
 import { mayMount, readMachine } from './doctor/machine.ts'
 import type { HawserConfig, NodeConfig } from '../installation/config.ts'
+import type { AuditFailure } from '../telemetry/audit.ts'
 import { UsageError } from '../installation/config.ts'
 
 export interface NodeFlags {
@@ -15,6 +16,7 @@ export interface NodeFlags {
   readonly runtime: 'process' | 'none'
   readonly manifests?: string
   readonly manifestUrl?: string
+  readonly auditFailure: AuditFailure
   readonly logLevel: 'error' | 'warn' | 'info' | 'debug'
 }
 
@@ -58,6 +60,12 @@ export const nodeFlags = {
   },
   manifests: { ...text, placeholder: 'DIR', brief: 'Directory of static pod manifests' },
   manifestUrl: { ...text, placeholder: 'URL', brief: 'URL of static pod manifests' },
+  auditFailure: {
+    kind: 'enum',
+    values: ['refuse', 'continue'],
+    default: 'refuse',
+    brief: 'When the audit log cannot be written: refuse what belongs into it, or go on without',
+  },
   logLevel: {
     kind: 'enum',
     values: ['error', 'warn', 'info', 'debug'],
@@ -83,13 +91,21 @@ export function driversFrom(
   flags: NodeFlags,
 ): Pick<
   HawserConfig,
-  'csiDrivers' | 'leaveToSidecars' | 'imageRoots' | 'volumePluginDirectory' | 'runtime' | 'manifests' | 'manifestUrl'
+  | 'csiDrivers'
+  | 'leaveToSidecars'
+  | 'imageRoots'
+  | 'volumePluginDirectory'
+  | 'runtime'
+  | 'manifests'
+  | 'manifestUrl'
+  | 'auditFailure'
 > {
   return {
     csiDrivers: (flags.csiDriver ?? []).map(parseDriver),
     leaveToSidecars: flags.leaveToSidecars ?? [],
     imageRoots: (flags.imageRoot ?? []).map(parseImageRoot),
     runtime: flags.runtime,
+    auditFailure: flags.auditFailure,
     ...(flags.volumePluginDir === undefined ? {} : { volumePluginDirectory: resolve(flags.volumePluginDir) }),
     ...(flags.manifests === undefined ? {} : { manifests: resolve(flags.manifests) }),
     ...(flags.manifestUrl === undefined ? {} : { manifestUrl: flags.manifestUrl }),

@@ -1,4 +1,5 @@
 // What can be chosen when Hawser starts? One readonly record, resolved once; nothing reads the environment later.
+import type { AuditFailure } from '../telemetry/audit.ts'
 
 import type { Advertised } from './addresses.ts'
 
@@ -32,12 +33,19 @@ export interface HawserConfig {
   readonly forceDetachOnTimeout: boolean
   /** Leave pods alone that set spec.nodeName: their claims are not bound. */
   readonly strictScheduling?: boolean
+  /** When the audit log cannot be written: refuse what belongs into it (default), or go on without. */
+  readonly auditFailure?: AuditFailure
 }
 
 export interface ListenAddress {
   readonly host: string
   readonly port: number
 }
+
+/** Where the API server writes who did what, below the data directory. */
+export const auditFileName = 'audit.log'
+/** The same for a node's own server: several may share a data directory with the API server. */
+export const nodeAuditFileName = 'node-audit.log'
 
 export interface NodeConfig {
   readonly name: string

@@ -1,5 +1,6 @@
 // A node in a process of its own: `hawser agent`. It knows the control plane only through its API, ours or Kubernetes'.
 import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
 import { createHttpTransport } from '../client/http.ts'
 import type { HttpConfig } from '../client/http.ts'
 import { createHistory } from '../client/history.ts'
@@ -11,6 +12,8 @@ import { createLinuxHost } from '../host/linux/linux-host.ts'
 import type { NodeServer } from '../streams/node-server.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
+import { openAuditFile } from '../telemetry/audit-file.ts'
+import { nodeAuditFileName } from '../installation/config.ts'
 import type { HawserConfig } from '../installation/config.ts'
 import { startCsiJobs } from './csi.ts'
 import { startNode } from './node.ts'
@@ -28,6 +31,7 @@ export interface AgentConfig extends Pick<
   | 'volumePluginDirectory'
   | 'manifests'
   | 'manifestUrl'
+  | 'auditFailure'
 > {
   readonly node: { readonly name: string; readonly root: string }
   readonly server: HttpConfig
@@ -48,8 +52,10 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
   const { node } = config
   const { dataDirectory, server, listen, csiDrivers } = config
   const identity = stack.use(await openNodeIdentity({ dataDirectory, node, host }, new AbortController().signal))
+  const auditPath = join(dataDirectory, nodeAuditFileName)
+  const audit = stack.use(openAuditFile({ path: auditPath, clock, log, onFailure: config.auditFailure }))
   const openServer = (nodeServer: NodeServer) =>
-    openNodeServer({ dataDirectory, node: node.name, server, listen }, { clock, log, transport, nodeServer })
+    openNodeServer({ dataDirectory, node: node.name, server, listen }, { clock, log, transport, nodeServer, audit })
   const version = packageVersion
   const deps = { config, node, identity, client, clock, random, log, metrics, host, version, csiDrivers, openServer }
   const { drivers } = stack.use(await startNode(deps))

@@ -14,10 +14,10 @@ import { isStoreError } from '../store/store.ts'
 import type { NodeServer } from '../streams/node-server.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { openAuditFile } from '../apiserver/access/audit-file.ts'
+import { openAuditFile } from '../telemetry/audit-file.ts'
 import { readAdminCertificate } from '../installation/certificates.ts'
 import type { HawserConfig } from '../installation/config.ts'
-import { UsageError } from '../installation/config.ts'
+import { auditFileName, UsageError } from '../installation/config.ts'
 import type { DataDirectory } from '../installation/data-directory.ts'
 import { writePrivate } from '../installation/private-files.ts'
 import { kubeconfigText } from '../installation/kubeconfig.ts'
@@ -49,7 +49,9 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
   await using stack = new AsyncDisposableStack()
   const store = stack.use(openStore(config, directory))
   await directory.identity.prove(store, clock.now())
-  const audit = stack.use(openAuditFile({ path: directory.file('audit.log'), clock, log }))
+  const audit = stack.use(
+    openAuditFile({ path: directory.file(auditFileName), clock, log, onFailure: config.auditFailure }),
+  )
   const tls = await firstCertificates(config, clock.now())
   const localNodeServers = new Map<string, NodeServer>()
   let nodeClient: NodeClient | undefined
@@ -67,7 +69,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
     clock,
     random,
     log: log.child({ part: 'apiserver' }),
-    audit: audit.write,
+    audit,
     metrics,
     tokens: [
       { token: directory.adminToken, user: { name: 'admin', groups: ['system:masters', 'system:authenticated'] } },

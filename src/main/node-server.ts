@@ -7,6 +7,7 @@ import { createAccess } from '../node/server/access.ts'
 import { listenForNode } from '../node/server/listener.ts'
 import type { NodeServerAddress } from '../node/report/node-status.ts'
 import type { NodeServer } from '../streams/node-server.ts'
+import type { Audit } from '../telemetry/audit.ts'
 import type { Log } from '../telemetry/log.ts'
 import { UsageError } from '../installation/config.ts'
 import { loadNodeCertificate } from '../installation/certificates.ts'
@@ -34,9 +35,10 @@ export async function openNodeServer(
     readonly log: Log
     readonly transport: RestTransport
     readonly nodeServer: NodeServer
+    readonly audit: Audit
   },
 ): Promise<OpenNodeServer> {
-  const { clock, log, transport, nodeServer } = deps
+  const { clock, log, transport, nodeServer, audit } = deps
   const host = config.listen?.host ?? defaultHost(config.server.url)
   const pair = await loadNodeCertificate(config.dataDirectory, [config.node, hostAddress(), '127.0.0.1'], clock.now())
   const access = createAccess({
@@ -48,7 +50,10 @@ export async function openNodeServer(
     },
   })
   const start = (port: number) =>
-    listenForNode({ nodeServer, access, log }, { host, port, ...pair, authority: config.server.ca })
+    listenForNode(
+      { nodeServer, access, log, clock, audit, node: config.node },
+      { host, port, ...pair, authority: config.server.ca },
+    )
   const listener = await start(config.listen?.port ?? kubeletPort).catch(async (error: unknown) => {
     const { code } = error as NodeJS.ErrnoException
     // Several nodes may share a machine; the Node object tells the port, so any will do.

@@ -80,3 +80,24 @@ test('every exec, attach and port-forward leaves one line, whatever becomes of i
     })),
   )
 })
+
+test('when the log cannot be written, nothing is done that belongs into it', async () => {
+  const audit = {
+    refusal: () => 'the audit log /x cannot be written: full',
+    write: () => Promise.reject(new Error('full')),
+  }
+  await using server = await makeServer({ audit })
+  const { code, body } = await server.post(paths.configMaps, { metadata: { name: 'c' } })
+  assert.equal(code, 503)
+  assert.match(JSON.stringify(body), /cannot be written: full. Nothing was done/)
+  assert.equal((await server.get(`${paths.configMaps}/c`)).code, 404)
+  assert.equal((await server.get('/api/v1/secrets')).code, 503)
+})
+
+test('a change whose own line cannot be written is not acknowledged', async () => {
+  const audit = { refusal: () => undefined, write: () => Promise.reject(new Error('full')) }
+  await using server = await makeServer({ audit })
+  const { code, body } = await server.post(paths.configMaps, { metadata: { name: 'c' } })
+  assert.equal(code, 503)
+  assert.match(JSON.stringify(body), /may have been done/)
+})

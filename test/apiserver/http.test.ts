@@ -9,7 +9,7 @@ import test from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { gunzipSync } from 'node:zlib'
-import type { Audit, AuditRecord } from '../../src/apiserver/access/audit.ts'
+import type { Audit, AuditRecord } from '../../src/telemetry/audit.ts'
 import {
   createAuthority,
   createClientCertificate,
@@ -37,7 +37,10 @@ interface Reply {
   readonly body: Buffer
 }
 
-async function start(history?: HistoryLimits, audit: Audit = () => {}): Promise<Running> {
+async function start(
+  history?: HistoryLimits,
+  audit: Audit = { refusal: () => undefined, write: async () => {} },
+): Promise<Running> {
   const now = Date.now()
   const authority = await createAuthority(now)
   const certificate = await createServerCertificate(authority, { names: ['localhost', '127.0.0.1'] }, now)
@@ -234,7 +237,10 @@ test('closing ends watches at once and frees the port', async () => {
 
 test('the audit line has the address of the peer, over HTTP/1.1 and HTTP/2, and groups that came in several headers', async () => {
   const lines: AuditRecord[] = []
-  await using running = await start(undefined, (record) => lines.push(record))
+  await using running = await start(undefined, {
+    refusal: () => undefined,
+    write: async (record) => void lines.push(record),
+  })
   const headers = { 'impersonate-user': 'bob', 'impersonate-group': ['dev', 'ops'], 'x-forwarded-for': '192.0.2.1' }
   const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
   const first = await running.request(path, { method: 'POST', headers }, '{}')

@@ -16,11 +16,14 @@ import {
 import type { KeyPair } from '../../src/apiserver/access/certificates.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { createNodeClient } from '../../src/apiserver/request/node-client.ts'
+import type { Access, Verdict } from '../../src/node/server/access.ts'
 import { createAccess } from '../../src/node/server/access.ts'
+import type { ListenerDeps } from '../../src/node/server/listener.ts'
 import { listenForNode } from '../../src/node/server/listener.ts'
 import { createStreamPair, readAll } from '../../src/streams/byte-stream.ts'
 import type { NodeServer } from '../../src/streams/node-server.ts'
 import { openSpdySession } from '../../src/streams/spdy-session.ts'
+import type { AuditRecord } from '../../src/telemetry/audit.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
 import { breakableLine } from '../kit/breakable-connection.ts'
 import { modelNode } from '../kit/node-server.ts'
@@ -36,6 +39,9 @@ const aPod = {
 }
 const anyone = { method: 'GET', signal: new AbortController().signal, headers: {} } as const
 
+const written = { clock, node: 'n1', audit: { refusal: () => undefined, write: async () => {} } }
+const allowed: Access = async () => ({ kind: 'allowed', user: 'admin' })
+
 /** What the API server would say: tokens are names, and only a reader may read. */
 async function review(path: string, body: object): Promise<unknown> {
   const { spec } = body as { spec: { token?: string; user?: string; resourceAttributes?: Record<string, string> } }
@@ -47,11 +53,14 @@ async function review(path: string, body: object): Promise<unknown> {
   return { status: { allowed: spec.user === 'rita' && spec.resourceAttributes?.['verb'] === 'get' } }
 }
 
-async function open() {
+async function open(more: Partial<ListenerDeps> = {}) {
   const model = await modelNode(clock)
   await model.put(aPod)
   const access = createAccess({ clock, node: 'n1', review })
-  const listener = await listenForNode({ nodeServer: model.nodeServer, access, log: silentLog }, listening)
+  const listener = await listenForNode(
+    { nodeServer: model.nodeServer, access, log: silentLog, ...written, ...more },
+    listening,
+  )
   const get = (path: string, more: RequestOptions = {}) =>
     new Promise<string>((resolve, reject) => {
       const url = `https://127.0.0.1:${listener.port}${path}`
@@ -134,7 +143,7 @@ test('the API server reaches the node by the certificate its Node object tells',
 
 test('a caller that breaks off before it is known begins nothing and harms nobody', async () => {
   const asked = Promise.withResolvers<void>()
-  const known = Promise.withResolvers<'allowed'>()
+  const known = Promise.withResolvers<Verdict>()
   const failed = Promise.withResolvers<void>()
   let begun = 0
   const nodeServer: NodeServer = async () => ({ ...switched, upgrade: async () => void begun++ })
@@ -143,7 +152,7 @@ test('a caller that breaks off before it is known begins nothing and harms nobod
     return known.promise
   }
   const log = { ...silentLog, debug: () => failed.resolve() }
-  await using listener = await listenForNode({ nodeServer, access, log }, listening)
+  await using listener = await listenForNode({ nodeServer, access, log, ...written }, listening)
   await using line = await breakableLine(listener.port)
   const socket = connectTls({ port: line.port, host: '127.0.0.1', rejectUnauthorized: false })
   socket.on('error', () => {})
@@ -153,7 +162,7 @@ test('a caller that breaks off before it is known begins nothing and harms nobod
   line.break()
   // An error of the socket that nobody hears would end this process now.
   await clock.sleep(50, anyone.signal)
-  known.resolve('allowed')
+  known.resolve({ kind: 'allowed', user: 'admin' })
   await failed.promise
   assert.equal(begun, 0)
   const { status } = await clientOf(listener.port, fingerprint256)('n1', {
@@ -170,7 +179,7 @@ test('whoever leaves before it takes a stream over leaves none behind', { timeou
     ...switched,
     upgrade: async ({ input }) => closed.resolve(await readAll(input, 100).then(String, () => '')),
   })
-  await using listener = await listenForNode({ nodeServer, access: async () => 'allowed', log: silentLog }, listening)
+  await using listener = await listenForNode({ nodeServer, access: allowed, log: silentLog, ...written }, listening)
   const stop = new AbortController()
   const asked = { ...anyone, signal: stop.signal, headers: upgrade, path: '/exec/x' }
   const answer = await clientOf(listener.port, fingerprint256)('n1', asked)
@@ -189,7 +198,7 @@ test('a client that speaks after the last word of a node loses nothing of it', a
       heard.resolve(String(await readAll(input, 100)))
     },
   })
-  await using listener = await listenForNode({ nodeServer, access: async () => 'allowed', log: silentLog }, listening)
+  await using listener = await listenForNode({ nodeServer, access: allowed, log: silentLog, ...written }, listening)
   const asked = { ...anyone, headers: upgrade, path: '/exec/x' }
   const answer = await clientOf(listener.port, fingerprint256)('n1', asked)
   const [ours, theirs] = createStreamPair()
@@ -257,4 +266,48 @@ test('a node that told nothing, or does not answer, is said to be so', async () 
   const { port } = nobody.listener
   await nobody[Symbol.asyncDispose]()
   await assert.rejects(clientOf(port, fingerprint256)('n1', { ...anyone, path: '/healthz' }), /ECONNREFUSED/)
+})
+
+test('exec, attach, port-forward and refusals straight at the node leave a line there (A12)', async () => {
+  const lines: AuditRecord[] = []
+  const audit = { refusal: () => undefined, write: async (record: AuditRecord) => void lines.push(record) }
+  await using node = await open({ audit })
+  const secret = '?command=mysql&command=--password%3Dhunter2&output=1'
+  await node.get(`/exec/default/p/c${secret}`, withPair(admin))
+  await node.get(`/%65xec/default/p/c${secret}`, withPair(admin))
+  await node.get('/attach/default/p/c', withToken('root'))
+  await node.get('/portForward/default/p', withToken('rita'))
+  await node.get('/pods', withToken('nobody'))
+  await node.get('/pods', withToken('rita'))
+  const line = { source: '127.0.0.1', node: 'n1', verb: 'get', resource: 'pods', namespace: 'default', name: 'p' }
+  assert.deepEqual(
+    lines.map(({ ms: _, ...rest }) => rest),
+    [
+      { ...line, user: 'admin', subresource: 'exec', code: 400 },
+      { ...line, user: 'admin', subresource: 'exec', code: 400 },
+      { ...line, user: 'root', subresource: 'attach', code: 400 },
+      { ...line, user: 'rita', subresource: 'portforward', code: 403 },
+      {
+        source: '127.0.0.1',
+        node: 'n1',
+        verb: 'get',
+        user: 'system:anonymous',
+        resource: 'nodes',
+        name: 'n1',
+        path: '/pods',
+        code: 401,
+      },
+    ],
+  )
+  assert.doesNotMatch(JSON.stringify(lines), /hunter2/)
+})
+
+test('a node whose audit log cannot be written lets nobody into a pod', async () => {
+  const audit = {
+    refusal: () => 'the audit log /x cannot be written: full',
+    write: () => Promise.reject(new Error('full')),
+  }
+  await using node = await open({ audit })
+  assert.match(await node.get('/exec/default/p/c?command=id&output=1', withPair(admin)), /^503 the audit log/)
+  assert.match(await node.get('/healthz', withPair(admin)), /^200 ok/)
 })

@@ -170,3 +170,17 @@ test('streams are counted: one too many is told to come back, and a closed one m
   const again = await server.watch(`${paths.classes}?watch=1`)
   again.stop()
 })
+
+test('one user cannot open all the watches there are, also not as somebody else', async () => {
+  await using server = await makeServer({ streams: 10, streamsPerUser: 2 })
+  const as = { headers: { 'impersonate-user': 'bob', 'impersonate-group': 'system:masters' } }
+  const watches = [await server.watch(`${paths.pods}?watch=1`), await server.watch(`${paths.pods}?watch=1`, as)]
+  for (const watch of watches) void watch.next()
+  await server.clock.settle()
+  const refused = await server.send('GET', `${paths.pods}?watch=1`)
+  assert.deepEqual([refused.code, refused.headers['retry-after']], [429, '1'])
+  assert.match(refused.body.message, /you have 2 watches, logs and other streams open/)
+  const other = { name: 'eve', groups: ['system:masters', 'system:authenticated'] }
+  const third = await server.watch(`${paths.pods}?watch=1`, { user: other })
+  for (const watch of [...watches, third]) watch.stop()
+})

@@ -9,6 +9,7 @@ import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
 import type { HistoryLimits } from '../../src/store/compaction.ts'
 import { createMemoryStore } from '../../src/store/memory-store.ts'
 import type { Store } from '../../src/store/store.ts'
+import type { Audit } from '../../src/telemetry/audit.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import type { Fields } from '../../src/telemetry/log.ts'
 import type { Metrics } from '../../src/telemetry/metrics.ts'
@@ -67,6 +68,8 @@ export async function makeServer(
     readonly streams?: number
     readonly nodeClient?: NodeClient
     readonly metrics?: Metrics
+    readonly audit?: Audit
+    readonly streamsPerUser?: number
   } = {},
 ): Promise<TestServer> {
   const clock = createVirtualClock()
@@ -80,6 +83,8 @@ export async function makeServer(
     tokens: [{ token: 'admin-token', user: admin }],
     ...(options.nodeClient === undefined ? {} : { nodeClient: options.nodeClient }),
     ...(options.metrics === undefined ? {} : { metrics: options.metrics }),
+    ...(options.audit === undefined ? {} : { audit: options.audit }),
+    ...(options.streamsPerUser === undefined ? {} : { streamsPerUser: options.streamsPerUser }),
     ...(options.streams === undefined ? {} : { streams: options.streams }),
   })
   const { server, store } = api

@@ -1,37 +1,21 @@
 // Who did what, from where, and what became of it? One line per change, per read of a secret, per refusal and per stream into
 // a pod; without bodies: what is secret never enters it.
+import type { AuditRecord } from '../../telemetry/audit.ts'
 import type { HttpCall } from '../request/http-verbs.ts'
 import type { Route } from '../request/router.ts'
 import { isStream } from '../request/router.ts'
 
-export interface AuditRecord {
-  /** Who is behind the request, whoever it acts as. */
-  readonly user: string
-  /** As whom it acts, or wanted to (`kubectl --as`). */
-  readonly impersonatedUser?: string
-  /** The address it came from. */
-  readonly source?: string
-  readonly verb: string
-  readonly resource: string
-  readonly namespace?: string
-  readonly name?: string
-  readonly subresource?: string
-  /** Of a document that was refused. */
-  readonly path?: string
-  readonly code: number
-  readonly ms: number
-  readonly dryRun?: true
-}
-
 const mutating: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE'])
 
 export function isAudited(method: string, where: Route, code: number): boolean {
-  if (mutating.has(method) || isStream(where) || code === 401 || code === 403) return true
-  return where.kind === 'resource' && where.info.access.confidential === true
+  return mustBeAudited(method, where) || code === 401 || code === 403
 }
 
-/** Where the records go. */
-export type Audit = (record: AuditRecord) => void
+/** Whatever becomes of it. */
+export function mustBeAudited(method: string, where: Route): boolean {
+  if (mutating.has(method) || isStream(where)) return true
+  return where.kind === 'resource' && where.info.access.confidential === true
+}
 
 /** Who asked, and what became of it. */
 export interface Outcome {

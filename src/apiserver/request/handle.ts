@@ -7,6 +7,7 @@ import {
   forbidden,
   internalError,
   methodNotAllowed,
+  serviceUnavailable,
   StatusError,
   tooManyRequests,
   unauthorized,
@@ -19,8 +20,8 @@ import { authorize } from '../access/roles.ts'
 import { mayReadDocument, roleOf } from '../access/grants.ts'
 import type { Tokens } from '../access/tokens.ts'
 import type { User } from './call.ts'
-import type { Audit } from '../access/audit.ts'
-import { auditRecord, isAudited } from '../access/audit.ts'
+import type { Audit } from '../../telemetry/audit.ts'
+import { auditRecord, isAudited, mustBeAudited } from '../access/audit.ts'
 import { decodeBody, MalformedJson } from '../http/codec.ts'
 import type { ServerContext } from '../objects/context.ts'
 import type { DocumentDeps } from '../discovery/documents.ts'
@@ -65,6 +66,8 @@ export interface HandlerDeps extends DocumentDeps {
   readonly concurrency: number
   /** Streams (watches, logs) open at the same time; more are told to come back. */
   readonly streams: number
+  /** Those of one user. */
+  readonly streamsPerUser: number
   /** Counts a finished request. */
   readonly observe?: (verb: string, resource: string, code: number, seconds: number) => void
 }
@@ -77,7 +80,7 @@ const open: ReadonlySet<string> = new Set(['/healthz', '/livez', '/readyz', '/ve
 export function createApiHandler(deps: HandlerDeps): ApiHandler {
   const lines = createWatchLines(deps.context.objects)
   const verbs: VerbDeps = { context: deps.context, tokens: deps.tokens, lines, nodeClient: deps.nodeClient }
-  const load: Load = { active: 0, streams: 0 }
+  const load: Load = { active: 0, streams: 0, streamsOf: new Map() }
   return async (request) => {
     const started = deps.context.clock.now()
     const warnings: string[] = []
@@ -91,17 +94,25 @@ export function createApiHandler(deps: HandlerDeps): ApiHandler {
       warn: (text) => warnings.push(text),
       made: (name) => void (made = name),
     }
-    const response = isFull(deps, load, where, call)
-      ? errorResponse(tooManyRequests('please try again later.', 1), errorForm(request, where))
-      : await attempt(deps, load, request, where, async () => {
-          if (named.error) throw named.error
-          if (named.user) await checkImpersonation(deps, { ...call, user: asker }, named.user)
-          return answer(deps, verbs, call, where)
-        })
+    const unwritten = mustBeAudited(request.method, where) ? deps.audit.refusal() : undefined
+    let response =
+      unwritten === undefined
+        ? await attempt(deps, load, request, where, call, async () => {
+            if (named.error) throw named.error
+            if (named.user) await checkImpersonation(deps, { ...call, user: asker }, named.user)
+            return answer(deps, verbs, call, where)
+          })
+        : errorResponse(serviceUnavailable(`${unwritten}. Nothing was done.`), errorForm(request, where))
     const ms = deps.context.clock.now() - started
-    if (isAudited(request.method, where, response.status)) {
+    if (unwritten === undefined && isAudited(request.method, where, response.status)) {
       const who = { user: asker.name, source: request.source, impersonatedUser: named.user?.name }
-      deps.audit(auditRecord(call, where, { ...who, code: response.status, ms, made }))
+      const record = auditRecord(call, where, { ...who, code: response.status, ms, made })
+      await deps.audit.write(record).catch(() => {
+        response = errorResponse(
+          serviceUnavailable('the audit log cannot be written. What was asked may have been done.'),
+          errorForm(request, where),
+        )
+      })
     }
     const resource = where.kind === 'resource' ? where.info.plural : where.kind
     deps.observe?.(request.method, resource, response.status, ms / 1000)
@@ -113,10 +124,19 @@ export function createApiHandler(deps: HandlerDeps): ApiHandler {
 interface Load {
   active: number
   streams: number
+  /** By the name of the user who opened them, whoever they act as. */
+  readonly streamsOf: Map<string, number>
 }
 
-function isFull(deps: HandlerDeps, load: Load, where: Route, call: HttpCall): boolean {
-  return isLong(where, call) ? load.streams >= deps.streams : load.active >= deps.concurrency
+function checkLoad(deps: HandlerDeps, load: Load, where: Route, call: HttpCall, asker: string): void {
+  if (!isLong(where, call)) {
+    if (load.active > deps.concurrency) throw tooManyRequests('please try again later.', 1)
+    return
+  }
+  if (load.streams >= deps.streams) throw tooManyRequests('please try again later.', 1)
+  if ((load.streamsOf.get(asker) ?? 0) < deps.streamsPerUser) return
+  const why = `you have ${deps.streamsPerUser} watches, logs and other streams open; close some first.`
+  throw tooManyRequests(why, 1)
 }
 
 /** Every failure becomes a Status; those that are not meant for clients are logged. */
@@ -125,12 +145,15 @@ async function attempt(
   load: Load,
   request: ApiRequest,
   where: Route,
+  call: HttpCall,
   act: () => Promise<ApiResponse>,
 ): Promise<ApiResponse> {
+  const asker = (request.user ?? anonymous).name
   load.active++
   try {
     checkKnown(request, where)
-    return counted(load, await act())
+    checkLoad(deps, load, where, call, asker)
+    return counted(load, asker, await act())
   } catch (error) {
     const form = errorForm(request, where)
     if (error instanceof StatusError) return errorResponse(error, form)
@@ -167,33 +190,44 @@ async function answer(deps: HandlerDeps, verbs: VerbDeps, call: HttpCall, where:
 }
 
 /** Counts a stream until its reader is done with it. */
-function counted(load: Load, response: ApiResponse): ApiResponse {
+function counted(load: Load, asker: string, response: ApiResponse): ApiResponse {
   const { body, upgrade } = response
   return {
     ...response,
-    ...(body instanceof Uint8Array ? {} : { body: countedBody(load, body) }),
-    ...(upgrade === undefined ? {} : { upgrade: countedUpgrade(load, upgrade) }),
+    ...(body instanceof Uint8Array ? {} : { body: countedBody(load, asker, body) }),
+    ...(upgrade === undefined ? {} : { upgrade: countedUpgrade(load, asker, upgrade) }),
   }
 }
 
-async function* countedBody(load: Load, body: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, undefined> {
-  load.streams++
-  try {
-    yield* body
-  } finally {
-    load.streams--
-  }
+async function* countedBody(
+  load: Load,
+  asker: string,
+  body: AsyncIterable<Buffer>,
+): AsyncGenerator<Buffer, void, undefined> {
+  using _ = countStream(load, asker)
+  yield* body
 }
 
-function countedUpgrade(load: Load, upgrade: NonNullable<ApiResponse['upgrade']>): typeof upgrade {
+function countedUpgrade(
+  load: Load,
+  asker: string,
+  upgrade: NonNullable<ApiResponse['upgrade']>,
+): NonNullable<ApiResponse['upgrade']> {
   return async (connection) => {
-    load.streams++
-    try {
-      await upgrade(connection)
-    } finally {
-      load.streams--
-    }
+    using _ = countStream(load, asker)
+    await upgrade(connection)
   }
+}
+
+function countStream(load: Load, asker: string): Disposable {
+  const add = (count: number): void => {
+    load.streams += count
+    const own = (load.streamsOf.get(asker) ?? 0) + count
+    if (own === 0) load.streamsOf.delete(asker)
+    else load.streamsOf.set(asker, own)
+  }
+  add(1)
+  return { [Symbol.dispose]: () => add(-1) }
 }
 
 /** Curl, wget and browsers get indented JSON unless the query says otherwise. */

@@ -23,7 +23,9 @@ export interface AccessDeps {
   review(path: string, body: object): Promise<unknown>
 }
 
-type Verdict = 'allowed' | 'unknown' | 'forbidden'
+export type Verdict =
+  | { readonly kind: 'unknown' }
+  | { readonly kind: 'allowed' | 'forbidden'; /** Who it is. */ readonly user: string }
 
 export type Access = (credentials: Credentials, request: Pick<NodeRequest, 'method' | 'path'>) => Promise<Verdict>
 
@@ -38,9 +40,10 @@ export function createAccess(deps: AccessDeps): Access {
     const { token, certificate } = credentials
     // A bearer token first: whoever brings one wants to be that user.
     const caller = token === undefined ? certificate : await callerOfToken(deps, token)
-    if (!caller) return 'unknown'
-    if (caller.groups.includes(masters)) return 'allowed'
-    return (await isAllowed(deps, caller, request)) ? 'allowed' : 'forbidden'
+    if (!caller) return { kind: 'unknown' }
+    const { name: user, groups } = caller
+    const mayEverything = groups.includes(masters)
+    return { kind: mayEverything || (await isAllowed(deps, caller, request)) ? 'allowed' : 'forbidden', user }
   }
   return async (credentials, request) => {
     const { verb, subresource } = actionOf(request)

@@ -5,11 +5,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
+import type { Clock } from '../../clock/clock.ts'
+import type { Audit } from '../../telemetry/audit.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { NodeServer, NodeResponse, NodeRequest } from '../../streams/node-server.ts'
 import { answerUpgrade, drained } from '../../streams/socket.ts'
 import { textAnswer, wantsUpgrade } from '../../streams/upgrade.ts'
-import type { Access, Caller, Credentials } from './access.ts'
+import type { Access, Caller, Credentials, Verdict } from './access.ts'
+import { isAudited, isStream, nodeAuditRecord } from './audit.ts'
 
 export interface ListenerOptions {
   readonly host: string
@@ -26,6 +29,10 @@ export interface ListenerDeps {
   readonly nodeServer: NodeServer
   readonly access: Access
   readonly log: Log
+  readonly clock: Clock
+  readonly audit: Audit
+  /** The name of this node. */
+  readonly node: string
 }
 
 export interface Listener extends AsyncDisposable {
@@ -120,21 +127,44 @@ async function serveUpgrade(
   }
 }
 
+/** Streams into pods and refusals are written down before they are answered, as the API server does. */
 async function answerOf(deps: ListenerDeps, incoming: IncomingMessage, signal: AbortSignal): Promise<NodeResponse> {
+  const started = deps.clock.now()
   const headers = incoming.headers as NodeRequest['headers'] // only `set-cookie` may be a list, and nobody sends it
   const request: NodeRequest = { method: incoming.method ?? 'GET', path: incoming.url ?? '/', headers, signal }
-  let verdict
+  const { user, answer } = await judge(deps, incoming, request)
+  if (!isAudited(request, answer.status)) return answer
+  const asked = { user, source: incoming.socket.remoteAddress, node: deps.node }
+  const outcome = { code: answer.status, ms: deps.clock.now() - started }
+  try {
+    await deps.audit.write(nodeAuditRecord(request, asked, outcome))
+    return answer
+  } catch {
+    return textAnswer(503, 'the audit log of this node cannot be written: nothing was done')
+  }
+}
+
+interface Judged {
+  readonly user: string
+  readonly answer: NodeResponse
+}
+
+async function judge(deps: ListenerDeps, incoming: IncomingMessage, request: NodeRequest): Promise<Judged> {
+  let verdict: Verdict
   try {
     verdict = await deps.access(credentialsOf(incoming), request)
   } catch (error) {
     deps.log.warn('the API server could not be asked who may look', { error })
-    return textAnswer(503, 'the API server cannot be asked whether you may')
+    return { user: '', answer: textAnswer(503, 'the API server cannot be asked whether you may') }
   }
-  if (verdict === 'unknown') return textAnswer(401, 'Unauthorized')
-  if (verdict === 'forbidden') return textAnswer(403, 'Forbidden')
-  if (!wantsUpgrade(headers) && /^\/(exec|attach|portForward)\//.test(request.path))
-    return textAnswer(400, 'Upgrade request required')
-  return await deps.nodeServer(request)
+  if (verdict.kind === 'unknown') return { user: 'system:anonymous', answer: textAnswer(401, 'Unauthorized') }
+  const { user } = verdict
+  if (verdict.kind === 'forbidden') return { user, answer: textAnswer(403, 'Forbidden') }
+  const unwritten = isStream(request) ? deps.audit.refusal() : undefined
+  if (unwritten !== undefined) return { user, answer: textAnswer(503, `${unwritten}. Nothing was done.`) }
+  if (!wantsUpgrade(request.headers) && isStream(request))
+    return { user, answer: textAnswer(400, 'Upgrade request required') }
+  return { user, answer: await deps.nodeServer(request) }
 }
 
 function credentialsOf(incoming: IncomingMessage): Credentials {
