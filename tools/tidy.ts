@@ -1,7 +1,7 @@
 // Is the tree in order? Imports, ports, module state, rule ids, comments, READMEs and links; each check is a file in tools/tidy.
 // Lengths of functions and files are checked by oxlint, unused exports by knip (tools/check.ts).
 import { idFirstNames, idOnlyComments, missingHeader } from './tidy/comments.ts'
-import { brokenLinks, readmeProblems } from './tidy/documents.ts'
+import { brokenLinks, readmeProblems, unknownFiles } from './tidy/documents.ts'
 import { bannedGlobals, deadFiles, importProblems } from './tidy/imports.ts'
 import { ruleDocuments, testsAmong, unresolvedIds, untestedRules } from './tidy/rules.ts'
 import { moduleState } from './tidy/state.ts'
@@ -16,7 +16,10 @@ export function findProblems(): string[] {
     ...[...code].flatMap(([file, text]) => codeProblems(file, text)),
     ...deadFiles(all),
     ...readmeProblems(all, documents),
-    ...[...documents].flatMap(([document, text]) => brokenLinks(document, text)),
+    ...[...documents].flatMap(([document, text]) => [
+      ...brokenLinks(document, text),
+      ...unknownFiles(document, text, all),
+    ]),
     ...ruleProblems(code, documents),
   ]
 }

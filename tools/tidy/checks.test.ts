@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { idFirstNames, idOnlyComments, missingHeader } from './comments.ts'
-import { brokenLinks, readmeProblems } from './documents.ts'
+import { brokenLinks, readmeProblems, unknownFiles } from './documents.ts'
 import { bannedGlobals, deadFiles, importProblems } from './imports.ts'
 import { moduleState } from './state.ts'
 
@@ -95,5 +95,20 @@ test('a folder needs a README that fits a screen; links lead somewhere', () => {
   ])
   assert.deepEqual(brokenLinks('README.md', '[a](nowhere.md) [b](GLOSSARY.md#x) [c](https://x) ```[d](no.md)```'), [
     'README.md: broken link nowhere.md',
+  ])
+})
+
+test('a README of src names only files that there are', () => {
+  const sources = new Map(
+    ['src/a/b/deep.ts', 'src/a/beside.ts', 'src/c/other.ts', 'tools/x.ts'].map((file) => [file, '']),
+  )
+  const unknown = (text: string) => unknownFiles('src/a/README.md', text, sources)
+  assert.deepEqual(
+    unknown('`deep.ts` `b/deep.ts` `beside.ts` `../c/other.ts` `c/other.ts` `tools/x.ts` `*-plan.ts`'),
+    [],
+  )
+  assert.deepEqual(unknown('`other.ts` `../deep.ts`'), [
+    'src/a/README.md: there is no file other.ts',
+    'src/a/README.md: there is no file ../deep.ts',
   ])
 })

@@ -1,6 +1,6 @@
-// Does each folder have a README that fits a screen, and does every link in a document lead somewhere?
+// Does each folder have a README that fits a screen, and does every link and file name in a document lead somewhere?
 import { existsSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { root } from './tree.ts'
 import type { Files } from './tree.ts'
 
@@ -26,4 +26,20 @@ export function brokenLinks(document: string, text: string): string[] {
     .filter((link) => link !== '' && !/^[a-z]+:/.test(link))
     .filter((link) => !existsSync(resolve(root, dirname(document), link)))
     .map((link) => `${document}: broken link ${link}`)
+}
+
+/** Files that a README of src names in backticks: below its folder, beside it (`../x.ts`), or from src or the root on. */
+export function unknownFiles(document: string, text: string, sources: Files): string[] {
+  if (!/^src\/.*README\.md$/.test(document)) return []
+  const folder = dirname(document)
+  const isKnown = (name: string) =>
+    name.startsWith('../')
+      ? sources.has(join(folder, name))
+      : sources.has(name) ||
+        sources.has(`src/${name}`) ||
+        [...sources.keys()].some((file) => file.startsWith(`${folder}/`) && file.endsWith(`/${name}`))
+  return [...text.matchAll(/`([\w./-]+\.ts)`/g)]
+    .map((match) => match[1]!)
+    .filter((name) => !isKnown(name))
+    .map((name) => `${document}: there is no file ${name}`)
 }
