@@ -53,7 +53,7 @@ export function untoleratedTaint(
   return (taints ?? []).find((taint) => taint.effect !== 'PreferNoSchedule' && !tolerates(tolerations, taint))
 }
 
-function toleratesTaint(toleration: Toleration, taint: Taint): boolean {
+export function toleratesTaint(toleration: Toleration, taint: Taint): boolean {
   if (toleration.effect && toleration.effect !== taint.effect) return false
   if (toleration.key && toleration.key !== taint.key) return false
   const operator = toleration.operator ?? ''

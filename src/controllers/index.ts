@@ -9,6 +9,7 @@ import type { BindingOptions } from './binding/controller.ts'
 import type { Waiting } from './shared/waiting.ts'
 import type { Controller, ControllerDeps } from './shared/controller.ts'
 import { createEphemeralController } from './ephemeral/controller.ts'
+import { createEvictionController } from './eviction/controller.ts'
 import { createExpansionController } from './expansion/controller.ts'
 import { createControllerHistory } from './shared/history.ts'
 import { createPlacementController } from './placement/controller.ts'
@@ -25,7 +26,7 @@ export interface ControllersDeps extends ControllerDeps {
 interface ControllersOptions {
   readonly binding?: BindingOptions
   readonly attachment?: AttachmentOptions
-  /** The scheduler in miniature; absent means that somebody else places pods (`--bare`). */
+  /** The scheduler in miniature, and eviction by taints; absent means that somebody else places pods (`--bare`). */
   readonly placement?: PlacementOptions
   /** The `Unused` condition of releases after 1.35 (PCP-5). */
   readonly unusedCondition?: boolean
@@ -50,7 +51,10 @@ export function createControllers(deps: ControllersDeps): Controllers {
     createExpansionController({ ...common, plugins }),
     createProtectionController({ ...common, options: { unusedCondition: options.unusedCondition === true } }),
     createEphemeralController(common),
-    ...(options.placement === undefined ? [] : [createPlacementController({ ...common, options: options.placement })]),
+    // Whoever places pods also takes them off.
+    ...(options.placement === undefined
+      ? []
+      : [createPlacementController({ ...common, options: options.placement }), createEvictionController(common)]),
   ]
   const attachment = createAttachmentController({
     ...common,

@@ -83,7 +83,7 @@ export const podKind = defineKind<Pod>({
     graceSeconds: gracePeriodOf,
   },
   access: {
-    controllers: { verbs: reading, subresources: { binding: ['create'], status: statusVerbs } },
+    controllers: { verbs: [...reading, 'delete'], subresources: { binding: ['create'], status: statusVerbs } },
     nodes: { may: 'ownPods' },
   },
   table: {
