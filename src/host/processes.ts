@@ -14,13 +14,18 @@ export interface LaunchRequest {
   readonly env: Readonly<Record<string, string>>
   /** Standard output and standard error are appended here. */
   readonly outputFile: string
-  /** How long the process may take to write to descriptor 3. */
+  /** How long the process may take to write to descriptor 3, before and after it is told to go on. */
   readonly timeoutMs: number
+  /**
+   * Called when the process has written `ready` to descriptor 3. The process reads `go` there when this is done; when it fails,
+   * or when we die, it reads the end of the file.
+   */
+  prepare?(): Promise<void>
 }
 
 export interface Launched {
   readonly identity: ProcessIdentity
-  /** What the child wrote to its descriptor 3 before closing it (or the first line, if that came first). */
+  /** What the child wrote to its descriptor 3 before closing it, or until `started`, if that came first. */
   readonly message: string
   /** Resolves when this child of ours is gone. */
   readonly exited: Promise<void>
@@ -76,6 +81,22 @@ export interface Processes {
  * very next one, and whoever lives there is somebody else. Holding it also holds its mounts, so let it go in time.
  */
 export interface MountNamespace extends AsyncDisposable {
+  /**
+   * Attaches copies of mounts of ours at places in it, in this order. Its root must not lead to ours any more. A target is made
+   * if it is missing; links on the way are followed only on the root's own filesystem, never inside an attached mount.
+   */
+  attach(mounts: readonly MountInside[], signal: AbortSignal): Promise<void>
   /** Kills every process in it; refuses our own. Answers how many there were. */
   killAll(): Promise<number>
+}
+
+export interface MountInside {
+  /** A path of the host: a directory, a file or a device. */
+  readonly source: string
+  /** An absolute path in the namespace. */
+  readonly target: string
+  readonly readOnly: boolean
+  /** With `readOnly`: the mounts below it too. */
+  readonly recursiveReadOnly: boolean
+  readonly propagation: 'private' | 'slave' | 'shared'
 }

@@ -56,11 +56,24 @@ async function launch(client: LaunchClient, request: LaunchRequest, signal: Abor
   const ended = Promise.withResolvers<void>()
   const entry = { identity: undefined as ProcessIdentity | undefined, resolve: ended.resolve }
   client.running.set(id, entry)
-  const answer = await sendCommand(client, { id, kind: 'launch', request }, request.timeoutMs, signal)
+  const { prepare: _prepare, ...plain } = request
+  const first = await sendCommand(client, { id, kind: 'launch', request: plain }, request.timeoutMs, signal)
+  const answer = first.kind === 'ready' ? await goOn(client, id, request, signal) : first
   if (answer.kind !== 'launched') throw new HostError('NOPROGRAM', 'it has ended')
   const stat = await readStat(answer.pid)
   entry.identity = { pid: answer.pid, startTime: stat?.startTime ?? '' }
   return { identity: entry.identity, message: answer.message, exited: ended.promise }
+}
+
+/** The process waits: it goes on when everything is prepared, and is killed when that fails. */
+async function goOn(client: LaunchClient, id: number, request: LaunchRequest, signal: AbortSignal) {
+  try {
+    await request.prepare?.()
+  } catch (error) {
+    if (client.server?.connected) client.server.send({ id, kind: 'kill' } satisfies LaunchCommand)
+    throw error
+  }
+  return await sendCommand(client, { id, kind: 'goOn' }, request.timeoutMs, signal)
 }
 
 async function runInteractive(

@@ -3,7 +3,9 @@ import type { TerminalSize } from '../../streams/terminal-sizes.ts'
 import type { InteractiveRequest, LaunchRequest, RunRequest } from '../processes.ts'
 
 export type LaunchCommand =
-  | { readonly id: number; readonly kind: 'launch'; readonly request: LaunchRequest }
+  | { readonly id: number; readonly kind: 'launch'; readonly request: Omit<LaunchRequest, 'prepare'> }
+  /** To a launched process that is ready. */
+  | { readonly id: number; readonly kind: 'goOn' }
   | { readonly id: number; readonly kind: 'run'; readonly request: RunRequest }
   | { readonly id: number; readonly kind: 'session'; readonly request: SessionRequest }
   | { readonly id: number; readonly kind: 'resize'; readonly size: TerminalSize }
@@ -23,6 +25,8 @@ export type LaunchMessage =
   | { readonly id: number; readonly kind: 'stream'; readonly name: SessionStream }
   /** All streams of the session were sent; its process runs. */
   | { readonly id: number; readonly kind: 'sessionStarted' }
+  /** A launched process waits to be told to go on. */
+  | { readonly id: number; readonly kind: 'ready' }
   | { readonly id: number; readonly kind: 'launched'; readonly pid: number; readonly message: string }
   | { readonly id: number; readonly kind: 'failed'; readonly message: string }
   | { readonly id: number; readonly kind: 'ended'; readonly exitCode: number; readonly output: string }

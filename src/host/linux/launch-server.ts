@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import type { Readable } from 'node:stream'
+import type { Duplex } from 'node:stream'
 import { errorText } from '../../telemetry/error-text.ts'
 import type { LaunchRequest, RunRequest } from '../processes.ts'
 import type { LaunchCommand, LaunchMessage, SessionRequest } from './launch-messages.ts'
@@ -13,6 +13,8 @@ import type { Session } from './launch-session.ts'
 interface LaunchServer {
   /** Process groups of children whose answer the agent still waits for. */
   readonly unanswered: Map<number, number>
+  /** Descriptor 3 of launched processes that wait to be told to go on. */
+  readonly ready: Map<number, Duplex>
   /** Processes whose streams are open; undefined while one is being started. */
   readonly sessions: Map<number, Session | undefined>
 }
@@ -25,7 +27,7 @@ const lastOutputMs = 100
 main()
 
 function main(): void {
-  const server: LaunchServer = { unanswered: new Map(), sessions: new Map() }
+  const server: LaunchServer = { unanswered: new Map(), ready: new Map(), sessions: new Map() }
   process.on('message', (command: LaunchCommand) => {
     try {
       perform(server, command)
@@ -45,6 +47,8 @@ function perform(server: LaunchServer, command: LaunchCommand): void {
   switch (command.kind) {
     case 'launch':
       return launch(server, id, command.request)
+    case 'goOn':
+      return goOn(server, id)
     case 'run':
       return run(server, id, command.request)
     case 'session':
@@ -63,7 +67,7 @@ function send(message: LaunchMessage, socket?: Socket): void {
   if (process.connected) process.send?.(message, socket, { keepOpen: false }, () => {})
 }
 
-function launch({ unanswered }: LaunchServer, id: number, request: LaunchRequest): void {
+function launch({ unanswered, ready }: LaunchServer, id: number, request: Omit<LaunchRequest, 'prepare'>): void {
   const [program, ...args] = request.argv
   const output = openSync(request.outputFile, 'a', 0o640)
   try {
@@ -79,24 +83,36 @@ function launch({ unanswered }: LaunchServer, id: number, request: LaunchRequest
       send({ id, kind: 'exited' })
     })
     if (child.pid !== undefined) unanswered.set(id, child.pid)
-    const pipe = child.stdio[3] as Readable // a pipe, as asked for
+    const pipe = child.stdio[3] as Duplex // a pipe, as asked for; Node makes it a pair of sockets
     let text = ''
     const end = () => {
       pipe.removeAllListeners()
       pipe.on('error', () => {})
       pipe.destroy()
       unanswered.delete(id)
+      ready.delete(id)
       if (child.pid !== undefined) send({ id, kind: 'launched', pid: child.pid, message: text.slice(0, messageLimit) })
     }
     pipe.on('data', (chunk: Buffer) => {
       text += chunk.toString('utf8')
-      if (text.startsWith('started\n') || text.length > messageLimit) end()
+      if (/^started\n/m.test(text) || text.length > messageLimit) return end()
+      if (!/^ready\n/m.test(text)) return
+      text = ''
+      ready.set(id, pipe)
+      send({ id, kind: 'ready' })
     })
     pipe.on('end', end)
     pipe.on('error', end)
   } finally {
     closeSync(output)
   }
+}
+
+function goOn({ ready }: LaunchServer, id: number): void {
+  const pipe = ready.get(id)
+  ready.delete(id)
+  if (pipe) pipe.write('go\n')
+  else send({ id, kind: 'failed', message: 'it ended before it was told to go on' })
 }
 
 function run({ unanswered }: LaunchServer, id: number, request: RunRequest): void {
@@ -146,7 +162,10 @@ async function openSession({ sessions }: LaunchServer, id: number, request: Sess
   }
 }
 
-function kill({ unanswered, sessions }: LaunchServer, id: number): void {
+function kill({ unanswered, ready, sessions }: LaunchServer, id: number): void {
+  // It may have left the group: at the end of the file it gives up.
+  ready.get(id)?.destroy()
+  ready.delete(id)
   const group = unanswered.get(id)
   if (group !== undefined) process.kill(-group, 'SIGKILL')
   const session = sessions.get(id)

@@ -47,6 +47,10 @@ const natives = {
   ioctlNumber: libc.func('ioctl', 'int', ['int', 'unsigned long', 'long']),
   ioctlBuffer: libc.func('ioctl', 'int', ['int', 'unsigned long', 'void*']),
   exit: libc.func('_exit', 'void', ['int']),
+  unshare: libc.func('unshare', 'int', ['int']),
+  setns: libc.func('setns', 'int', ['int', 'int']),
+  umask: libc.func('umask', 'unsigned int', ['unsigned int']),
+  readlinkat: libc.func('readlinkat', 'long', ['int', 'const void*', 'void*', 'size_t']),
   flock: libc.func('flock', 'int', ['int', 'int']),
   syscall3: libc.func('syscall', 'long', ['long', 'int', 'const void*', 'unsigned int']),
   syscallOpenat2: libc.func('syscall', 'long', ['long', 'int', 'const void*', 'void*', 'size_t']),
@@ -193,12 +197,51 @@ export function moveMount(tree: number, target: Text): void {
   )
 }
 
-export function setMountAttributes(tree: number, set: bigint, clear: bigint, recursive: boolean): void {
+/** Attaches a detached copy at an open file or directory: what that was named when it was opened no longer matters. */
+export function moveMountOnto(tree: number, place: number): void {
+  const bothEmpty = 0x4 | 0x40 // MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH
+  check(Number(natives.syscallMoveMount(429, tree, text(''), place, text(''), bothEmpty)), 'move_mount', '', place)
+}
+
+export interface MountAttributes {
+  /** MOUNT_ATTR_* bits. */
+  readonly set: bigint
+  readonly clear: bigint
+  /** MS_SHARED, MS_SLAVE, …; as it is unless told. */
+  readonly propagation?: bigint
+  readonly recursive: boolean
+}
+
+export function setMountAttributes(tree: number, { set, clear, propagation = 0n, recursive }: MountAttributes): void {
   const attributes = Buffer.alloc(32)
   attributes.writeBigUInt64LE(set, 0)
   attributes.writeBigUInt64LE(clear, 8)
+  attributes.writeBigUInt64LE(propagation, 16)
   const flags = AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0)
   check(Number(natives.syscallSetAttributes(442, tree, text(''), flags, attributes, 32)), 'mount_setattr', '')
+}
+
+/** From here on this thread has a root, a working directory and a umask of its own. */
+export function unshareFilesystemState(): void {
+  const CLONE_FS = 0x200
+  check(natives.unshare(CLONE_FS) as number, 'unshare', 'CLONE_FS')
+}
+
+/** Moves this thread alone to another mount namespace; its root is then the root there. */
+export function enterMountNamespace(namespace: number): void {
+  const CLONE_NEWNS = 0x20000
+  check(natives.setns(namespace, CLONE_NEWNS) as number, 'setns', String(namespace))
+}
+
+export function umask(mask: number): void {
+  natives.umask(mask)
+}
+
+/** Where an open link leads. */
+export function readlinkOf(link: number): string {
+  const buffer = Buffer.alloc(4096)
+  const length = check(Number(natives.readlinkat(link, text(''), buffer, buffer.length)), 'readlinkat', '', link)
+  return buffer.toString('utf8', 0, length)
 }
 
 /** statmount(2): the raw answer about one mount, or undefined where it is gone meanwhile. */

@@ -36,7 +36,7 @@ export const mountCalls = {
     const flags = (path === '' ? libc.AT_EMPTY_PATH : 0) | (recursive ? libc.AT_RECURSIVE : 0)
     const tree = libc.openTreeClone(directory, path, flags)
     try {
-      if (set !== 0n || clear !== 0n) libc.setMountAttributes(tree, set, clear, recursive)
+      if (set !== 0n || clear !== 0n) libc.setMountAttributes(tree, { set, clear, recursive })
       libc.moveMount(tree, target)
     } finally {
       libc.close(tree)

@@ -3,15 +3,20 @@ import { close, open } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import type { Clock } from '../../clock/clock.ts'
+import { HostError } from '../host-error.ts'
 import type { MountNamespace, Processes, ProcessIdentity } from '../processes.ts'
 import { writePipe } from './exec-sessions.ts'
 import { createLaunchClient } from './launch-client.ts'
 import { mountNamespaceOf, readStat } from './proc.ts'
+import type { WorkerPool } from './worker-pool.ts'
+import { createWorkerPool } from './worker-pool.ts'
 
 const pollMs = 1_000
 /** Whether a pid still means the same process costs more to ask, and is asked less often. */
 const identityMs = 30_000
 const sweepMs = 10
+/** A source or a target may lie on a server that does not answer. */
+const attachTimeoutMs = 60_000
 const never = new AbortController().signal
 const [openFile, closeFile] = [promisify(open), promisify(close)]
 
@@ -25,6 +30,8 @@ export function createLinuxProcesses({ clock }: { readonly clock: Clock }): Proc
     if (await isAlive(identity)) await watcher.gone(identity, signal)
   }
   const killer = createNamespaceKiller(clock)
+  // Threads that enter other namespaces answer no other questions.
+  const pool = createWorkerPool({ threads: 1 })
   return {
     isAlive,
     ...createLaunchClient({ clock, gone: (identity) => gone(identity, never) }),
@@ -36,14 +43,19 @@ export function createLinuxProcesses({ clock }: { readonly clock: Clock }): Proc
       if (found !== undefined && found.startTime !== identity.startTime) return
       kill(-identity.pid, name)
     },
-    mountNamespace: (identity) => holdNamespace(identity, isAlive, killer.kill),
+    mountNamespace: (identity) => holdNamespace(identity, { isAlive, kill: killer.kill, pool }),
   }
+}
+
+interface NamespaceDeps {
+  readonly isAlive: Processes['isAlive']
+  readonly kill: (name: string) => Promise<number>
+  readonly pool: WorkerPool
 }
 
 async function holdNamespace(
   identity: ProcessIdentity,
-  isAlive: Processes['isAlive'],
-  kill: (name: string) => Promise<number>,
+  { isAlive, kill, pool }: NamespaceDeps,
 ): Promise<MountNamespace | undefined> {
   const descriptor = await openFile(`/proc/${identity.pid}/ns/mnt`, 'r').catch(() => undefined) // gone, which is an answer
   if (descriptor === undefined) return undefined
@@ -53,6 +65,12 @@ async function holdNamespace(
   let held = true
   const kills = new Set<Promise<number>>()
   return {
+    async attach(mounts, signal) {
+      if (!held) throw new HostError('CLOSED', 'the mount namespace is no longer held')
+      if (name === (await mountNamespaceOf('self')))
+        throw new HostError('EINVAL', `process ${identity.pid} has no mount namespace of its own`)
+      await pool.call('attachMounts', [descriptor, mounts], { path: '', timeoutMs: attachTimeoutMs }, signal)
+    },
     async killAll() {
       if (!held) return 0
       const running = kill(name)

@@ -6,6 +6,7 @@ import { parentPort, workerData } from 'node:worker_threads'
 import type { MessagePort } from 'node:worker_threads'
 import type { DiskUsage } from '../host.ts'
 import { HostError } from '../host-error.ts'
+import { attachCalls } from './attach-calls.ts'
 import { deviceCalls } from './device-calls.ts'
 import { callFailure } from './error-text.ts'
 import { fileCalls } from './file-calls.ts'
@@ -53,7 +54,7 @@ function serveCalls(port: MessagePort, cancelled: Int32Array): void {
 }
 
 function createHostCalls(context: WalkContext) {
-  return { ...fileCalls, ...mountCalls, ...deviceCalls, ...treeCalls(context), usage }
+  return { ...fileCalls, ...mountCalls, ...deviceCalls, ...attachCalls, ...treeCalls(context), usage }
 }
 
 function answer(calls: HostCalls, request: WorkerRequest): WorkerAnswer {

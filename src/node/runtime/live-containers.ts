@@ -112,13 +112,14 @@ async function readExit(
   return lostExit(clock.now())
 }
 
-/** The process whose pid and start time the container's setup wrote down. */
+/** The process whose pid and start time the container's setup wrote down; in `pid` from the moment when it counts as begun. */
 export async function readIdentity(
   files: Files,
   directory: string,
   signal: AbortSignal,
+  file = 'pid',
 ): Promise<ProcessIdentity | undefined> {
-  return parseIdentity(await readIfThere(files, join(directory, 'pid'), signal))
+  return parseIdentity(await readIfThere(files, join(directory, file), signal))
 }
 
 export async function listDirectory(files: Files, path: string, signal: AbortSignal): Promise<readonly string[]> {

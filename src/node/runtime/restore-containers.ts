@@ -13,7 +13,7 @@ import type { SavedRecord } from './records.ts'
 
 /** The directory of a pod that is being removed has this before its name. */
 export const removalPrefix = '.going-'
-/** How long a start may take from the token to its pid: a fork, a new session and a new mount namespace. */
+/** How long a setup may take from the token's last name to its pid: two renames. */
 const beginMs = 5_000
 
 export async function restoreContainers(
@@ -75,7 +75,10 @@ async function recordOfLiving(
   return process && (await processes.isAlive(process)) ? { startedAt: clock.now(), pause: false } : undefined
 }
 
-/** Takes the token away from a supervisor that has not begun; the setup of one that has taken it writes its pid in a moment. */
+/**
+ * Takes the token away from a supervisor or a setup that has not begun: without an agent it never would. One that has renamed the
+ * token to `begun` writes its pid in a moment.
+ */
 async function neverBegan(
   { host: { files }, clock }: ProcessRuntimeState,
   directory: string,
@@ -86,14 +89,17 @@ async function neverBegan(
     (await readIdentity(files, directory, signal)) !== undefined ||
     (await files.exists(join(directory, 'exit'), signal))
   if (await hasBegun()) return false
-  const token = join(directory, tokenOf(saved))
-  const taken = await files.rename(token, `${token}.void`, signal).then(
-    () => false,
-    (error: unknown) => {
-      if (hasCode(error, 'ENOENT')) return true
-      throw error
-    },
-  )
+  const token = tokenOf(saved)
+  const takeAway = (name: string) =>
+    files.rename(join(directory, name), join(directory, `${token}.void`), signal).then(
+      () => true,
+      (error: unknown) => {
+        if (hasCode(error, 'ENOENT')) return false
+        throw error
+      },
+    )
+  // In the order in which its names change: it cannot slip past.
+  const taken = !(await takeAway(token)) && !(await takeAway(`begun-${token}`))
   for (let waited = 0; taken && waited < beginMs; waited += 50) {
     if (await hasBegun()) return false
     await clock.sleep(50, signal)

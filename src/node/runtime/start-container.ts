@@ -1,11 +1,11 @@
 // How does the process runtime start a container? Its directory and record first, then the supervisor (launcher.ts). A start that
 // fails or hangs leaves no process and no directory behind.
 import { join } from 'node:path/posix'
-import type { Files } from '../../host/host.ts'
+import type { MountInside } from '../../host/processes.ts'
 import { enterScript, setupScript, superviseScript } from './launcher.ts'
 import type { ProcessRuntimeState } from './live-containers.ts'
 import { addContainer, readIdentity } from './live-containers.ts'
-import type { ContainerMount, ContainerRecord, ContainerRequest } from './port.ts'
+import type { ContainerRecord, ContainerRequest } from './port.ts'
 import { privilegesOf, variablesOf } from './process-command.ts'
 import { containerId, tokenOf } from './records.ts'
 
@@ -20,6 +20,7 @@ interface Start {
 
 const startTimeoutMs = 60_000
 const killMs = 2_000
+const cleanUpMs = 20_000
 
 export async function startContainer(
   state: ProcessRuntimeState,
@@ -60,10 +61,10 @@ async function launchSupervisor(
   const { host, processes } = state
   const { record, directory } = start
   const launched = await launch(state, start, signal).catch(async (error: unknown) => {
-    await killUnfinishedStart(state, directory)
+    await killUnfinishedStart(state, start)
     throw error
   })
-  if (!launched.message.startsWith('started\n')) {
+  if (!/^started$/m.test(launched.message)) {
     await launched.exited
     await host.files.removeTree(directory, signal)
     throw new Error(launched.message.trim() || 'the container could not be set up')
@@ -79,53 +80,76 @@ async function launchSupervisor(
 
 async function launch(state: ProcessRuntimeState, start: Start, signal: AbortSignal) {
   const { request, outputFile } = start
-  const argv = await supervisorCommand(state, start, signal)
-  return await state.processes.launch(
-    { argv, env: variablesOf(request), outputFile, timeoutMs: startTimeoutMs },
-    signal,
-  )
+  const argv = supervisorCommand(state, start)
+  const prepare = () => attachMounts(state, start, signal)
+  const env = variablesOf(request)
+  return await state.processes.launch({ argv, env, outputFile, timeoutMs: startTimeoutMs, prepare }, signal)
+}
+
+/** Setup has dropped the host's root and waits. */
+async function attachMounts(
+  { host, processes }: ProcessRuntimeState,
+  { request, directory, token }: Start,
+  signal: AbortSignal,
+): Promise<void> {
+  const mounts = mountsInside(request)
+  if (mounts.length === 0) return
+  const setup = await readIdentity(host.files, directory, signal, `setup-${token}`)
+  await using namespace = setup && (await processes.mountNamespace(setup))
+  if (!namespace) throw new Error('the process that sets the container up is gone')
+  await namespace.attach(mounts, signal)
 }
 
 /** Kills what a failed start left: its container must not come to life when nobody knows of it any more. */
-async function killUnfinishedStart({ host, processes, clock }: ProcessRuntimeState, directory: string): Promise<void> {
-  using deadline = clock.deadline(killMs, new AbortController().signal)
-  const process = await readIdentity(host.files, directory, deadline.signal)
-  if (process) {
-    await using namespace = await processes.mountNamespace(process)
-    await processes.signalGroup(process, 'SIGKILL')
-    await namespace?.killAll()
-    await processes.gone(process, deadline.signal).catch(() => {})
+async function killUnfinishedStart(state: ProcessRuntimeState, { record, directory, token }: Start): Promise<void> {
+  const { host, processes, clock, log } = state
+  const { files } = host
+  using deadline = clock.deadline(cleanUpMs, new AbortController().signal)
+  const { signal } = deadline
+  try {
+    // The token first: without it the setup gives up, whatever it does now.
+    for (const name of [token, `begun-${token}`])
+      await files.rename(join(directory, name), join(directory, `${token}.void`), signal).catch(() => {})
+    const process =
+      (await readIdentity(files, directory, signal)) ?? (await readIdentity(files, directory, signal, `setup-${token}`))
+    if (process) {
+      await using namespace = await processes.mountNamespace(process)
+      await processes.signalGroup(process, 'SIGKILL')
+      await namespace?.killAll()
+      for (let waited = 0; waited < killMs && (await processes.isAlive(process)); waited += 20)
+        await clock.sleep(20, signal)
+    }
+    await files.removeTree(directory, signal)
+  } catch (error) {
+    // Whoever asked gets the cause of the failed start, not this.
+    log.warn('what is left of a failed start could not be removed', { container: record.id, error })
   }
-  await host.files.removeTree(directory, deadline.signal)
 }
 
 /** The whole command line: supervise → unshare → setup → (setpriv) → enter → the container's command. */
-async function supervisorCommand(
-  { host: { files }, hidden }: ProcessRuntimeState,
+function supervisorCommand(
+  { hidden }: ProcessRuntimeState,
   { request, directory, token }: Start,
-  signal: AbortSignal,
-): Promise<[string, ...string[]]> {
-  const binds = await Promise.all(
-    [...request.mounts]
-      .sort((a, b) => depth(a.target) - depth(b.target))
-      .map((mount) => bindArguments(files, mount, signal)),
-  )
-  for (const { source, target } of request.devices) binds.push([await files.realpath(source, signal), target, 'device'])
-  const unchanged = request.mounts.some(({ propagation }) => propagation === 'Bidirectional')
+): [string, ...string[]] {
   const ownDev = request.devices.length > 0 || request.mounts.some(({ target }) => target.startsWith('/dev/'))
   const argv: [string, ...string[]] = ['/bin/sh', '-c', superviseScript, 'hawser-supervise', directory, token]
   argv.push(request.stdin ? '1' : '')
-  argv.push('unshare', '--mount', '--propagation', unchanged ? 'unchanged' : 'slave', '--')
+  argv.push('unshare', '--mount', '--propagation', 'slave', '--')
   argv.push('/bin/sh', '-c', setupScript, 'hawser-setup', directory, token, hidden.join(':'))
   argv.push(request.readOnlyRoot ? '1' : '', ownDev ? '1' : '', request.workingDirectory)
-  argv.push(privilegesOf(request), enterScript, String(binds.length), ...binds.flat(), ...request.argv)
+  argv.push(privilegesOf(request), enterScript, ...request.argv)
   return argv
 }
 
-async function bindArguments(files: Files, mount: ContainerMount, signal: AbortSignal): Promise<string[]> {
-  const propagation = { None: 'rprivate', HostToContainer: 'rslave', Bidirectional: 'rshared' }[mount.propagation]
-  const readOnly = !mount.readOnly ? '' : mount.recursiveReadOnly ? ',rro' : ',ro'
-  return [await files.realpath(mount.source, signal), mount.target, `${propagation}${readOnly}`]
+/** Outer mounts come before those inside them. */
+function mountsInside({ mounts, devices }: ContainerRequest): readonly MountInside[] {
+  const propagations = { None: 'private', HostToContainer: 'slave', Bidirectional: 'shared' } as const
+  const volumes = mounts.map((mount) => ({ ...mount, propagation: propagations[mount.propagation] }))
+  const plain = { readOnly: false, recursiveReadOnly: false, propagation: 'private' } as const
+  return [
+    ...volumes.sort((a, b) => depth(a.target) - depth(b.target)),
+    ...devices.map((device) => ({ ...device, ...plain })),
+  ]
 }
 
 const depth = (path: string) => path.split('/').filter(Boolean).length
