@@ -41,6 +41,7 @@ export const connectFlags = {
 } as const
 
 export function connect(context: Context, flags: ConnectFlags): Connection {
+  if (context.server) return connectInProcess(context.server, flags)
   const { env } = context.process
   const named = flags.kubeconfig ?? env['HAWSER_KUBECONFIG'] ?? env['KUBECONFIG']
   const path = named ?? join(defaultDataDirectory(env), 'kubeconfig')
@@ -60,4 +61,12 @@ export function connect(context: Context, flags: ConnectFlags): Connection {
     url: config.url,
     [Symbol.dispose]: () => transport[Symbol.dispose](),
   }
+}
+
+/** Streams (logs, exec, port-forward) need a real server. */
+function connectInProcess(server: NonNullable<Context['server']>, flags: ConnectFlags): Connection {
+  const { client } = server
+  const transport = createHttpTransport({ url: 'http://in-process.invalid' })
+  const namespace = flags.namespace ?? server.namespace
+  return { client, transport, namespace, url: '', [Symbol.dispose]: () => transport[Symbol.dispose]() }
 }

@@ -1,5 +1,6 @@
 // What does a command see of the world? Streams, the environment, and how to end; tests hand in their own.
 import type { CommandContext, StricliProcess } from '@stricli/core'
+import type { Client } from '../client/client.ts'
 import type { ExitCode } from './exit-codes.ts'
 
 export interface Context extends CommandContext {
@@ -7,6 +8,8 @@ export interface Context extends CommandContext {
   /** Colours only on a terminal, and never when NO_COLOR is set. */
   readonly color: boolean
   readonly interactive: boolean
+  /** A server that is not reached by a kubeconfig; for tests that run commands in their own process. */
+  readonly server?: { readonly client: Client; readonly namespace: string }
   print(text: string): void
   /** To stdout as it is: the output of somebody else's program. */
   write(bytes: Uint8Array): void

@@ -13,9 +13,6 @@ export function printExplanation(context: Context, explanation: Explanation, now
     for (const other of explanation.also.slice(0, 10)) lines.push(`  ${other.sentence}`)
     if (explanation.also.length > 10) lines.push(`  … and ${explanation.also.length - 10} more (-o json has all)`)
   }
-  if (explanation.notWaitingFor.length > 0) {
-    lines.push('', `Already done: ${explanation.notWaitingFor.join(' · ')}`)
-  }
   if (explanation.blocked) {
     lines.push('', 'What helps:')
     const width = Math.max(...explanation.blocked.hints.map(({ command }) => command.length))

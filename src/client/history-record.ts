@@ -19,6 +19,8 @@ export interface HistorySubject {
   readonly volume?: string
   readonly pod?: string
   readonly node?: string
+  /** The socket of a driver. */
+  readonly endpoint?: string
   readonly objects?: readonly ObjectReference[]
 }
 
@@ -46,6 +48,8 @@ export interface Kept {
   readonly subject: HistorySubject
   readonly told: Told
   readonly attempts: number
+  /** When the first of the tries began that have failed one after another; absent while none has. */
+  readonly failingSince?: number
   /** Since when each reason to wait holds, kept over short pauses between two tries. */
   readonly since: ReadonlyMap<string, number>
 }
@@ -67,7 +71,18 @@ export function keptAfterEntry(entry: HistoryEntry, before: Kept | undefined): K
   const begins = entry.phase === 'Running' && entry.step === undefined
   const succeeded = before !== undefined && phaseOf(before) === 'Succeeded'
   const attempts = Math.max(1, (succeeded ? 0 : (before?.attempts ?? 0)) + (begins ? 1 : 0))
-  return { subject: entry, told: toldAfter(entry, before?.told), attempts, since: none }
+  const failingSince = failingAfter(entry, before)
+  return { subject: entry, told: toldAfter(entry, before?.told), attempts, ...present({ failingSince }), since: none }
+}
+
+/** Set by the first failure, kept over the tries that follow, gone with the first success. */
+function failingAfter(entry: HistoryEntry, before: Kept | undefined): number | undefined {
+  if (entry.phase === 'Succeeded') return undefined
+  const known = before !== undefined && phaseOf(before) !== 'Succeeded' ? before.failingSince : undefined
+  if (known !== undefined || entry.phase === 'Running') return known
+  const lastStart =
+    before?.told.kind === 'entry' && phaseOf(before) === 'Running' ? before.told.entry.startedAt : undefined
+  return Math.min(entry.startedAt, lastStart ?? entry.startedAt)
 }
 
 /** A record of what an object waits for; undefined if that is what the record says already. */
@@ -87,15 +102,18 @@ export function keptWhileWaiting(
 
 /** A record whose failure or wait is over. */
 export function keptAfterEnd(before: Kept, now: number): Kept {
-  return { ...before, told: ended(before.told, now), attempts: 0 }
+  const { failingSince: _over, ...rest } = before
+  return { ...rest, told: ended(before.told, now), attempts: 0 }
 }
 
 /** A record that an earlier process wrote; undefined where it has no status. */
 export function keptFromEarlier({ spec, status }: OperationRecord): Kept | undefined {
   if (!status) return undefined
-  const { actor, operation, volume, pod, node, objects } = spec
-  const subject = { actor, operation, key: '', ...present({ volume, pod, node, objects }) }
-  return { subject, told: { kind: 'adopted', status }, attempts: status.attempts ?? 0, since: none }
+  const { actor, operation, volume, pod, node, endpoint, objects } = spec
+  const subject = { actor, operation, key: '', ...present({ volume, pod, node, endpoint, objects }) }
+  const failingSince = status.failingSince === undefined ? undefined : Date.parse(status.failingSince)
+  const kept = { subject, told: { kind: 'adopted' as const, status }, attempts: status.attempts ?? 0 }
+  return { ...kept, ...present({ failingSince }), since: none }
 }
 
 const separator = '\n'
@@ -118,12 +136,12 @@ export function recordName(identity: string): string {
 }
 
 export function recordOf(identity: string, kept: Kept): OperationRecord {
-  const { actor, operation, volume, pod, node, objects } = kept.subject
+  const { actor, operation, volume, pod, node, endpoint, objects } = kept.subject
   return {
     apiVersion: 'hawser.dev/v1',
     kind: 'Operation',
     metadata: { name: recordName(identity) },
-    spec: { actor, operation, ...present({ volume, pod, node, objects }) },
+    spec: { actor, operation, ...present({ volume, pod, node, endpoint, objects }) },
     status: statusOf(kept),
   }
 }
@@ -167,12 +185,17 @@ function ended(told: Told, now: number): Told {
   }
 }
 
-function statusOf({ told, attempts }: Kept): OperationRecordStatus {
+function statusOf({ told, attempts, failingSince }: Kept): OperationRecordStatus {
   const at = (time: number | undefined) => (time === undefined ? undefined : microTimestamp(time))
   switch (told.kind) {
     case 'entry': {
       const { phase, startedAt, finishedAt, nextTry } = told.entry
-      const times = { startedAt: at(startedAt), finishedAt: at(finishedAt), nextTry: at(nextTry) }
+      const times = {
+        startedAt: at(startedAt),
+        failingSince: at(failingSince),
+        finishedAt: at(finishedAt),
+        nextTry: at(nextTry),
+      }
       return { phase, ...present({ ...times, step: stepOf(told), error: told.error }), attempts }
     }
     case 'waiting': {

@@ -31,14 +31,22 @@ const names: ReadonlyMap<number, StatusName> = new Map(
   Object.entries(statusCodes).map(([name, code]) => [code, name as StatusName]),
 )
 
+interface CsiErrorOptions {
+  readonly rpc?: string
+  readonly cause?: unknown
+  readonly effect?: Effect
+  /** The driver answered OK, and its answer cannot be used. */
+  readonly code?: 'AnswerInvalid'
+}
+
 /** A call that was answered with a status, or was never answered at all. `code` is the status name. */
 export class CsiError extends VolumeError {
   readonly status: StatusName
   readonly rpc: string
   /** The driver's own words, without our prefix. */
   readonly details: string
-  constructor(status: StatusName, details: string, options: { rpc?: string; cause?: unknown; effect?: Effect } = {}) {
-    super(status, `rpc error: code = ${spoken(status)} desc = ${details}`, {
+  constructor(status: StatusName, details: string, options: CsiErrorOptions = {}) {
+    super(options.code ?? status, `rpc error: code = ${spoken(status)} desc = ${details}`, {
       effect: options.effect ?? effectOf(status),
       ...(options.cause === undefined ? {} : { cause: options.cause }),
       tags: tagsOf(status),

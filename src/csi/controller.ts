@@ -153,7 +153,7 @@ function volumeCalls(controller: Wire, call: Caller): Pick<ControllerCalls, 'cre
       }
       const answer = await call('CreateVolume', (options) => controller.createVolume(message, options), signal)
       if (!answer.volume || answer.volume.volumeId === '') {
-        throw new CsiError('UNKNOWN', 'driver answered no volume id', { rpc: 'CreateVolume', effect: 'unknown' })
+        throw invalidAnswer('driver answered no volume id', 'CreateVolume')
       }
       return readVolume(answer.volume)
     },
@@ -260,7 +260,7 @@ function snapshotCalls(controller: Wire, call: Caller): SnapshotCalls {
       }
       const answer = await call('CreateSnapshot', (options) => controller.createSnapshot(message, options), signal)
       if (!answer.snapshot) {
-        throw new CsiError('UNKNOWN', 'driver answered no snapshot', { rpc: 'CreateSnapshot', effect: 'unknown' })
+        throw invalidAnswer('driver answered no snapshot', 'CreateSnapshot')
       }
       return readSnapshot(answer.snapshot)
     },
@@ -354,3 +354,7 @@ function wireSource(source: ContentSource) {
 function copySegments({ segments }: Segments) {
   return { segments: { ...segments } }
 }
+
+/** It said OK: what it has made, nobody knows. */
+const invalidAnswer = (details: string, rpc: string) =>
+  new CsiError('UNKNOWN', details, { rpc, effect: 'unknown', code: 'AnswerInvalid' })

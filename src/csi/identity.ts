@@ -1,5 +1,6 @@
 // Who is behind this socket, is it ready, and which services does it offer? (SIDE-1)
 import type { Clock } from '../clock/clock.ts'
+import type { DriverWaitReason } from '../volume/wait-reasons.ts'
 import { CsiError } from './codes.ts'
 import { createCall, timeouts } from './deadline.ts'
 import { PluginCapability_Service_Type } from './generated/csi_pb.ts'
@@ -13,11 +14,17 @@ interface PluginInfo {
   readonly manifest: Strings
 }
 
+/** Why a driver that can be reached is not used yet. */
+type ProbeWaitReason = Extract<DriverWaitReason, 'driverSilent' | 'driverUnready'>
+
 export interface IdentityCalls {
   /** One Probe: an absent `ready` means ready. */
   probe(signal: AbortSignal): Promise<boolean>
-  /** Probes every second; "not ready" and a late answer are retried, any other failure is thrown (SIDE-1). */
-  waitReady(signal: AbortSignal): Promise<void>
+  /**
+   * Probes every second; "not ready" and a late answer are retried, any other failure is thrown (SIDE-1). `onWait` hears
+   * which of the two it was.
+   */
+  waitReady(signal: AbortSignal, onWait?: (reason: ProbeWaitReason) => void): Promise<void>
   info(signal: AbortSignal): Promise<PluginInfo>
   capabilities(signal: AbortSignal): Promise<ReadonlySet<PluginCapabilityName>>
 }
@@ -36,8 +43,13 @@ export function createIdentityCalls(deps: {
   }
   return {
     probe,
-    async waitReady(signal) {
-      while (!(await probe(signal).catch(notReadyIfLate))) await clock.sleep(1_000, signal)
+    async waitReady(signal, onWait) {
+      for (;;) {
+        const answer = await probe(signal).catch(silentIfLate)
+        if (answer === true) return
+        onWait?.(answer === false ? 'driverUnready' : 'driverSilent')
+        await clock.sleep(1_000, signal)
+      }
     },
     async info(signal) {
       const answer = await call('GetPluginInfo', (options) => identity.getPluginInfo({}, options), signal)
@@ -53,7 +65,7 @@ export function createIdentityCalls(deps: {
   }
 }
 
-function notReadyIfLate(error: unknown): boolean {
-  if (error instanceof CsiError && error.status === 'DEADLINE_EXCEEDED') return false
+function silentIfLate(error: unknown): 'silent' {
+  if (error instanceof CsiError && error.status === 'DEADLINE_EXCEEDED') return 'silent'
   throw error
 }

@@ -3,6 +3,7 @@ import type { StatusReason } from '../api/status-error.ts'
 
 /** Codes of our own. */
 type OwnCode =
+  | 'AnswerInvalid'
   | 'AnswerRefused'
   | 'AttachFailed'
   | 'AttacherSilent'
@@ -105,6 +106,7 @@ type OwnCode =
   | 'SourceForeign'
   | 'SourceModeDiffers'
   | 'SourceTooLarge'
+  | 'SourceMissing'
   | 'SourceUnbound'
   | 'SourceWithoutClass'
   | 'StillAttached'

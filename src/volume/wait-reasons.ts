@@ -109,3 +109,14 @@ export type PodWaitReason =
   | 'volumesUnresolved'
   /** No plugin of the node takes one of its volumes. */
   | 'pluginMissing'
+
+/** Why a driver is not used at all, whatever it is needed for. */
+export type DriverWaitReason =
+  /** Nobody answers at its socket. */
+  | 'driverUnreachable'
+  /** The socket accepts calls, but the driver does not answer its first question (Probe). */
+  | 'driverSilent'
+  /** The driver says that it is not ready. */
+  | 'driverUnready'
+  /** The driver does not say what it can do. */
+  | 'driverRefuses'

@@ -36,6 +36,10 @@ export interface CauseNames {
   readonly class?: string
   readonly driver?: string
   readonly namespace?: string
+  /** Where the driver listens. */
+  readonly socket?: string
+  /** The call that was made: `NodeStageVolume`. */
+  readonly call?: string
   readonly detail?: string
 }
 

@@ -2,8 +2,10 @@
 import { bytesOfQuantity } from '../api/quantity.ts'
 import type { PersistentVolumeClaim } from '../api/generated/types.ts'
 import { claimNames, claimTarget } from './claim-names.ts'
+import type { CauseNames } from './causes.ts'
+import { driverTrouble, runningLink } from './driver-links.ts'
 import type { Facts } from './facts.ts'
-import { classNameOf, classOf, failureOf, isRegistered, parse, waitsOf } from './facts.ts'
+import { classNameOf, classOf, failureOf, isRegistered, parse, runningOf, volumeOf, waitsOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, failureFacts, sinceFacts, waitFacts, wordsOf } from './link.ts'
 import { causeOfCode } from './reasons.ts'
@@ -13,7 +15,7 @@ export function growthLinks(facts: Facts, claim: PersistentVolumeClaim): readonl
   const present = sizeOf(claim.status?.capacity?.['storage'])
   if (wanted <= present) return []
   const title = `it is expanded to ${claim.spec?.resources?.requests?.['storage'] ?? ''}`
-  const names = claimNames(facts, claim)
+  const names = { ...claimNames(facts, claim), ...sizes(facts, claim) }
   const pending = (claim.status?.conditions ?? []).find(
     ({ type, status }) => type === 'FileSystemResizePending' && status === 'True',
   )
@@ -23,10 +25,16 @@ export function growthLinks(facts: Facts, claim: PersistentVolumeClaim): readonl
   const atDriver = failureOf(facts, claimTarget(claim), ['expand'])
   const failure =
     (turn.startsWith('Controller') ? undefined : onNode) ?? (turn.startsWith('Node') ? undefined : atDriver)
+  const away = turn.startsWith('Node') ? undefined : driverTrouble(facts, title, names.driver, names)
+  if (away) return [away]
   if (failure) {
     const cause = causeOfCode(failure.status?.error?.code, 'expansionFailed')
     return [blocked(title, failure.spec.actor, cause, names, failureFacts(failure))]
   }
+  const running =
+    runningOf(facts, claimTarget(claim), ['expand']) ??
+    runningOf(facts, { kind: 'PersistentVolume', name: claim.spec?.volumeName }, ['volume_fs_resize'])
+  if (running) return [runningLink(facts, title, running, 'askedResizer', names)]
   if (pending) return [blocked(title, 'node', 'nodeMustExpand', names, sinceFacts(parse(pending.lastTransitionTime)))]
   const storageClass = classOf(facts, classNameOf(claim))
   const [wait] = waitsOf(facts, claimTarget(claim), (actor) => actor === 'expansion')
@@ -40,6 +48,13 @@ export function growthLinks(facts: Facts, claim: PersistentVolumeClaim): readonl
     return [blocked(title, `csi ${driver}`, 'driverAbsent', { ...names, detail }, waitFacts(wait))]
   }
   return [blocked(title, `csi ${driver}`, 'askedResizer', names, waitFacts(wait))]
+}
+
+/** What it has now, and what the storage has been expanded to. */
+function sizes(facts: Facts, claim: PersistentVolumeClaim): CauseNames {
+  const has = claim.status?.capacity?.['storage'] ?? 'nothing'
+  const storage = volumeOf(facts, claim.spec?.volumeName)?.spec?.capacity?.['storage'] ?? has
+  return { detail: `the volume has ${storage}, the filesystem ${has}` }
 }
 
 /** The volume is to have the attributes of another class. */
@@ -56,6 +71,8 @@ export function changeLinks(facts: Facts, claim: PersistentVolumeClaim): readonl
   if (!attributes) return [blocked(title, 'you', 'attributesClassMissing', names)]
   if (attributes.driverName !== driver)
     return [blocked(title, 'you', 'attributesClassForeign', { ...names, detail: attributes.driverName })]
+  const away = driverTrouble(facts, title, driver, names)
+  if (away) return [away]
   const failure = failureOf(facts, claimTarget(claim), ['modify'])
   if (failure) {
     const cause = causeOfCode(failure.status?.error?.code, 'modifyFailed')
@@ -65,6 +82,8 @@ export function changeLinks(facts: Facts, claim: PersistentVolumeClaim): readonl
     const detail = `modify the volume of claim ${names.claim}`
     return [blocked(title, actor, 'driverAbsent', { ...names, detail })]
   }
+  const running = runningOf(facts, claimTarget(claim), ['modify'])
+  if (running) return [runningLink(facts, title, running, 'modifying', names)]
   return [blocked(title, actor, 'modifying', names, { transient: true })]
 }
 

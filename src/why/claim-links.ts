@@ -1,11 +1,13 @@
 // How far is a claim, and what holds it up? The steps from the wish for storage to a bound claim, its growth and its end.
 import { annotations, finalizers } from '../api/annotations.ts'
-import type { PersistentVolumeClaim, Pod } from '../api/generated/types.ts'
+import type { OperationRecord, PersistentVolumeClaim, Pod } from '../api/generated/types.ts'
 import type { Cause, CauseNames } from './causes.ts'
 import { changeLinks, growthLinks, healthLinks } from './claim-changes.ts'
 import { claimNames, claimTarget, driverOf } from './claim-names.ts'
+import { driverTrouble, runningLink } from './driver-links.ts'
 import type { Facts, Waited } from './facts.ts'
 import {
+  claimOf,
   classNameOf,
   classOf,
   doneOf,
@@ -60,18 +62,68 @@ function boundLink(facts: Facts, claim: PersistentVolumeClaim): Link {
   const [wait] = waitsOf(facts, claimTarget(claim), (actor) => actor === 'binding')
   const failure = failureOf(facts, claimTarget(claim), ['provision'])
   const asked = wait === undefined || askedReasons.has(wait.reason)
-  if (failure && asked) {
-    const cause = causeOfCode(failure.status?.error?.code, 'provisioningFailed')
-    return blocked(title, failure.spec.actor, cause, names, { ...age, ...failureFacts(failure, wait) })
-  }
+  const away = asked && isAsked(facts, claim, wait, failure) && driverTrouble(facts, title, names.driver, names)
+  if (away) return away
+  if (failure && asked) return failedLink(facts, claim, title, { failure, wait })
   const byHand = placedByHand(facts, claim, wait)
   if (byHand) return placedLink(facts, byHand, title, names, { ...age, ...waitFacts(wait) })
   const cause = wait === undefined ? derived(facts, claim) : fromReason(facts, claim, wait)
-  const error = wordsOf(wait)
+  const running = cause === 'provisioning' && runningOf(facts, claimTarget(claim), ['provision'])
+  if (running) return runningLink(facts, title, running, cause, names)
+  const elsewhere = cause === 'askedProvisioner' ? nodeWithoutDriver(facts, claim) : undefined
+  if (elsewhere) return blocked(title, 'you', 'driverNotOnNode', { ...names, node: elsewhere }, { ...age })
+  // What the controller says while it waits for the driver is not the driver's word.
+  const error = causeOfController(wait?.reason) === cause && cause !== 'askedProvisioner' ? wordsOf(wait) : {}
   const actor = cause === 'askedProvisioner' || cause === 'provisionerAbsent' ? `csi ${names.driver}` : 'binding'
   const transient = transientCauses.has(cause)
   const told = { ...names, ...detailOf(facts, claim, cause) }
   return blocked(title, actor, cause, told, { ...age, ...waitFacts(wait), ...error, transient })
+}
+
+/** Was the driver asked to make the volume, or would it be by now? */
+function isAsked(
+  facts: Facts,
+  claim: PersistentVolumeClaim,
+  wait: Waited | undefined,
+  failure: OperationRecord | undefined,
+): boolean {
+  if (failure || wait) return true
+  const cause = derived(facts, claim)
+  return cause === 'askedProvisioner' || cause === 'provisioning'
+}
+
+function failedLink(
+  facts: Facts,
+  claim: PersistentVolumeClaim,
+  title: string,
+  { failure, wait }: { readonly failure: OperationRecord; readonly wait: Waited | undefined },
+): Link {
+  const cause = causeOfCode(failure.status?.error?.code, 'provisioningFailed')
+  const names = { ...claimNames(facts, claim), ...sourceDetail(facts, claim, cause) }
+  const age = sinceFacts(parse(claim.metadata.creationTimestamp))
+  return blocked(title, failure.spec.actor, cause, names, { ...age, ...failureFacts(failure, wait) })
+}
+
+/** The source by its name, and the two sizes. */
+function sourceDetail(facts: Facts, claim: PersistentVolumeClaim, cause: Cause): CauseNames {
+  const { kind = '', name = '' } = claim.spec.dataSource ?? claim.spec.dataSourceRef ?? {}
+  const words = kind === 'VolumeSnapshot' ? `snapshot ${name}` : `claim ${name}`
+  if (cause === 'sourceMissing') return { detail: words }
+  if (cause !== 'sourceTooLarge') return {}
+  const { namespace } = claim.metadata
+  const snapshot = facts.snapshots.find(({ metadata }) => metadata.name === name && metadata.namespace === namespace)
+  const size =
+    kind === 'VolumeSnapshot'
+      ? snapshot?.status?.restoreSize
+      : claimOf(facts, namespace, name)?.spec.resources?.requests?.['storage']
+  return { detail: `${claim.spec.resources?.requests?.['storage']}, and ${words} has ${size ?? 'more'}` }
+}
+
+/** The node that was chosen for the claim, if the driver is on others only. */
+function nodeWithoutDriver(facts: Facts, claim: PersistentVolumeClaim): string | undefined {
+  const node = claim.metadata.annotations?.[annotations.selectedNode]
+  const driver = driverOf(facts, claim)
+  return node !== undefined && driver !== undefined && !isRegistered(facts, driver, node) ? node : undefined
 }
 
 /** The volume is gone, or it is there and denies the claim. */
@@ -187,7 +239,7 @@ function deletionLink(facts: Facts, claim: PersistentVolumeClaim): Link {
     return blocked(title, failure.spec.actor, cause, names, { ...since, ...failureFacts(failure) })
   }
   const running = runningOf(facts, claimTarget(claim), ['provision'])
-  if (running) return blocked(title, running.spec.actor, 'provisioning', names, { ...since, transient: true })
+  if (running) return runningLink(facts, title, running, 'provisioning', names)
   const [wait] = waitsOf(facts, claimTarget(claim), (actor) => actor === 'protection')
   if (wait?.reason === 'retrying')
     return blocked(title, 'protection', 'retrying', names, { ...since, ...waitFacts(wait), ...wordsOf(wait) })

@@ -9,6 +9,7 @@ export const claimTarget = ({ metadata }: PersistentVolumeClaim) => ({
   kind: 'PersistentVolumeClaim',
   namespace: metadata.namespace,
   name: metadata.name,
+  uid: metadata.uid,
 })
 
 export function claimNames(facts: Facts, claim: PersistentVolumeClaim): CauseNames {

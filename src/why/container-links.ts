@@ -1,5 +1,7 @@
 // How far are a pod's containers? The last step of its start, and the steps of its end.
-import type { ContainerStatus, Pod } from '../api/generated/types.ts'
+import type { ContainerStatus, OperationRecord, Pod } from '../api/generated/types.ts'
+import type { CauseNames } from './causes.ts'
+import { driverTrouble, runningLink as workLink } from './driver-links.ts'
 import type { Facts } from './facts.ts'
 import { failureOf, nodeOf, parse, readinessOf, runningOf } from './facts.ts'
 import type { Link } from './link.ts'
@@ -22,7 +24,7 @@ export function startLink(facts: Facts, pod: Pod): Link {
     const ended = containerStatuses.find(({ state }) => (state?.terminated?.exitCode ?? 0) !== 0)
     const exit = ended && `container ${ended.name} exited with code ${ended.state?.terminated?.exitCode}`
     const detail = message ?? exit ?? reason ?? 'no reason given'
-    return blocked('it runs', actor, 'podFailed', { ...names, detail }, sinceFacts(at))
+    return blocked('it runs', actor, 'podFailed', { ...names, detail }, sinceFacts(endOf(pod)))
   }
   const waiting = [...initContainerStatuses, ...containerStatuses].find(
     ({ state }) => state?.waiting?.reason !== undefined && !startingReasons.has(state.waiting.reason),
@@ -33,6 +35,16 @@ export function startLink(facts: Facts, pod: Pod): Link {
   const runtime = nodeOf(facts, node)?.status?.nodeInfo?.containerRuntimeVersion ?? ''
   if (runtime.startsWith('none')) return blocked('it runs', actor, 'noRuntime', names, { transient: true })
   return startingLink(facts, pod, actor) ?? later('it runs', actor)
+}
+
+/** When the last container ended; a pod that was refused has none, and its condition says when. */
+function endOf({ status, metadata }: Pod): number | undefined {
+  const ended = [...(status?.containerStatuses ?? []), ...(status?.initContainerStatuses ?? [])].flatMap(
+    ({ state }) => parse(state?.terminated?.finishedAt) ?? [],
+  )
+  if (ended.length > 0) return Math.max(...ended)
+  const changed = (status?.conditions ?? []).flatMap(({ lastTransitionTime }) => parse(lastTransitionTime) ?? [])
+  return changed.length > 0 ? Math.max(...changed) : parse(metadata.creationTimestamp)
 }
 
 /** Its volumes are there, and its containers are on their way: one after the other, those that prepare first. */
@@ -186,21 +198,34 @@ function unmountLink(facts: Facts, pod: Pod, actor: string): Link {
       ({ spec, status }) =>
         spec.pod === pod.metadata.uid && unmountOperations.includes(spec.operation) && status?.error !== undefined,
     )
+  const away = failure && driverTrouble(facts, title, driverOfRecord(facts, failure).driver, names, pod.spec?.nodeName)
+  if (away) return away
   if (failure?.status?.phase === 'Failed' || failure?.status?.error) {
     const cause = causeOfCode(failure.status.error?.code, 'unmountFailed')
     const volume = failure.spec.volume === undefined ? {} : { volume: failure.spec.volume }
     return blocked(title, actor, cause, { ...names, ...volume }, failureFacts(failure))
   }
-  const running = runningOf(facts, podTarget(pod), unmountOperations)
+  const running = runningOf(facts, podTarget(pod), unmountOperations) ?? runningByUid(facts, pod)
   const asked = parse(pod.metadata.deletionTimestamp) ?? facts.now
   // The node takes the last of its time away when it is through with the pod; a finalizer may hold the object longer.
   const { finalizers = [], deletionGracePeriodSeconds } = pod.metadata
   if (!running && finalizers.length > 0 && deletionGracePeriodSeconds === 0) return done(title, actor)
   if (!running && facts.now - asked > quietMs) return blocked(title, actor, 'nodeSilent', names, sinceFacts(asked))
-  return blocked(title, actor, 'unmounting', names, {
-    ...sinceFacts(parse(running?.status?.startedAt)),
-    transient: true,
-  })
+  if (running) return workLink(facts, title, running, 'unmounting', { ...names, ...driverOfRecord(facts, running) })
+  return blocked(title, actor, 'unmounting', names, { ...sinceFacts(asked), transient: true })
+}
+
+const runningByUid = ({ operations }: Facts, { metadata }: Pod): OperationRecord | undefined =>
+  operations.find(
+    ({ spec, status }) =>
+      spec.pod === metadata.uid && unmountOperations.includes(spec.operation) && status?.phase === 'Running',
+  )
+
+/** The volume that a record is about, and its driver. */
+function driverOfRecord({ volumes }: Facts, { spec }: OperationRecord): CauseNames {
+  const name = (spec.objects ?? []).find(({ kind }) => kind === 'PersistentVolume')?.name
+  const csi = volumes.find(({ metadata }) => metadata.name === name)?.spec?.csi
+  return { ...(name === undefined ? {} : { volume: name }), ...(csi ? { driver: csi.driver } : {}) }
 }
 
 function goneLink(pod: Pod): Link {

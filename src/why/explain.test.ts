@@ -144,16 +144,6 @@ test('a healthy pod tells its history, oldest first, with durations', () => {
   )
 })
 
-test('what is done is named as what it does not wait for', () => {
-  const { notWaitingFor } = explain(mountFailed('EIO'))
-  assert.deepEqual(notWaitingFor, [
-    'pod web is created',
-    'claim data is bound to pv',
-    'it is scheduled on a',
-    'volume is attached to a',
-  ])
-})
-
 test('a claim whose pod cannot be placed waits for what the pod waits for', () => {
   const { blocked } = explain(
     pending('podUnscheduled', {

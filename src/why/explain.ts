@@ -10,6 +10,7 @@ import { classLinks } from './class-links.ts'
 import { claimLinks } from './claim-links.ts'
 import type { HistoryLine } from './done-before.ts'
 import { doneBefore } from './done-before.ts'
+import { callNamed } from './driver-links.ts'
 import type { Facts } from './facts.ts'
 import { claimOf, nodeOf, podsOfClaim, volumeOf } from './facts.ts'
 import type { Block, Link } from './link.ts'
@@ -27,8 +28,6 @@ export interface Explanation {
   readonly blocked?: ExplainedBlock
   /** Other things that stand still, beside the first. */
   readonly also: readonly ExplainedBlock[]
-  /** What is already done, and therefore not what it waits for. */
-  readonly notWaitingFor: readonly string[]
   readonly history: readonly HistoryLine[]
 }
 
@@ -56,7 +55,7 @@ export function explain(facts: Facts): Explanation {
   const links = linksOf(facts)
   const { kind, namespace, name } = facts.subject
   const subject = namespace === undefined ? `${kind} ${name}` : `${kind} ${namespace}/${name}`
-  if (links === undefined) return { subject, verdict: 'missing', steps: [], also: [], notWaitingFor: [], history: [] }
+  if (links === undefined) return { subject, verdict: 'missing', steps: [], also: [], history: [] }
   const ordered = settle(links)
   const stuck = ordered.filter(({ state }) => state === 'blocked' || state === 'working')
   const [first, ...rest] = stuck.toSorted((a, b) => weight(a) - weight(b))
@@ -67,7 +66,6 @@ export function explain(facts: Facts): Explanation {
     steps: ordered.map(stepOf),
     ...(first === undefined ? {} : { blocked: tell(first) }),
     also: rest.map(tell),
-    notWaitingFor: first === undefined ? [] : ordered.filter(({ state }) => state === 'done').map(phrase),
     history: doneBefore(facts),
   }
 }
@@ -136,8 +134,8 @@ function settle(links: readonly Link[]): readonly Link[] {
 const blocksBefore = (links: readonly Link[], index: number) =>
   links.slice(0, index).some(({ state }) => state === 'blocked' || state === 'working')
 
-/** What is stuck comes before what is under way; among equals the earlier step. */
-const weight = ({ state, block }: Link) => (state === 'blocked' ? (isVague(block) ? 1 : 0) : 2)
+/** What is stuck comes before what is under way, and last what only points there; among equals the earlier step. */
+const weight = ({ state, block }: Link) => (isVague(block) ? 2 : state === 'blocked' ? 0 : 1)
 
 /** Causes that only point to another step. */
 const vague: ReadonlySet<Cause> = new Set(['volumesBeingBound', 'notAttached', 'busy', 'retrying', 'volumesUnresolved'])
@@ -164,7 +162,7 @@ function spoken(link: Link, links: readonly Link[]): ExplainedBlock {
   const { cause, names, since, error, attempts, nextTry, step } = link.block!
   return {
     cause,
-    ...speak(cause, names),
+    ...speak(cause, { ...callNamed(step, names.driver), ...names }),
     actor: link.actor,
     step: {
       number: links.indexOf(link) + 1,
@@ -173,10 +171,16 @@ function spoken(link: Link, links: readonly Link[]): ExplainedBlock {
       ...(step === undefined ? {} : { inside: step }),
     },
     ...(since === undefined ? {} : { since: new Date(since).toISOString() }),
-    ...(error === undefined ? {} : { error }),
+    ...(error === undefined ? {} : { error: withTrueEffect(error) }),
     ...(attempts === undefined ? {} : { attempts }),
     ...(nextTry === undefined ? {} : { nextTry: new Date(nextTry).toISOString() }),
   }
 }
 
-const phrase = ({ name, detail }: Link) => (detail === undefined ? name : `${name} ${detail}`)
+/** These answers of a driver are final, but say nothing about what it has done before it gave up. */
+const unclearCodes: ReadonlySet<string> = new Set(['INTERNAL', 'UNKNOWN', 'DATA_LOSS'])
+
+function withTrueEffect(error: NonNullable<Block['error']>): NonNullable<Block['error']> {
+  const isUnclear = error.effect === 'none' && error.code !== undefined && unclearCodes.has(error.code)
+  return isUnclear ? { ...error, effect: 'unknown' } : error
+}

@@ -61,6 +61,8 @@ interface Target {
   readonly kind: string
   readonly namespace?: string | undefined
   readonly name: string | undefined
+  /** A record about another object of the same name does not count. */
+  readonly uid?: string | undefined
 }
 
 export function claimOf(facts: Facts, namespace: string | undefined, name: string): PersistentVolumeClaim | undefined {
@@ -141,8 +143,11 @@ export const isOver = ({ status }: Pod) => status?.phase === 'Succeeded' || stat
 export function recordsOf(facts: Facts, target: Target): readonly OperationRecord[] {
   return facts.operations.filter(({ spec }) =>
     (spec.objects ?? []).some(
-      ({ kind, namespace, name }) =>
-        kind === target.kind && name === target.name && (namespace ?? undefined) === target.namespace,
+      ({ kind, namespace, name, uid }) =>
+        kind === target.kind &&
+        name === target.name &&
+        (namespace ?? undefined) === target.namespace &&
+        (uid === undefined || target.uid === undefined || uid === target.uid),
     ),
   )
 }

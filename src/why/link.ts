@@ -54,8 +54,8 @@ export function blocked(name: string, actor: string, cause: Cause, names: CauseN
 
 /** What a failed operation tells about the block. */
 export function failureFacts(record: OperationRecord, wait?: Waited): BlockFacts {
-  const { error, attempts, step, startedAt, nextTry } = record.status ?? {}
-  const since = parse(wait?.since) ?? parse(startedAt)
+  const { error, attempts, step, startedAt, failingSince, nextTry } = record.status ?? {}
+  const since = parse(failingSince) ?? parse(wait?.since) ?? parse(startedAt)
   const next = parse(nextTry) ?? parse(wait?.until)
   return {
     ...(error === undefined ? {} : { error }),

@@ -1,11 +1,12 @@
 // How is a node, and what waits there? Its health, its drivers, and every volume that stands still on it.
 import type { Node, OperationRecord } from '../api/generated/types.ts'
 import type { Cause, CauseNames } from './causes.ts'
+import { driverTrouble, runningLink } from './driver-links.ts'
 import type { Facts, Waited } from './facts.ts'
 import { claimOf, isOver, isRegistered, parse, podsNaming, readinessOf, volumeOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, sinceFacts, waitFacts } from './link.ts'
-import { mountOperations, podOperations, unmountOperations } from './operation-names.ts'
+import { containerOperations, mountOperations, podOperations, unmountOperations } from './operation-names.ts'
 import { ownVolumeName, withWords } from './pod-names.ts'
 import { causeOfAttachment, causeOfCode, causeOnNode } from './reasons.ts'
 
@@ -21,6 +22,7 @@ export function nodeLinks(facts: Facts, node: Node): readonly Link[] {
     health,
     ...driverLinks(facts, name),
     ...failedLinks(facts, name),
+    ...hangingLinks(facts, name),
     ...waitingLinks(facts, name),
   ]
 }
@@ -31,7 +33,10 @@ function driverLinks(facts: Facts, node: string): readonly Link[] {
     facts.attachments.filter(({ spec }) => spec.nodeName === node).map(({ spec }) => spec.attacher),
   )
   const drivers = facts.csiNodes.find(({ metadata }) => metadata.name === node)?.spec?.drivers ?? []
-  const present = drivers.map(({ name }) => done(`driver ${name} is registered`, `csi ${name}`))
+  const present = drivers.flatMap(({ name }) => {
+    const away = driverTrouble(facts, `driver ${name} answers`, name, { node }, node)
+    return [done(`driver ${name} is registered`, `csi ${name}`), ...(away ? [away] : [])]
+  })
   const absent = [...wanted]
     .filter((driver) => !isRegistered(facts, driver, node))
     .map((driver) => blocked(`driver ${driver} is registered`, `csi ${driver}`, 'driverNotOnNode', { driver, node }))
@@ -44,7 +49,8 @@ function failedLinks(facts: Facts, node: string): readonly Link[] {
     .map((record) => {
       const { spec, status } = record
       const cause = causeOfCode(status?.error?.code, usualCause(spec.operation))
-      const names = withWords({ node, ...namesOf(facts, spec) }, status?.error?.message)
+      const container = containerOperations.includes(spec.operation) ? { container: status?.step ?? '' } : {}
+      const names = withWords({ node, ...namesOf(facts, spec), ...container }, status?.error?.message)
       return blocked(
         titleOf(spec.operation, names),
         spec.actor,
@@ -53,6 +59,17 @@ function failedLinks(facts: Facts, node: string): readonly Link[] {
         failureFacts(record, waitOf(facts, record)),
       )
     })
+}
+
+/** Work of the node that runs for long; what has just begun is nothing to speak of. */
+function hangingLinks(facts: Facts, node: string): readonly Link[] {
+  return facts.operations
+    .filter(({ spec, status }) => spec.node === node && status?.phase === 'Running' && status.error === undefined)
+    .map((record) => {
+      const names: CauseNames = { node, ...namesOf(facts, record.spec) }
+      return runningLink(facts, titleOf(record.spec.operation, names), record, 'mountRunning', names)
+    })
+    .filter(({ state }) => state === 'blocked')
 }
 
 /** What a pod that is gone or going wanted mounted, nobody waits for any more. */
@@ -73,12 +90,14 @@ function isWanted(facts: Facts, { spec }: OperationRecord): boolean {
 
 function usualCause(operation: string): Cause {
   if (operation === 'volume_attach') return 'attachFailed'
+  if (containerOperations.includes(operation)) return 'containerNotStarted'
   if (podOperations.includes(operation)) return 'retrying'
   return mountOperations.includes(operation) ? 'mountFailed' : 'unmountFailed'
 }
 
 /** `volume v of pod web is mounted` */
-function titleOf(operation: string, { volume = '?', pod }: CauseNames): string {
+function titleOf(operation: string, { volume = '?', pod, container }: CauseNames): string {
+  if (containerOperations.includes(operation)) return `container ${container} of pod ${pod} starts`
   if (podOperations.includes(operation)) return `pod ${pod} has its directories`
   const what = pod === undefined ? `volume ${volume}` : `volume ${volume} of pod ${pod}`
   if (operation === 'volume_attach') return `${what} is attached`
@@ -118,11 +137,16 @@ function waitingLinks(facts: Facts, node: string): readonly Link[] {
 }
 
 /** The pod and the volume that a record is about; a volume without an object has the name that its pod gave it. */
-function namesOf({ pods }: Facts, { objects = [], volume: unique, pod: uid }: OperationRecord['spec']): CauseNames {
+function namesOf(
+  { pods, volumes }: Facts,
+  { objects = [], volume: unique, pod: uid }: OperationRecord['spec'],
+): CauseNames {
   const reference = objects.find(({ kind }) => kind === 'Pod')
   const pod = pods.find(({ metadata }) => metadata.uid === (uid ?? reference?.uid))
   const volume = objects.find(({ kind }) => kind === 'PersistentVolume')?.name
+  const driver = volumes.find(({ metadata }) => metadata.name === volume)?.spec?.csi?.driver
   return {
+    ...(driver === undefined ? {} : { driver }),
     ...(reference?.name === undefined ? {} : { pod: reference.name }),
     ...(reference?.namespace === undefined ? {} : { namespace: reference.namespace }),
     ...(unique === undefined ? {} : { volume: unique }),

@@ -3,8 +3,9 @@ import type { OperationRecord, PersistentVolume, PersistentVolumeClaim, Pod } fr
 import type { Cause, CauseNames } from './causes.ts'
 import { healthLinks } from './claim-changes.ts'
 import { claimLinks } from './claim-links.ts'
+import { driverTrouble, runningLink } from './driver-links.ts'
 import type { Facts, Waited } from './facts.ts'
-import { claimNamesOf, claimOf, doneOf, failureOf, isOver, isRegistered, parse } from './facts.ts'
+import { claimNamesOf, claimOf, doneOf, failureOf, isOver, isRegistered, parse, podsOfClaim } from './facts.ts'
 import { recordsOf, timeOf, runningOf, volumeOf, waitsOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, later, sinceFacts, waitFacts, wordsOf } from './link.ts'
@@ -107,8 +108,10 @@ function placeLinks(facts: Facts, pod: Pod): readonly Link[] {
   if (!node) return [unplaced(facts, pod, title)]
   const scheduled = (pod.status?.conditions ?? []).find(({ type }) => type === 'PodScheduled')
   const at = parse(scheduled?.lastTransitionTime)
+  const record = doneOf(facts, podTarget(pod), ['place'])
   const placed: Link = {
-    ...done(title, 'placement', doneOf(facts, podTarget(pod), ['place']), at),
+    // Without a word of ours somebody else chose the node: another scheduler, or whoever wrote spec.nodeName.
+    ...done(title, record ? 'placement' : 'spec.nodeName', record, at),
     detail: `on ${node}`,
   }
   // A pod that has ended needs its node no more.
@@ -128,10 +131,26 @@ function unplaced(facts: Facts, pod: Pod, title: string): Link {
   )
   const cause: Cause | undefined = causeOfController(wait?.reason) ?? (unschedulable ? 'noNodeFits' : undefined)
   if (cause === undefined) return blocked(title, 'placement', 'noScheduler', names, since)
+  const holder = cause === 'noNodeFits' ? otherWriter(facts, pod) : undefined
+  if (holder)
+    return blocked(title, 'placement', 'singlePodWriter', { ...names, ...holder }, { ...since, ...waitFacts(wait) })
   const detail = wait?.message ?? unschedulable?.message
   const told = detail === undefined ? names : { ...names, detail }
   const transient = cause === 'volumesBeingBound'
   return blocked(title, 'placement', cause, told, { ...since, ...waitFacts(wait), transient })
+}
+
+/** A claim of the pod that one pod at a time may use, and the other pod that has it. */
+function otherWriter(facts: Facts, pod: Pod, only?: string): CauseNames | undefined {
+  for (const { claim: name } of claimNamesOf(pod)) {
+    const claim = claimOf(facts, pod.metadata.namespace, name)
+    if ((only !== undefined && only !== name) || !claim?.spec.accessModes?.includes('ReadWriteOncePod')) continue
+    const other = podsOfClaim(facts, claim).find(
+      ({ metadata, spec }) => metadata.uid !== pod.metadata.uid && spec?.nodeName,
+    )
+    if (other) return { claim: name, holder: other.metadata.name ?? '' }
+  }
+  return undefined
 }
 
 function* volumesOf(facts: Facts, pod: Pod): Generator<PersistentVolume> {
@@ -161,18 +180,22 @@ function mountLink(facts: Facts, pod: Pod, volume: PersistentVolume, node: strin
   const waits = waitsOf(facts, target, (each) => each === actor).filter((each) => !each.pod || each.pod === uid)
   const failure = failureOf(facts, target, mountOperations, ({ spec }) => spec.actor === actor && isOf(spec.pod, uid))
   const [wait] = waits
+  const driver = volume.spec?.csi?.driver
+  const away = driverTrouble(facts, title, driver, names, node)
+  if (away) return away
   if (failure) {
     const cause = causeOfCode(failure.status?.error?.code, 'mountFailed')
-    return blocked(title, actor, cause, withWords(names, failure.status?.error?.message), failureFacts(failure, wait))
+    const holder = cause === 'singlePodWriter' ? otherWriter(facts, pod, names.claim) : {}
+    const told = { ...withWords(names, failure.status?.error?.message), ...holder }
+    return blocked(title, actor, cause, told, failureFacts(failure, wait))
   }
-  const driver = volume.spec?.csi?.driver
   if (driver && !isRegistered(facts, driver, node))
     return blocked(title, actor, 'driverNotOnNode', names, waitFacts(wait))
   if (wait && wait.reason !== 'busy') return fromNode(title, actor, names, wait)
   const mounted = doneOf(facts, target, mountOperations)
   if (mounted && mounted.spec.actor === actor && isOf(mounted.spec.pod, uid)) return done(title, actor, mounted)
-  if (runningOf(facts, target, mountOperations))
-    return blocked(title, actor, 'mountRunning', names, { ...waitFacts(wait), transient: true })
+  const running = runningOf(facts, target, mountOperations, ({ spec }) => spec.actor === actor && isOf(spec.pod, uid))
+  if (running) return runningLink(facts, title, running, 'mountRunning', names)
   const busy = wait && fromNode(title, actor, names, wait)
   return unresolved(facts, pod, title, actor, names) ?? busy ?? later(title, actor)
 }
@@ -211,13 +234,17 @@ function ownVolumesLink(facts: Facts, pod: Pod, node: string): readonly Link[] {
     const stale = failure && !isMissing(failure) ? [failed('its volumes are kept up to date', failure)] : []
     return own.length === 0 ? [] : [done(title, actor, last), ...stale]
   }
+  for (const { csi } of own) {
+    const away = driverTrouble(facts, title, csi?.driver, names, node)
+    if (away) return [away]
+  }
   const [missing] = facts.missing
   if (missing !== undefined) return [blocked(title, actor, 'configMissing', { ...names, detail: missing }, told)]
   if (failure) return [failed(title, failure)]
   const running = runningOf(facts, podTarget(pod), mountOperations, isOwnVolume)
   if (running) {
     const about = { ...names, ...ownVolumeName(pod, running.spec.volume) }
-    return [blocked(title, actor, 'mountRunning', about, { ...failureFacts(running), transient: true })]
+    return [runningLink(facts, title, running, 'mountRunning', about)]
   }
   const link = unresolved(facts, pod, title, actor, names)
   return link ? [link] : own.length === 0 ? [] : [later(title, actor)]

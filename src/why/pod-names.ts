@@ -2,7 +2,12 @@
 import type { Pod } from '../api/generated/types.ts'
 import type { CauseNames } from './causes.ts'
 
-export const podTarget = ({ metadata }: Pod) => ({ kind: 'Pod', namespace: metadata.namespace, name: metadata.name })
+export const podTarget = ({ metadata }: Pod) => ({
+  kind: 'Pod',
+  namespace: metadata.namespace,
+  name: metadata.name,
+  uid: metadata.uid,
+})
 
 export function podNames(pod: Pod): CauseNames {
   return {

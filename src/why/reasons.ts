@@ -3,6 +3,7 @@ import type { CsiCode, Errno, NamedCode } from '../volume/error-codes.ts'
 import type {
   AttachmentWaitReason,
   ControllerWaitReason,
+  DriverWaitReason,
   NodeWaitReason,
   PodWaitReason,
 } from '../volume/wait-reasons.ts'
@@ -66,6 +67,13 @@ export const nodeReasons: Readonly<Record<NodeWaitReason | PodWaitReason, Cause>
   backingOff: 'mountFailed',
 }
 
+const driverReasons: Readonly<Record<DriverWaitReason, Cause>> = {
+  driverUnreachable: 'driverUnavailable',
+  driverSilent: 'driverSilent',
+  driverUnready: 'driverUnready',
+  driverRefuses: 'driverUnready',
+}
+
 /**
  * Codes of VolumeErrors. Undefined: the code never reaches a user's operation, or says nothing that the operation's own cause
  * does not. A driver's answer always has a cause.
@@ -98,6 +106,7 @@ export const codeCauses: Readonly<Record<CsiCode, Cause> & Record<Exclude<NamedC
   TIMEOUT: 'storageHangs',
   WORKER: undefined,
   // Our own.
+  AnswerInvalid: 'answerInvalid',
   AnswerRefused: 'answerRefused',
   AttachFailed: 'attachFailed',
   AttacherSilent: 'attacherSilent',
@@ -194,12 +203,13 @@ export const codeCauses: Readonly<Record<CsiCode, Cause> & Record<Exclude<NamedC
   SizeUnknown: undefined,
   SnapshotForeign: 'sourceUnusable',
   SnapshotMisbound: 'sourceUnusable',
-  SnapshotMissing: 'sourceNotReady',
+  SnapshotMissing: 'sourceMissing',
   SnapshotNotReady: 'sourceNotReady',
   SourceDeleting: 'sourceNotReady',
   SourceForeign: 'sourceUnusable',
+  SourceMissing: 'sourceMissing',
   SourceModeDiffers: 'sourceUnusable',
-  SourceTooLarge: 'sourceUnusable',
+  SourceTooLarge: 'sourceTooLarge',
   SourceUnbound: 'sourceNotReady',
   SourceWithoutClass: 'sourceUnusable',
   StillAttached: 'stillAttached',
@@ -259,6 +269,7 @@ export const errnoCauses: Readonly<Partial<Record<Errno, Cause>>> = {
 /** Undefined for a reason that this version does not know: records may come from a newer one. */
 export const causeOfController = (reason: string | undefined) => lookUp(controllerReasons, reason)
 export const causeOfAttachment = (reason: string | undefined) => lookUp(attachmentReasons, reason)
+export const causeOfDriver = (reason: string | undefined) => lookUp(driverReasons, reason)
 export const causeOnNode = (reason: string | undefined) => lookUp(nodeReasons, reason)
 
 function lookUp(table: Readonly<Record<string, Cause | undefined>>, reason: string | undefined): Cause | undefined {

@@ -2,6 +2,7 @@
 import { finalizers } from '../api/annotations.ts'
 import type { VolumeSnapshot, VolumeSnapshotContent } from '../api/generated/types.ts'
 import type { CauseNames } from './causes.ts'
+import { driverTrouble, runningLink } from './driver-links.ts'
 import type { Facts } from './facts.ts'
 import { claimOf, doneOf, failureOf, isRegistered, parse, runningOf, volumeOf } from './facts.ts'
 import type { Link } from './link.ts'
@@ -82,14 +83,19 @@ function takenLink(
     return done(title, actor, doneOf(facts, target, operations), parse(status.creationTime))
   if (!content) return later(title, actor)
   const failure = failureOf(facts, target, operations)
+  const { driver = '' } = names
+  const away = driverTrouble(facts, title, driver, names)
+  if (away) return away
   if (failure) {
-    const cause = causeOfCode(failure.status?.error?.code, 'snapshotFailed')
+    const code = failure.status?.error?.code
+    const cause = code === 'SnapshotMissing' ? 'snapshotUnknown' : causeOfCode(code, 'snapshotFailed')
     return blocked(title, failure.spec.actor, cause, names, failureFacts(failure))
   }
-  const { driver = '' } = names
   const since = sinceFacts(parse(content.metadata.creationTimestamp))
   if (!isRegistered(facts, driver))
     return blocked(title, actor, 'driverAbsent', { ...names, detail: `take snapshot ${names.snapshot}` }, since)
+  const running = runningOf(facts, target, operations)
+  if (running) return runningLink(facts, title, running, 'snapshotRunning', names)
   return blocked(title, actor, 'snapshotRunning', names, { ...since, transient: true })
 }
 
@@ -104,6 +110,8 @@ function deletionLink(
   const held = metadata.finalizers ?? []
   if (held.includes(finalizers.snapshotAsSource)) return blocked(title, 'binding', 'snapshotInUse', names, since)
   const target = contentTarget(content?.metadata.name)
+  const away = content && driverTrouble(facts, title, names.driver, names)
+  if (away) return away
   const failure = content && failureOf(facts, target, operations)
   if (failure) {
     const cause = causeOfCode(failure.status?.error?.code, 'snapshotFailed')
@@ -119,12 +127,7 @@ function deletionLink(
       since,
     )
   const running = content && runningOf(facts, target, operations)
-  const detail = held.join(', ')
-  return blocked(
-    title,
-    'snapshots',
-    'finalizersHold',
-    { ...names, detail },
-    { ...since, transient: running !== undefined },
-  )
+  const told = { ...names, detail: held.join(', ') }
+  if (running) return runningLink(facts, title, running, 'finalizersHold', told)
+  return blocked(title, 'snapshots', 'finalizersHold', told, since)
 }

@@ -2,6 +2,7 @@
 import { annotations } from '../api/annotations.ts'
 import type { OperationRecord, PersistentVolume, VolumeAttachment } from '../api/generated/types.ts'
 import type { Cause, CauseNames } from './causes.ts'
+import { driverTrouble, runningLink } from './driver-links.ts'
 import type { Facts, Waited } from './facts.ts'
 import { claimOf, doneOf, failureOf, isRegistered, parse, recordsOf, runningOf, volumeOf, waitsOf } from './facts.ts'
 import { denial, unfit, whoHas } from './fit.ts'
@@ -88,11 +89,15 @@ function reclaimLink(facts: Facts, volume: PersistentVolume, wait: Waited | unde
   const names = volumeNames(volume, name)
   const since = sinceFacts(parse(volume.status?.lastPhaseTransitionTime))
   const failure = failureOf(facts, targetOf(name), ['delete'])
+  const away = policyOf(volume) === 'Delete' ? driverTrouble(facts, title, names.driver, names) : undefined
+  if (away) return away
+  const running = failure ? undefined : runningOf(facts, targetOf(name), ['delete'])
+  if (running) return runningLink(facts, title, running, 'reclaiming', names)
   if (failure) {
     const cause = causeOfCode(failure.status?.error?.code, 'reclaimFailed')
     return blocked(title, failure.spec.actor, cause, names, { ...since, ...failureFacts(failure, wait) })
   }
-  const policy = volume.spec?.persistentVolumeReclaimPolicy
+  const policy = policyOf(volume)
   const known = causeOfController(wait?.reason)
   const cause = known ?? (policy === 'Retain' ? 'retained' : 'askedDeleter')
   const { driver } = names
@@ -104,6 +109,8 @@ function reclaimLink(facts: Facts, volume: PersistentVolume, wait: Waited | unde
   const transient = cause === 'reclaiming'
   return blocked(title, actor, cause, names, { ...since, ...waitFacts(wait), ...wordsOf(wait), transient })
 }
+
+const policyOf = ({ spec }: PersistentVolume) => spec?.persistentVolumeReclaimPolicy
 
 /** Nodes that want the volume and have no VolumeAttachment yet. */
 function waitingForNodes(
@@ -141,6 +148,8 @@ export function attachLink(facts: Facts, volume: PersistentVolume, node: string)
   const cause = causeOfAttachment(wait?.reason)
   if (wait && cause !== undefined && cause !== 'busy' && cause !== 'attachFailed')
     return blocked(title, 'attachment', cause, withHolder(names, wait), waitFacts(wait))
+  const away = driverTrouble(facts, title, names.driver, names)
+  if (away) return away
   if (failure) {
     const code = causeOfCode(failure.status?.error?.code, 'attachFailed')
     const told = code === 'outOfCapacity' ? 'attachLimit' : code
@@ -172,6 +181,8 @@ function silentAttach(
       error: { message: attachError.message },
     })
   if (attachment && !isServed(facts, attachment)) return blocked(title, 'attacher', 'attacherSilent', names, since)
+  const call = attachment && runningOf(facts, { kind: 'VolumeAttachment', name: attachment.metadata.name }, ['attach'])
+  if (call) return runningLink(facts, title, call, 'attachRunning', names)
   const running = runningOf(facts, targetOf(names.volume), ['volume_attach'])
   return attachment || running || wait
     ? blocked(title, 'attachment', 'attachRunning', names, { ...since, transient: true })
@@ -218,10 +229,13 @@ function leavingLinks(facts: Facts, volume: PersistentVolume | undefined, node: 
   const name = volume?.metadata.name
   const names = { ...volumeNames(volume, name), node }
   const title = `volume is detached from ${node}`
-  for (const wait of waitsOf(facts, targetOf(name), (actor) => actor === 'attachment')) {
+  const waits = waitsOf(facts, targetOf(name), (actor) => actor === 'attachment')
+  for (const wait of waits) {
     const cause = causeOfAttachment(wait.reason)
-    if (wait.node === node && cause !== undefined && leaving.has(cause))
-      return [blocked(title, 'attachment', cause, names, waitFacts(wait))]
+    if (wait.node !== node || cause === undefined || !leaving.has(cause)) continue
+    // A node that cannot reach the driver cannot let go of the volume.
+    const away = driverTrouble(facts, title, names.driver, names, node)
+    return [away ?? blocked(title, 'attachment', cause, names, waitFacts(wait))]
   }
   const failure = failureOf(facts, targetOf(name), ['volume_detach'])
   return failure ? [detachFailed(title, failure, names)] : []
@@ -233,8 +247,13 @@ function detachLink(facts: Facts, attachment: VolumeAttachment, volume: Persiste
   const title = `volume is detached from ${nodeName}`
   const names = { ...volumeNames(volume, source.persistentVolumeName), node: nodeName }
   const since = sinceFacts(parse(deletionTimestamp))
+  const away = driverTrouble(facts, title, attachment.spec.attacher, names)
+  if (away) return away
   const failure = failureOf(facts, { kind: 'VolumeAttachment', name }, ['attach'])
   if (failure) return detachFailed(title, failure, names)
+  const running = runningOf(facts, { kind: 'VolumeAttachment', name }, ['attach'])
+  const driver = { driver: attachment.spec.attacher }
+  if (running) return runningLink(facts, title, running, 'detaching', { ...names, ...driver })
   const { detachError } = attachment.status ?? {}
   if (detachError?.message !== undefined)
     return blocked(title, `csi ${attachment.spec.attacher}`, 'detachFailed', names, {

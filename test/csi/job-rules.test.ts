@@ -267,7 +267,7 @@ test('a snapshot that is not ready, too large, or of another mode is not restore
   )
   await restore('small', { resources: { requests: { storage: '512Mi' } } })
   await told(world, 'is less than the size 1073741824 for the source snapshot snap')
-  await waitsFor(world, 'pvc/small', 'sourceUnusable')
+  await waitsFor(world, 'pvc/small', 'sourceTooLarge')
   await restore('raw', { volumeMode: 'Block' })
   await told(world, 'modifies the mode of the source volume')
   await waitsFor(world, 'pvc/raw', 'sourceUnusable')
@@ -461,7 +461,7 @@ test('a snapshot made elsewhere is looked up where the driver can, believed wher
     assert.deepEqual((await status('known'))?.restoreSize, lists ? 3 << 20 : undefined)
     await eventually(world, 'judged', async () => (await status('unknown'))?.readyToUse !== undefined)
     assert.equal((await status('unknown'))?.readyToUse, !lists)
-    if (lists) await waitsFor(world, 'vs/unknown', 'sourceNotReady')
+    if (lists) await waitsFor(world, 'vs/unknown', 'snapshotUnknown')
     assert.equal(count(world, 'ListSnapshots') > 0, lists)
     await life.stop()
   }

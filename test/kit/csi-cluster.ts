@@ -123,7 +123,7 @@ export async function createCsiWorld(options: WorldOptions = {}) {
 }
 
 /** A connection that is lost and made again when the test says so, as a channel to a driver that restarts. */
-function breakable(transport: Transport) {
+export function breakable(transport: Transport) {
   const [lost, ready] = [createListeners<[]>(), createListeners<[]>()]
   let isUp = true
   return {
@@ -147,7 +147,10 @@ function breakable(transport: Transport) {
   }
 }
 
-function withoutCapabilities(handlers: DriverHandlers, names: readonly ControllerCapabilityName[]): DriverHandlers {
+export function withoutCapabilities(
+  handlers: DriverHandlers,
+  names: readonly ControllerCapabilityName[],
+): DriverHandlers {
   const ask = handlers.controller?.controllerGetCapabilities
   if (!ask || names.length === 0) return handlers
   const hidden = new Set<number>(names.map((name) => ControllerRpc[name]))

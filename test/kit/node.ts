@@ -131,7 +131,7 @@ export function pod(name: string, volumes: NonNullable<NonNullable<Pod['spec']>[
 export const memory = (name: string) => ({ name, emptyDir: { medium: 'Memory' as const, sizeLimit: '1Mi' } })
 
 /** Calls through this object never return once the power is off; nested parts of a port are cut off with it. */
-function cutOff<T extends object>(port: T, power: { readonly on: boolean }): T {
+export function cutOff<T extends object>(port: T, power: { readonly on: boolean }): T {
   return new Proxy(port, {
     get(target, name, receiver) {
       const value: unknown = Reflect.get(target, name, receiver)

@@ -183,7 +183,33 @@ const claimRows: readonly Row[] = [
   ['claimIsSource', facts(ofClaim, { claims: [heldBy('snapshot.storage.kubernetes.io/pvc-as-source-protection')] })],
 ]
 
+const onDriver = { kind: 'CSIDriver', name: 'd' }
+const connection = (reason: string) =>
+  pending('externalProvisioner', {
+    operations: [waits('binding', onClaim, 'externalProvisioner'), away(reason)],
+  })
+const away = (reason: string) => {
+  const { spec, ...rest } = waits('csi d', onDriver, reason)
+  return { ...rest, spec: { ...spec, operation: 'connect', endpoint: '/run/d.sock' } }
+}
+const hanging = { phase: 'Running', step: 'SetUp', startedAt: '2026-01-01T00:00:10.000Z' } as const
+
 const driverRows: readonly Row[] = [
+  ['driverUnavailable', connection('driverUnreachable')],
+  ['driverSilent', connection('driverSilent')],
+  ['driverUnready', connection('driverUnready')],
+  ['driverUnready', connection('driverRefuses')],
+  ['callHangs', placed({ ...attached, operations: [record('node a', 'volume_mount', [onVolume, onPod], hanging)] })],
+  [
+    'workHangs',
+    placed({
+      pods: [pod({ node: 'a', configMap: 'settings' })],
+      operations: [record('node a', 'volume_mount', [onPod], hanging)],
+    }),
+  ],
+  ['sourceMissing', provisionFailed('SnapshotMissing')],
+  ['sourceTooLarge', provisionFailed('SourceTooLarge')],
+  ['answerInvalid', provisionFailed('AnswerInvalid')],
   ['driverUnavailable', provisionFailed('UNAVAILABLE')],
   ['driverTimeout', provisionFailed('DEADLINE_EXCEEDED')],
   ['driverBusy', provisionFailed('ABORTED')],
@@ -421,6 +447,7 @@ const snapshotRows: readonly Row[] = [
   ['snapshotRunning', described()],
   ['driverAbsent', described({ csiNodes: [] })],
   ['outOfCapacity', described({ operations: [failed('csi d', 'snapshot', [onContent], 'RESOURCE_EXHAUSTED')] })],
+  ['snapshotUnknown', described({ operations: [failed('csi d', 'snapshot', [onContent], 'SnapshotMissing')] })],
   ['snapshotInUse', leavingSnapshot('provisioner.storage.kubernetes.io/volumesnapshot-as-source-protection')],
   ['finalizersHold', leavingSnapshot('snapshot.storage.kubernetes.io/volumesnapshot-bound-protection')],
   ['driverAbsent', leavingSnapshot('snapshot.storage.kubernetes.io/volumesnapshot-bound-protection', { csiNodes: [] })],

@@ -1815,6 +1815,7 @@ export const messages: Readonly<Record<string, MessageSchema>> = {
       { name: 'volume', number: 0, shape: 'one', type: 'string' },
       { name: 'pod', number: 0, shape: 'one', type: 'string' },
       { name: 'node', number: 0, shape: 'one', type: 'string' },
+      { name: 'endpoint', number: 0, shape: 'one', type: 'string' },
     ],
   },
   'hawser.OperationStatus': {
@@ -1822,6 +1823,7 @@ export const messages: Readonly<Record<string, MessageSchema>> = {
       { name: 'phase', number: 0, shape: 'one', type: 'string', required: true, words: ['Running', 'Succeeded', 'Failed', 'Waiting'] },
       { name: 'step', number: 0, shape: 'one', type: 'string' },
       { name: 'startedAt', number: 0, shape: 'one', type: 'meta.MicroTime' },
+      { name: 'failingSince', number: 0, shape: 'one', type: 'meta.MicroTime' },
       { name: 'finishedAt', number: 0, shape: 'one', type: 'meta.MicroTime' },
       { name: 'error', number: 0, shape: 'one', type: 'hawser.OperationError' },
       { name: 'nextTry', number: 0, shape: 'one', type: 'meta.MicroTime' },

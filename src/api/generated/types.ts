@@ -1607,12 +1607,14 @@ export interface OperationRecordSpec {
   readonly volume?: string
   readonly pod?: string
   readonly node?: string
+  readonly endpoint?: string
 }
 
 export interface OperationRecordStatus {
   readonly phase: 'Running' | 'Succeeded' | 'Failed' | 'Waiting'
   readonly step?: string
   readonly startedAt?: MicroTime
+  readonly failingSince?: MicroTime
   readonly finishedAt?: MicroTime
   readonly error?: OperationError
   readonly nextTry?: MicroTime

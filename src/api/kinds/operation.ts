@@ -23,11 +23,13 @@ export const operationKind = defineKind<OperationRecord>({
       'volume: string',
       'pod: string',
       'node: string',
+      'endpoint: string',
     ],
     'hawser.OperationStatus': [
       'phase: Running|Succeeded|Failed|Waiting!',
       'step: string',
       'startedAt: meta.MicroTime',
+      'failingSince: meta.MicroTime',
       'finishedAt: meta.MicroTime',
       'error: hawser.OperationError',
       'nextTry: meta.MicroTime',
@@ -47,6 +49,8 @@ export const operationKind = defineKind<OperationRecord>({
   description: 'One operation on a volume: who did what, when, and how it ended.',
   fieldDescriptions: {
     'OperationSpec.operation': 'What was done, such as mount or detach.',
+    'OperationSpec.endpoint': 'The socket of a driver that was called or is waited for.',
+    'OperationStatus.failingSince': 'When the first of the tries began that have all failed.',
     'OperationStatus.waiting': 'What the operation waits for.',
   },
   validation: { whole: validateOperation },

@@ -57,21 +57,21 @@ export interface WriterDeps {
 
 export function createWriter(deps: WriterDeps): Writer {
   const { client, claims, volumes } = deps
-  const onTransition = (object: ObjectKey, { what }: Write) =>
-    deps.onTransition?.({ controller: 'binding', object, what })
+  const onTransition = (object: ObjectKey, uid: string | undefined, { what }: Write) =>
+    deps.onTransition?.({ controller: 'binding', object, uid, what })
 
   const putVolume: Writer['putVolume'] = async (before, after, write, signal) => {
     if (after === before) return before
     const written = await client.update('PersistentVolume', after, optionsOf(write), signal)
     volumes.wrote(written)
-    onTransition(objectKey('PersistentVolume', after), write)
+    onTransition(objectKey('PersistentVolume', after), after.metadata.uid, write)
     return written
   }
   const putClaim: Writer['putClaim'] = async (before, after, write, signal) => {
     if (after === before) return before
     const written = await client.update('PersistentVolumeClaim', after, optionsOf(write), signal)
     claims.wrote(written)
-    onTransition(objectKey('PersistentVolumeClaim', after), write)
+    onTransition(objectKey('PersistentVolumeClaim', after), after.metadata.uid, write)
     return written
   }
   return {

@@ -150,5 +150,6 @@ async function putStatus(
 }
 
 function onTransition(deps: CarryOutDeps, claim: PersistentVolumeClaim, what: string): void {
-  deps.onTransition?.({ controller: 'expansion', object: objectKey('PersistentVolumeClaim', claim), what })
+  const object = objectKey('PersistentVolumeClaim', claim)
+  deps.onTransition?.({ controller: 'expansion', object, uid: claim.metadata.uid, what })
 }

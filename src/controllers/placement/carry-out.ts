@@ -53,7 +53,12 @@ export function createCarryOut(deps: CarryOutDeps): CarryOut {
       }
       const message = `Successfully assigned ${keyOf(pod)} to ${node.metadata.name}`
       recorder.event({ kind: 'Pod', object: pod }, 'Normal', 'Scheduled', message)
-      deps.onTransition?.({ controller: 'placement', object: objectKey('Pod', pod), what: message })
+      deps.onTransition?.({
+        controller: 'placement',
+        object: objectKey('Pod', pod),
+        uid: pod.metadata.uid,
+        what: message,
+      })
     },
     async refuse(pod, message, signal) {
       if (pod.spec?.nodeName) {

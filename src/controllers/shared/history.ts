@@ -24,11 +24,11 @@ const operationNames: Readonly<Record<string, string>> = {
 
 export function createControllerHistory(history: History, clock: Clock): ControllerHistory {
   return {
-    onTransition({ controller, object, what }) {
+    onTransition({ controller, object, uid, what }) {
       if (toldByPartner.has(what) || (what === 'phase Bound' && object.kind === 'PersistentVolume')) return
       const now = clock.now()
       const operation = operationNames[controller] ?? controller
-      const about = { actor: controller, operation, key: keyText(object), objects: [referenceTo(object)] }
+      const about = { actor: controller, operation, key: keyText(object), objects: [referenceTo(object, uid)] }
       history.tell({ ...about, phase: 'Succeeded', step: what, startedAt: now, finishedAt: now })
     },
     onWaiting(controller, object, waiting) {
@@ -44,6 +44,6 @@ export function createControllerHistory(history: History, clock: Clock): Control
   }
 }
 
-function referenceTo({ kind, namespace, name }: ObjectKey): ObjectReference {
-  return namespace === undefined ? { kind, name } : { kind, namespace, name }
+function referenceTo({ kind, namespace, name }: ObjectKey, uid?: string): ObjectReference {
+  return { kind, ...(namespace === undefined ? {} : { namespace }), name, ...(uid === undefined ? {} : { uid }) }
 }

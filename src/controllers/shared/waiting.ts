@@ -13,5 +13,7 @@ export interface Waiting {
 export interface Transition {
   readonly controller: string
   readonly object: ObjectKey
+  /** Of the object that was changed: another one may have its name later. */
+  readonly uid?: string | undefined
   readonly what: string
 }

@@ -1,5 +1,6 @@
 // From what is a new volume filled? A snapshot or another claim, checked and protected before the driver is asked
 // (SIDE-13, SIDE-14, XPR-12).
+import { getIfExists } from '../../client/get-if-exists.ts'
 import { refused } from '../../volume/effect.ts'
 import { annotation, hasFinalizer, isDeleting, refKey } from '../../api/meta.ts'
 import { finalizers } from '../../api/annotations.ts'
@@ -50,7 +51,8 @@ async function cloneSource(
   if (!deps.controller.has('CLONE_VOLUME'))
     throw refused('NotSupported', `driver ${deps.driver.name} cannot clone volumes`, 'none')
   const namespace = claim.metadata.namespace ?? ''
-  const source = await deps.client.get('PersistentVolumeClaim', { namespace, name }, signal)
+  const source = await getIfExists(deps.client, 'PersistentVolumeClaim', { namespace, name }, signal)
+  if (!source) throw refused('SourceMissing', `the claim ${name} to clone does not exist`, 'untried')
   if (isDeleting(source)) throw refused('SourceDeleting', `the claim ${name} to clone is being deleted`, 'none')
   if (source.status?.phase !== 'Bound' || !source.spec?.volumeName)
     throw refused('SourceUnbound', `the claim ${name} to clone is not bound`, 'none')
@@ -93,7 +95,8 @@ async function snapshotSource(
   if (!deps.controller.has('CREATE_DELETE_SNAPSHOT'))
     throw refused('NotSupported', `driver ${deps.driver.name} has no snapshots`, 'none')
   const namespace = claim.metadata.namespace ?? ''
-  const snapshot = await deps.client.get('VolumeSnapshot', { namespace, name }, signal)
+  const snapshot = await getIfExists(deps.client, 'VolumeSnapshot', { namespace, name }, signal)
+  if (!snapshot) throw refused('SnapshotMissing', `snapshot ${name} does not exist`, 'untried')
   const contentName = snapshot.status?.boundVolumeSnapshotContentName
   if (!contentName) throw refused('SnapshotNotReady', `snapshot ${name} not bound`, 'none')
   const content = await deps.client.get('VolumeSnapshotContent', { name: contentName }, signal)

@@ -12,6 +12,7 @@ import type { Strings } from '../values.ts'
 import { planDelete } from './delete-plan.ts'
 import type { DeleteFacts } from './delete-plan.ts'
 import { createJobHistory } from './job-history.ts'
+import type { JobHistory } from './job-history.ts'
 import { createLoopWithHistory } from './job-loop.ts'
 import { addFinalizer, dropFinalizer, ignoreGone, readSecret, workers } from './job.ts'
 import type { JobDeps } from './job.ts'
@@ -29,6 +30,10 @@ const busyMs = 250
 
 const finalizer = finalizers.externalProvisioner
 
+interface DeleteDeps extends JobDeps {
+  readonly told: JobHistory
+}
+
 export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisposable {
   const { clock, driver, informers } = deps
   const stack = new AsyncDisposableStack()
@@ -37,11 +42,12 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
   const attachedTo = attachments.index(({ spec }) =>
     spec.source.persistentVolumeName ? [spec.source.persistentVolumeName] : [],
   )
+  const history = createJobHistory(deps, 'delete')
   /** Since when a volume could not be deleted. */
   const refusedSince = new Map<string, number>()
   const loop = stack.use(
     createLoopWithHistory<ObjectKey<'PersistentVolume'>>(deps, {
-      ...{ name: 'deleter', workers, failure: 'volume not deleted', history: createJobHistory(deps, 'delete') },
+      ...{ name: 'deleter', workers, failure: 'volume not deleted', history },
       async sync({ name }, signal) {
         const volume = volumes.get(name)
         if (!volume) return
@@ -49,7 +55,7 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
         const attachment = publishes ? [...attachedTo.get(name)][0] : undefined
         const facts = { ...factsOf(deps, options, volume), attachedTo: attachment?.spec.nodeName }
         return carryOut(
-          deps,
+          { ...deps, told: history },
           options,
           facts,
           (error) => notDeleted(deps, volume, error, refusedSince.getOrInsert(name, clock.now())),
@@ -80,7 +86,7 @@ function factsOf({ driver, informers }: JobDeps, { ownNode }: DeleterOptions, vo
 }
 
 async function carryOut(
-  deps: JobDeps,
+  deps: DeleteDeps,
   options: DeleterOptions,
   facts: DeleteFacts,
   notDeleted: (error: unknown) => Looked,
@@ -113,11 +119,13 @@ async function carryOut(
 }
 
 /** The storage first, then the object, then the finalizer: a crash in between repeats an idempotent call. */
-async function deleteVolume(deps: JobDeps, volume: PersistentVolume, signal: AbortSignal): Promise<void> {
+async function deleteVolume(deps: DeleteDeps, volume: PersistentVolume, signal: AbortSignal): Promise<void> {
   const { client, driver, log } = deps
   const { name, uid } = volume.metadata
   const secrets = await deletionSecrets(deps, volume, signal)
-  await driver.controller(timeouts.provisioner).deleteVolume(volume.spec?.csi?.volumeHandle ?? '', secrets, signal)
+  await deps.told.calling(objectKey('PersistentVolume', volume), 'DeleteVolume', () =>
+    driver.controller(timeouts.provisioner).deleteVolume(volume.spec?.csi?.volumeHandle ?? '', secrets, signal),
+  )
   log.info('volume deleted', { driver: driver.name, volume: name })
   await client.remove('PersistentVolume', { name }, uid === undefined ? {} : { uid }, signal).catch(ignoreGone)
   await dropFinalizer(client, 'PersistentVolume', volume, finalizer, signal)

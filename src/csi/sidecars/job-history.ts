@@ -60,8 +60,8 @@ export function createJobHistory({ history, clock, driver }: JobHistoryDeps, ope
   }
 }
 
-export function referenceTo({ kind, namespace, name }: ObjectKey): ObjectReference {
-  return namespace === undefined ? { kind, name } : { kind, namespace, name }
+export function referenceTo({ kind, namespace, name, uid }: ObjectKey): ObjectReference {
+  return { kind, ...(namespace === undefined ? {} : { namespace }), name, ...(uid === undefined ? {} : { uid }) }
 }
 
 function inOwnWords(error: unknown) {

@@ -24,6 +24,8 @@ import type { JobName } from './leases.ts'
 import { createModifier } from './modifier.ts'
 import { createProvisioner } from './provisioner.ts'
 import { createResizer } from './resizer.ts'
+import { createConnectionHistory } from './connection-history.ts'
+import type { ConnectionHistory } from './connection-history.ts'
 import { createSnapshotBinder } from './snapshot-binder.ts'
 import { createSnapshotter } from './snapshotter.ts'
 
@@ -59,6 +61,7 @@ export function createCsiJobs(deps: CsiJobsDeps, options: CsiJobsOptions = {}): 
   const { client, clock, log, drivers, informers } = deps
   const stack = new AsyncDisposableStack()
   const view = stack.use(createFreshView({ client, informers }))
+  const connection = createConnectionHistory(deps.history, options.ownNode)
   const leases = createLeaseWatch({ informers, clock, identity: options.identity ?? '' })
   const running = new Map<Driver, AsyncDisposable>()
   const names = new Set<string>()
@@ -83,21 +86,26 @@ export function createCsiJobs(deps: CsiJobsDeps, options: CsiJobsOptions = {}): 
         if (!registered || stale.delete(driver)) await stop(driver)
         if (!registered || running.has(driver)) return
         await informers.synced()
-        const jobs = await start(deps, options, { leases, view }, driver, signal)
+        const jobs = await start(deps, options, { leases, view, connection }, driver, signal)
+        connection.works(driver)
         running.set(driver, jobs)
         names.add(driver.name)
         log.info('csi jobs started', { driver: driver.name })
       },
-      onError: (driver, error, retryAt) => log.warn('csi jobs not started', { driver: driver.name, error, retryAt }),
+      onError(driver, error, retryAt) {
+        if (drivers.get(driver.name) === driver) connection.failed(driver, error)
+        log.warn('csi jobs not started', { driver: driver.name, error, retryAt })
+      },
     }),
   )
   const connections = new Map<Driver, Disposable>()
   stack.use(
     drivers.subscribe(({ kind, driver }) => {
-      if (kind === 'added') connections.set(driver, followConnection(driver, loop, stale))
+      if (kind === 'added') connections.set(driver, followConnection(driver, loop, stale, connection))
       else {
         connections.get(driver)?.[Symbol.dispose]()
         connections.delete(driver)
+        connection.works(driver) // nobody waits for a driver that is no longer registered
       }
       loop.wake(driver)
     }),
@@ -121,9 +129,15 @@ function followConnection(
   driver: Driver,
   loop: Pick<KeyLoop<Driver>, 'wake' | 'forget'>,
   stale: Set<Driver>,
+  connection: ConnectionHistory,
 ): Disposable {
   const stack = new DisposableStack()
-  stack.use(driver.onLost(() => (stale.add(driver), loop.wake(driver))))
+  const lost = () => {
+    connection.waits(driver, 'driverUnreachable')
+    stale.add(driver)
+    loop.wake(driver)
+  }
+  stack.use(driver.onLost(lost))
   stack.use(driver.onReady(() => (loop.forget(driver), loop.wake(driver))))
   return stack
 }
@@ -147,13 +161,17 @@ const watchedKinds = [
 async function start(
   deps: CsiJobsDeps,
   options: CsiJobsOptions,
-  shared: { readonly leases: ReturnType<typeof createLeaseWatch>; readonly view: FreshView },
+  shared: {
+    readonly leases: ReturnType<typeof createLeaseWatch>
+    readonly view: FreshView
+    readonly connection: ConnectionHistory
+  },
   driver: Driver,
   signal: AbortSignal,
 ): Promise<AsyncDisposable> {
   const { clock, log, history } = deps
   const { client, caches: informers } = shared.view
-  await driver.identity.waitReady(signal)
+  await driver.identity.waitReady(signal, (reason) => shared.connection.waits(driver, reason))
   const plugin = await driver.pluginCapabilities(signal)
   const controller = await driver.controllerCapabilities(signal)
   // A controller-only instance has no node service: then nothing is known of it, which is fine.

@@ -131,7 +131,9 @@ async function expand(resizer: Resizer, pair: Pair, target: bigint, signal: Abor
   try {
     const answer = resizer.trivial
       ? { capacityBytes: target, nodeExpansionRequired: true }
-      : await callDriver(deps, volume, target, signal)
+      : await resizer.history.calling(objectKey('PersistentVolumeClaim', claim), 'ControllerExpandVolume', () =>
+          callDriver(deps, volume, target, signal),
+        )
     memory.delete(uidOf(claim))
     const bytes = answer.capacityBytes === 0n ? target : answer.capacityBytes
     await save(deps, { claim: begun, volume }, bytes, answer.nodeExpansionRequired, signal)

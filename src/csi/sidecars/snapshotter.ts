@@ -11,6 +11,7 @@ import { asVolumeError, refused } from '../../volume/effect.ts'
 import type { DriverSnapshot } from '../controller.ts'
 import { timeouts } from '../deadline.ts'
 import { createJobHistory } from './job-history.ts'
+import type { JobHistory } from './job-history.ts'
 import { createLoopWithHistory } from './job-loop.ts'
 import { change, dropFinalizer, readSecret } from './job.ts'
 import type { JobDeps } from './job.ts'
@@ -19,6 +20,10 @@ import { planSnapshot } from './snapshot-plan.ts'
 import type { SnapshotPlan } from './snapshot-plan.ts'
 
 const notReadyMs = 2_000
+
+interface SnapshotDeps extends JobDeps {
+  readonly told: JobHistory
+}
 
 export function createSnapshotter(deps: JobDeps): AsyncDisposable {
   const { driver, informers, recorder } = deps
@@ -33,7 +38,12 @@ export function createSnapshotter(deps: JobDeps): AsyncDisposable {
         const content = contents.get(name)
         if (!content) return
         try {
-          return await carryOut(deps, content, planSnapshot({ content, driver: driver.name, canList }), signal)
+          return await carryOut(
+            { ...deps, told: history },
+            content,
+            planSnapshot({ content, driver: driver.name, canList }),
+            signal,
+          )
         } catch (error) {
           const { message } = asVolumeError(error)
           const reason = isDeleting(content) ? 'SnapshotDeleteError' : 'SnapshotContentCheckandUpdateFailed'
@@ -54,7 +64,7 @@ export function createSnapshotter(deps: JobDeps): AsyncDisposable {
 }
 
 async function carryOut(
-  deps: JobDeps,
+  deps: SnapshotDeps,
   content: VolumeSnapshotContent,
   plan: SnapshotPlan,
   signal: AbortSignal,
@@ -84,7 +94,7 @@ async function carryOut(
 
 /** The mark stands before the call: a content with it is never forgotten (SIDE-46). */
 async function create(
-  deps: JobDeps,
+  deps: SnapshotDeps,
   content: VolumeSnapshotContent,
   isMarked: boolean,
   signal: AbortSignal,
@@ -97,7 +107,9 @@ async function create(
   if (!marked || annotation(marked, beingCreated) !== 'yes') return
   let snapshot: DriverSnapshot
   try {
-    snapshot = await driver.controller(timeouts.snapshotter).createSnapshot(request, signal)
+    snapshot = await deps.told.calling(objectKey('VolumeSnapshotContent', content), 'CreateSnapshot', () =>
+      driver.controller(timeouts.snapshotter).createSnapshot(request, signal),
+    )
   } catch (error) {
     if (asVolumeError(error).effect !== 'unknown') await unmark(deps, marked, signal)
     throw error
@@ -122,7 +134,7 @@ async function adopt(
 
 /** The storage first, then the finalizer. */
 async function remove(
-  deps: JobDeps,
+  deps: SnapshotDeps,
   content: VolumeSnapshotContent,
   handle: string | undefined,
   signal: AbortSignal,
@@ -130,7 +142,9 @@ async function remove(
   const { client, driver, log } = deps
   if (handle) {
     const secrets = await readSecret(client, deletionSecretOf(content), signal)
-    await driver.controller(timeouts.snapshotter).deleteSnapshot(handle, secrets, signal)
+    await deps.told.calling(objectKey('VolumeSnapshotContent', content), 'DeleteSnapshot', () =>
+      driver.controller(timeouts.snapshotter).deleteSnapshot(handle, secrets, signal),
+    )
   }
   log.info('snapshot deleted', { driver: driver.name, content: content.metadata.name })
   await dropFinalizer(client, 'VolumeSnapshotContent', content, finalizers.snapshotContentBound, signal)
@@ -138,7 +152,7 @@ async function remove(
 
 /** The same call again gives the handle of a snapshot that may exist, or a definite answer that it does not. */
 async function handleOf(
-  deps: JobDeps,
+  deps: SnapshotDeps,
   content: VolumeSnapshotContent,
   signal: AbortSignal,
 ): Promise<string | undefined> {

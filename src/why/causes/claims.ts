@@ -82,7 +82,7 @@ export const claimCauses = {
     ends: 'A driver with that name registers.',
     hints: [
       ['hawser get csinode -o yaml', 'see which drivers are registered on which node'],
-      ['hawser driver check SOCKET', 'check a driver directly'],
+      ['hawser driver check {socket}', 'check a driver directly'],
       ['hawser up --csi-driver {driver}=SOCKET', 'start with this driver'],
     ],
   },
@@ -189,7 +189,7 @@ export const claimCauses = {
   },
   askedResizer: {
     title: 'The driver must expand the volume',
-    sentence: 'driver {driver} was asked to expand the volume of claim {claim}',
+    sentence: 'driver {driver} was asked to expand the volume of claim {claim}[; {detail}]',
     meaning:
       'Expansion has two parts: the driver expands the storage, then the node expands the filesystem. The first part is in progress.',
     ends: 'The driver answers.',
@@ -263,7 +263,8 @@ export const claimCauses = {
   },
   nodeMustExpand: {
     title: 'The filesystem is expanded when a pod uses the volume',
-    sentence: 'the storage of claim {claim} was expanded; the node expands the filesystem when a pod uses the volume',
+    sentence:
+      'the storage of claim {claim} was expanded; the node expands the filesystem when a pod uses the volume[ ({detail})]',
     meaning:
       'Condition FileSystemResizePending: the second part of an expansion happens on the node where the volume is mounted.',
     ends: 'A pod mounts the volume, or the node of a running pod expands it.',

@@ -10,7 +10,7 @@ export const driverCauses = {
     ends: 'The driver registers; waiting pods continue at once.',
     hints: [
       ['hawser get csinode {node} -o yaml', 'see which drivers the node has'],
-      ['hawser driver check SOCKET', 'ask the driver directly'],
+      ['hawser driver check {socket}', 'ask the driver directly'],
       ['hawser doctor', 'on the node: sockets'],
     ],
   },
@@ -26,19 +26,52 @@ export const driverCauses = {
     ],
   },
   driverUnavailable: {
-    title: 'The driver does not answer',
-    sentence: 'driver {driver} cannot be reached (UNAVAILABLE)',
+    title: 'The driver cannot be reached',
+    sentence: 'driver {driver} does not answer[ at {socket}]: no process listens there',
     meaning:
-      'The driver is not running or its socket is closed. It is unknown whether the call had an effect, so the same call is repeated.',
-    ends: 'The driver is available again.',
+      'The driver is not running or its socket is closed (UNAVAILABLE). It is unknown whether a call that was under way had an effect, so the same call is repeated.',
+    ends: 'The driver is available again; what waits for it continues within a second.',
     hints: [
-      ['hawser driver check SOCKET', 'check it directly'],
+      ['hawser driver check {socket}', 'ask it directly, once it is started again'],
       ['hawser doctor', 'on the node: sockets and processes'],
+    ],
+  },
+  driverSilent: {
+    title: 'The driver does not answer its first question',
+    sentence: 'driver {driver} accepts calls[ at {socket}] but does not answer Probe',
+    meaning:
+      'A driver is asked whether it is ready (Probe) before anything else. This one is running and says nothing: it is still starting, or it is stuck. It is asked again every second.',
+    ends: 'The driver answers.',
+    hints: [
+      ['hawser driver check {socket}', 'ask it directly'],
+      ['hawser doctor', 'on the node: sockets and processes'],
+    ],
+  },
+  driverUnready: {
+    title: 'The driver is not ready',
+    sentence: 'driver {driver}[ at {socket}] is not ready[: {detail}]',
+    meaning:
+      'The driver answers Probe with "not ready", or refuses to say what it can do. Nothing is asked of it until that changes.',
+    ends: 'The driver reports that it is ready.',
+    hints: [
+      ['hawser driver check {socket}', 'ask it directly'],
+      ['hawser doctor', 'on the node: sockets and processes'],
+    ],
+  },
+  callHangs: {
+    title: 'A call to the driver hangs',
+    sentence: 'driver {driver} has not answered[ {call}] since the time shown; the call is still running',
+    meaning:
+      'The driver was called and has not answered for more than ten seconds. Each call has a deadline (controller calls 10 to 60 seconds, calls on the node two minutes); after it the call is repeated.',
+    ends: 'The driver answers, or the deadline passes and the call is repeated.',
+    hints: [
+      ['hawser driver check {socket}', 'see whether it answers other calls'],
+      ['hawser get operations', 'see which calls run, and since when'],
     ],
   },
   driverTimeout: {
     title: 'The driver did not answer in time',
-    sentence: 'driver {driver} did not answer in time; its call may still be running',
+    sentence: 'driver {driver} did not answer[ {call}] in time, and has not since the time shown',
     meaning:
       'DEADLINE_EXCEEDED or CANCELLED: it is unknown whether the call had an effect, so the same call is repeated until there is an answer.',
     ends: 'A later call is answered.',
@@ -90,7 +123,7 @@ export const driverCauses = {
     meaning:
       'An earlier request with the same name was carried out with other parameters, or the volume is published in another way.',
     ends: 'Nothing. Delete the other volume, or delete the claim and create it again.',
-    hints: [['hawser driver rpc SOCKET Controller/ListVolumes', 'list the volumes of the driver']],
+    hints: [['hawser driver rpc {socket} Controller/ListVolumes', 'list the volumes of the driver']],
   },
   driverForbids: {
     title: 'The driver has no permission',
@@ -115,7 +148,7 @@ export const driverCauses = {
     sentence: 'driver {driver} does not support this operation (UNIMPLEMENTED)',
     meaning: 'Raw block volumes, expansion, snapshots, cloning and more are optional for drivers.',
     ends: 'Nothing. Use another driver.',
-    hints: [['hawser driver check SOCKET', 'see its capabilities']],
+    hints: [['hawser driver check {socket}', 'see its capabilities']],
   },
   driverError: {
     title: 'The driver reports an error',
@@ -123,6 +156,18 @@ export const driverCauses = {
     meaning: 'INTERNAL, UNKNOWN or DATA_LOSS: something failed inside the driver or its storage.',
     ends: 'A retry succeeds.',
     hints: [['hawser events', 'all errors so far']],
+  },
+  answerInvalid: {
+    title: 'The driver answers OK without saying what it made',
+    sentence:
+      'driver {driver} answered[ {call}] with OK, but its answer breaks the CSI specification: the id is missing',
+    meaning:
+      'A volume or snapshot without an id can neither be used nor deleted. This is a bug of the driver. The call is repeated; the driver may have made something that nobody knows of.',
+    ends: 'The driver is repaired.',
+    hints: [
+      ['hawser driver check {socket}', 'check the driver against the specification'],
+      ['hawser events --for pvc/{claim}', 'all errors so far'],
+    ],
   },
   answerRefused: {
     title: 'The volume that the driver created does not match the claim',
@@ -134,12 +179,32 @@ export const driverCauses = {
   sourceNotReady: {
     title: 'The source of the new volume is not ready',
     sentence: 'claim {claim} is to be created from a snapshot or another claim that is not ready',
-    meaning:
-      'The snapshot does not exist or is not ready, the source claim is not bound, or the source is being deleted.',
+    meaning: 'The snapshot is not ready, the source claim is not bound, or the source is being deleted.',
     ends: 'The source becomes ready.',
     hints: [
       ['hawser get volumesnapshots', 'see READYTOUSE'],
       ['hawser get pvc', 'see whether the source claim is bound'],
+    ],
+  },
+  sourceMissing: {
+    title: 'The source of the new volume does not exist',
+    sentence: 'claim {claim} is to be created from {detail}, which does not exist; nothing was tried',
+    meaning:
+      'dataSource of the claim names a snapshot or a claim of the same namespace. The name has a typo, or the source was deleted.',
+    ends: 'The source is created; or the claim is deleted and created with another source.',
+    hints: [
+      ['hawser get volumesnapshots,pvc', 'list the snapshots and claims'],
+      ['hawser delete pvc {claim}', 'then create it again with another source'],
+    ],
+  },
+  sourceTooLarge: {
+    title: 'The new volume would be smaller than its source',
+    sentence: 'claim {claim} requests {detail}: a volume must not be smaller than what it is created from',
+    meaning: 'A clone or a restored snapshot needs at least the size of its source.',
+    ends: 'Nothing. Delete the claim and create it again with the size of the source or more.',
+    hints: [
+      ['hawser describe pvc/{claim}', 'see the requested size and dataSource'],
+      ['hawser delete pvc {claim}', 'then create it again with more'],
     ],
   },
   sourceUnusable: {

@@ -61,6 +61,18 @@ export const nodeCauses = {
     ends: 'The running operation ends; each has a deadline.',
     hints: [['hawser get operations', 'see which one, and since when']],
   },
+  workHangs: {
+    title: 'Work on the volume takes long',
+    sentence:
+      'node {node} has been working[ on volume {volume}][ for pod {pod}] since the time shown[, in step {call}]',
+    meaning:
+      'A mount, unmount or other call to the kernel or a program has not returned for more than ten seconds. Formatting a large disk or changing the owner of many files takes time; storage that is out of reach does not answer at all.',
+    ends: 'The work ends; each operation has a deadline, after which it is repeated.',
+    hints: [
+      ['hawser get operations', 'see which step, and since when'],
+      ['hawser doctor', 'on the node: mounts that hang'],
+    ],
+  },
   mountRunning: {
     title: 'The volume is being mounted',
     sentence: 'node {node} is mounting volume {volume} for pod {pod} right now',
@@ -107,10 +119,13 @@ export const nodeCauses = {
   },
   singlePodWriter: {
     title: 'Another pod uses the volume exclusively',
-    sentence: 'claim {claim} is ReadWriteOncePod, and another pod uses it',
+    sentence: 'claim {claim} is ReadWriteOncePod, and another pod uses it[: {holder}]',
     meaning: 'This access mode allows one pod at a time, even on the same node.',
     ends: 'The other pod ends.',
-    hints: [['hawser get pods -o wide', 'see which pod uses it']],
+    hints: [
+      ['hawser get pods -o wide', 'see which pod uses it'],
+      ['hawser delete pod {holder}', 'if the other pod is no longer needed'],
+    ],
   },
   mountOptionsRefused: {
     title: 'The volume type does not support mount options',

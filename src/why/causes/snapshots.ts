@@ -38,6 +38,17 @@ export const snapshotCauses = {
     ends: 'A retry succeeds.',
     hints: [['hawser describe volumesnapshot/{snapshot}', 'status.error has the last error']],
   },
+  snapshotUnknown: {
+    title: 'The driver does not know the snapshot',
+    sentence: 'driver {driver} does not know the snapshot that the content of {snapshot} names',
+    meaning:
+      'A VolumeSnapshotContent that was written by hand names a snapshot of the storage by its handle. The driver lists none with that handle.',
+    ends: 'The snapshot appears in the storage; or delete the content and create it with the right handle.',
+    hints: [
+      ['hawser get volumesnapshotcontent -o yaml', 'see spec.source.snapshotHandle'],
+      ['hawser driver rpc {socket} Controller/ListSnapshots', 'list the snapshots of the driver'],
+    ],
+  },
   snapshotInUse: {
     title: 'The snapshot is not deleted while a claim is restored from it',
     sentence: 'snapshot {snapshot} is being deleted, but a claim is being restored from it',

@@ -1,0 +1,35 @@
+// Can a driver be used at all? What the history has of its connection: where it listens, and since when it does not answer.
+import type { History } from '../../client/history.ts'
+import type { DriverWaitReason } from '../../volume/wait-reasons.ts'
+import { CsiError, statusText } from '../codes.ts'
+import type { Driver } from '../drivers.ts'
+
+export interface ConnectionHistory {
+  waits(driver: Driver, reason: DriverWaitReason, words?: string): void
+  /** The first questions to the driver failed. */
+  failed(driver: Driver, error: unknown): void
+  works(driver: Driver): void
+}
+
+/** `node`: where this driver's process serves only that node. */
+export function createConnectionHistory(history: History | undefined, node: string | undefined): ConnectionHistory {
+  const on = node === undefined ? {} : { node }
+  const subject = ({ name, endpoint }: Driver) => ({
+    actor: `csi ${name}`,
+    operation: 'connect',
+    key: `${endpoint} ${node ?? ''}`,
+    endpoint,
+    ...on,
+    objects: [{ kind: 'CSIDriver', name }],
+  })
+  const waits: ConnectionHistory['waits'] = (driver, reason, message) =>
+    history?.waits(subject(driver), [{ reason, ...(message === undefined ? {} : { message }), ...on }])
+  return {
+    waits,
+    failed(driver, error) {
+      const isAway = error instanceof CsiError && error.status === 'UNAVAILABLE'
+      waits(driver, isAway ? 'driverUnreachable' : 'driverRefuses', statusText(error))
+    },
+    works: (driver) => history?.waits(subject(driver), []),
+  }
+}
