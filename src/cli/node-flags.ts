@@ -74,6 +74,22 @@ export const nodeFlags = {
   },
 } as const
 
+/** For who runs the built-in driver. */
+export const overcommitFlag = {
+  kind: 'parsed',
+  parse: ratioFrom,
+  optional: true,
+  placeholder: 'RATIO',
+  brief: 'Sizes of thin volumes together, for each byte of the disk (default: 2; 1: never more than fits)',
+} as const
+
+function ratioFrom(given: string): number {
+  const ratio = Number(given)
+  if (!(ratio >= 0.01 && ratio <= 1000))
+    throw new SyntaxError(`"${given}" is not a ratio from 0.01 to 1000; examples: 1, 1.5, 10`)
+  return ratio
+}
+
 /** Told before anything is started: the kernel's own word (EPERM) helps nobody. */
 export function requireMountRights(env: Readonly<Partial<Record<string, string>>>, hint: string): void {
   if (!mayMount(readMachine(env))) throw new UsageError('a node must mount filesystems, and this user may not', hint)

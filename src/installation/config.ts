@@ -27,6 +27,8 @@ export interface HawserConfig {
   readonly imageRoots?: readonly { readonly reference: string; readonly directory: string }[]
   /** Where FlexVolume drivers lie; without it, where a kubelet looks for them. */
   readonly volumePluginDirectory?: string
+  /** How many bytes of thin volumes the built-in driver promises for each byte of its disk. */
+  readonly overcommit?: number
   readonly manifests?: string
   readonly manifestUrl?: string
   readonly runtime: 'process' | 'none'

@@ -36,6 +36,7 @@ export async function startBuiltInDriver(
     dataDirectory: join(config.dataDirectory, 'volumes'),
     nodeId: node.name,
     mode: sharesImages(config) ? 'shared' : 'local',
+    ...(config.overcommit === undefined ? {} : { overcommit: config.overcommit }),
   })
   return { name: builtInDriver, socket, [Symbol.asyncDispose]: () => driver[Symbol.asyncDispose]() }
 }

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { dirname } from 'node:path/posix'
 import { setImmediate as turn } from 'node:timers/promises'
 import { test } from 'node:test'
+import type { CreateVolumeRequest } from '../../src/csi/controller.ts'
 import type { Capability } from '../../src/csi/values.ts'
 import { asVolumeError } from '../../src/volume/effect.ts'
 import type { Effect } from '../../src/volume/effect.ts'
@@ -66,8 +67,13 @@ const filesystem: Capability = {
 const block: Capability = { access: { kind: 'block' }, mode: 'SINGLE_NODE_WRITER' }
 
 /** The volume's id; undefined when the driver says that nothing was made. */
-async function provision(machine: Machine, trouble: Trouble, capability: Capability): Promise<string | undefined> {
-  const request = { name: 'pvc-1', requiredBytes: 1n << 24n, capabilities: [capability] }
+async function provision(
+  machine: Machine,
+  trouble: Trouble,
+  capability: Capability,
+  about: Partial<CreateVolumeRequest> = {},
+): Promise<string | undefined> {
+  const request = { name: 'pvc-1', requiredBytes: 1n << 24n, capabilities: [capability], ...about }
   for (let tries = 1; ; tries++) {
     let id = ''
     const made = await answer(machine, trouble, async (signal) => {
@@ -96,6 +102,36 @@ async function volumeLife(machine: Machine, trouble: Trouble, capability: Capabi
   }
   if (staged !== 'none') await insist(machine, trouble, (signal) => machine.node.unstage(volumeId, staging, signal))
   await files.removeEmptyTree(staging, never)
+  await insist(machine, trouble, (signal) => machine.controller.deleteVolume(volumeId, {}, signal))
+}
+
+/** Grown twice while it is staged, thick or thin; an expansion is repeated until it succeeds or is refused for good. */
+async function grownLife(machine: Machine, trouble: Trouble, parameters: Record<string, string>): Promise<void> {
+  const volumeId = await provision(machine, trouble, filesystem, { parameters })
+  if (volumeId === undefined) return
+  const { files } = machine.host.quiet
+  await files.mkdirAll(staging, 0o750, never)
+  const stage = { volumeId, stagingPath: staging, capability: filesystem }
+  const staged = await answer(machine, trouble, (signal) => machine.node.stage(stage, signal))
+  const sizeBytes = 1n << 25n
+  await answer(machine, trouble, (signal) =>
+    machine.controller.expand({ volumeId, sizeBytes, capability: filesystem }, signal),
+  )
+  const onNode = { volumeId, volumePath: staging, stagingPath: staging, sizeBytes, capability: filesystem }
+  if (staged === 'done') await answer(machine, trouble, (signal) => machine.node.expand(onNode, signal))
+  if (staged !== 'none') await insist(machine, trouble, (signal) => machine.node.unstage(volumeId, staging, signal))
+  await files.removeEmptyTree(staging, never)
+  await insist(machine, trouble, (signal) => machine.controller.deleteVolume(volumeId, {}, signal))
+}
+
+/** A clone of a staged volume; both go. */
+async function cloneLife(machine: Machine, trouble: Trouble): Promise<void> {
+  const volumeId = await provision(machine, trouble, filesystem)
+  if (volumeId === undefined) return
+  const source = { kind: 'volume' as const, volumeId }
+  const clone = await provision(machine, trouble, filesystem, { name: 'pvc-2', source })
+  if (clone !== undefined)
+    await insist(machine, trouble, (signal) => machine.controller.deleteVolume(clone, {}, signal))
   await insist(machine, trouble, (signal) => machine.controller.deleteVolume(volumeId, {}, signal))
 }
 
@@ -149,6 +185,9 @@ async function left({ host }: Machine): Promise<readonly string[]> {
 const lives: Readonly<Record<string, (machine: Machine, trouble: Trouble) => Promise<void>>> = {
   'a filesystem': (machine, trouble) => volumeLife(machine, trouble, filesystem),
   'a block device': (machine, trouble) => volumeLife(machine, trouble, block),
+  'a volume that grows': (machine, trouble) => grownLife(machine, trouble, {}),
+  'a thick volume that grows': (machine, trouble) => grownLife(machine, trouble, { provisioning: 'thick' }),
+  'a clone': cloneLife,
   'an inline volume': inlineLife,
   'a snapshot': snapshotLife,
 }

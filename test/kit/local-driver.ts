@@ -27,6 +27,7 @@ export async function startDriverMachine(chosen: Partial<StorageOptions> = {}) {
   })
   host.programs.set('dumpe2fs', () => ({ ...fine, stdout: 'Block count: 1048576\nBlock size: 4096\n' }))
   host.programs.set('fsfreeze', () => fine)
+  host.programs.set('fallocate', () => fine)
   host.programs.set('cp', ({ argv }) => {
     host.makeDiskFile(argv.at(-1) ?? '', 1n << 24n)
     return fine

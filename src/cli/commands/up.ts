@@ -10,7 +10,7 @@ import { createPinoLog } from '../../telemetry/pino-log.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
 import type { NodeFlags } from '../node-flags.ts'
-import { driversFrom, nodeFlags, nodeFrom, requireMountRights } from '../node-flags.ts'
+import { driversFrom, nodeFlags, nodeFrom, overcommitFlag, requireMountRights } from '../node-flags.ts'
 import { table } from '../output.ts'
 import { ownCommand } from '../own-command.ts'
 
@@ -22,6 +22,7 @@ interface Flags extends NodeFlags {
   readonly acceptStore: boolean
   readonly bare: boolean
   readonly extraNode?: readonly string[]
+  readonly overcommit?: number
   readonly disableForceDetachOnTimeout: boolean
   readonly strictScheduling: boolean
 }
@@ -91,6 +92,7 @@ export const up = buildCommand<Flags, [], Context>({
         placeholder: 'NAME',
         brief: 'Another node on this machine (root: <data-dir>/nodes/NAME)',
       },
+      overcommit: overcommitFlag,
       disableForceDetachOnTimeout: {
         kind: 'boolean',
         default: false,
@@ -149,6 +151,7 @@ function configOf(flags: Flags, env: Readonly<Partial<Record<string, string>>>):
           ...(flags.extraNode ?? []).map((extra) => ({ name: extra, root: join(dataDirectory, 'nodes', extra) })),
         ],
     ...driversFrom(flags),
+    ...(flags.overcommit === undefined ? {} : { overcommit: flags.overcommit }),
     forceDetachOnTimeout: !flags.disableForceDetachOnTimeout,
     strictScheduling: flags.strictScheduling,
   }

@@ -43,6 +43,12 @@ export interface Records {
   nodes(signal: AbortSignal): Promise<readonly string[]>
 }
 
+export interface Room {
+  readonly bytes: bigint
+  /** Where the limit comes from, for the message of a refusal. */
+  readonly limit: string
+}
+
 export interface StorageBackend {
   /** Throws INVALID_ARGUMENT for class parameters that it does not know; nothing was made yet. Absent: any will do. */
   checkParameters?(parameters: Readonly<Record<string, string>>): void
@@ -55,6 +61,8 @@ export interface StorageBackend {
   snapshotExists(snapshot: SnapshotRecord, signal: AbortSignal): Promise<boolean>
   removeSnapshot(snapshot: SnapshotRecord, signal: AbortSignal): Promise<void>
   availableBytes(signal: AbortSignal): Promise<bigint>
+  /** What may still be promised to volumes with these class parameters. Absent: there is no limit but `availableBytes`. */
+  room?(parameters: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Room>
   /** Changes attributes of a volume in use; throws INVALID_ARGUMENT for those it does not know. Absent: not offered. */
   modify?(record: VolumeRecord, parameters: Readonly<Record<string, string>>, signal: AbortSignal): Promise<void>
   /** How the volume is, as the storage sees it. Absent: not offered. */

@@ -67,12 +67,13 @@ export function chooseSize(range: CapacityRange | undefined, limits: SizeLimits)
   return size
 }
 
-/** As a quantity with the largest unit that divides it. */
-function sizeText(bytes: bigint): string {
-  const units = ['', 'Ki', 'Mi', 'Gi', 'Ti']
-  let [left, unit] = [bytes, 0]
-  while (left !== 0n && left % 1024n === 0n && unit < units.length - 1) [left, unit] = [left / 1024n, unit + 1]
-  return unit === 0 ? `${left} bytes` : `${left}${units[unit]}`
+/** For people: one digit behind the point, never more than there is. */
+export function sizeText(bytes: bigint): string {
+  const units = ['Ki', 'Mi', 'Gi', 'Ti']
+  if (bytes < 1024n) return `${bytes} bytes`
+  let [tenths, unit] = [(bytes * 10n) / 1024n, 0]
+  while (tenths >= 10_240n && unit < units.length - 1) [tenths, unit] = [tenths / 1024n, unit + 1]
+  return `${tenths / 10n}${tenths % 10n === 0n ? '' : `.${tenths % 10n}`}${units[unit]}`
 }
 
 /** More callers than this are told to come back (WIRE-3: ABORTED); the others wait their turn. */
@@ -100,6 +101,16 @@ export function createExclusive() {
 }
 
 export type Exclusive = ReturnType<typeof createExclusive>
+
+/** One after the other, in the order of asking: what is counted and then promised is not promised twice. */
+export function createTurns() {
+  let last: Promise<unknown> = Promise.resolve()
+  return <T>(work: () => Promise<T>): Promise<T> => {
+    const next = last.then(work)
+    last = next.catch(() => {})
+    return next
+  }
+}
 
 /** One page of a list; tokens are positions. */
 export function pageOf<T>(

@@ -17,6 +17,7 @@ import {
   pageOf,
   requireCapability,
   requireText,
+  sizeText,
   singleNodeModes,
 } from './checks.ts'
 import type { KitDeps } from './driver.ts'
@@ -24,6 +25,7 @@ import { controllerCapabilities } from './identity.ts'
 import { answered, orUndo } from './undo.ts'
 
 type Handlers = UnaryHandlers<typeof Controller>
+type Strings = Readonly<Record<string, string>>
 
 export function controllerHandlers(deps: KitDeps): Handlers {
   const { settings, storage } = deps
@@ -47,10 +49,7 @@ export function controllerHandlers(deps: KitDeps): Handlers {
     async getCapacity(request, signal) {
       const segment = settings.topologyKey && request.accessibleTopology?.segments[settings.topologyKey]
       if (segment && segment !== settings.nodeId) return { availableCapacity: 0n }
-      const limit = settings.capacityBytes
-      const offered =
-        limit === undefined ? await storage.availableBytes(signal) : limit - (await usedBytes(deps, signal))
-      const available = offered < 0n ? 0n : offered
+      const available = await offeredBytes(deps, request.parameters, signal)
       const largest = available < settings.maximumVolumeBytes ? available : settings.maximumVolumeBytes
       return {
         availableCapacity: available,
@@ -74,10 +73,9 @@ function lifeHandlers(deps: KitDeps): Pick<Handlers, 'createVolume' | 'deleteVol
           const wanted = await plannedVolume(deps, id, request, signal)
           const present = await records.volume(id, signal)
           if (present) checkSame(present, wanted, request)
-          else await checkRoom(deps, wanted.capacityBytes, signal)
           const record = present ?? wanted
           const make = async () => {
-            if (!present) await records.putVolume(record, signal)
+            if (!present) await promise(deps, record, signal)
             await createStorage(deps, record, request, signal)
           }
           // Storage that is there already may hold data: a repeated call that fails takes nothing away.
@@ -112,9 +110,11 @@ function lifeHandlers(deps: KitDeps): Pick<Handlers, 'createVolume' | 'deleteVol
       return exclusive(request.volumeId, async () => {
         const record = await requireVolume(deps, request.volumeId, signal)
         if (size > record.capacityBytes) {
-          await checkRoom(deps, size - record.capacityBytes, signal)
-          await storage.grow(record, size, signal)
-          await records.putVolume({ ...record, capacityBytes: size }, signal)
+          await deps.promising(async () => {
+            await checkRoom(deps, record.parameters, size - record.capacityBytes, signal)
+            await storage.grow(record, size, signal)
+            await records.putVolume({ ...record, capacityBytes: size }, signal)
+          })
         }
         const capacityBytes = size > record.capacityBytes ? size : record.capacityBytes
         return { capacityBytes, nodeExpansionRequired: true }
@@ -312,8 +312,29 @@ async function usedBytes({ records }: KitDeps, signal: AbortSignal): Promise<big
   return (await records.volumes(signal)).reduce((sum, { capacityBytes }) => sum + capacityBytes, 0n)
 }
 
-async function checkRoom(deps: KitDeps, bytes: bigint, signal: AbortSignal): Promise<void> {
-  const { settings } = deps
+/** The record is the promise: it is written only while there is room for it. */
+export async function promise(deps: KitDeps, record: VolumeRecord, signal: AbortSignal): Promise<void> {
+  await deps.promising(async () => {
+    await checkRoom(deps, record.parameters, record.capacityBytes, signal)
+    await deps.records.putVolume(record, signal)
+  })
+}
+
+async function offeredBytes(deps: KitDeps, parameters: Strings, signal: AbortSignal): Promise<bigint> {
+  const { settings, storage } = deps
+  const limit = settings.capacityBytes
+  const room = await storage.room?.(parameters, signal)
+  const left = limit === undefined ? undefined : limit - (await usedBytes(deps, signal))
+  const physical = room?.bytes ?? (left === undefined ? await storage.availableBytes(signal) : left)
+  const offered = left !== undefined && left < physical ? left : physical
+  return offered < 0n ? 0n : offered
+}
+
+async function checkRoom(deps: KitDeps, parameters: Strings, bytes: bigint, signal: AbortSignal): Promise<void> {
+  const { settings, storage } = deps
+  const room = await storage.room?.(parameters, signal)
+  if (room && bytes > room.bytes)
+    throw fail('RESOURCE_EXHAUSTED', `${sizeText(bytes)} requested, ${sizeText(room.bytes)} left ${room.limit}`)
   if (settings.capacityBytes === undefined) return
   const used = await usedBytes(deps, signal)
   if (used + bytes > settings.capacityBytes) {

@@ -4,7 +4,7 @@ import type { Clock } from '../../clock/clock.ts'
 import type { Host } from '../../host/host.ts'
 import type { DriverHandlers } from '../service.ts'
 import type { NodeBackend, Records, StorageBackend } from './backend.ts'
-import { createExclusive } from './checks.ts'
+import { createExclusive, createTurns } from './checks.ts'
 import type { Exclusive } from './checks.ts'
 import { controllerHandlers } from './controller.ts'
 import { identityHandlers } from './identity.ts'
@@ -42,10 +42,12 @@ export interface DriverDeps {
 export interface KitDeps extends DriverDeps {
   /** One operation per volume, across all services of this process. */
   readonly exclusive: Exclusive
+  /** One promise of space at a time: counting and writing the record go together. */
+  readonly promising: ReturnType<typeof createTurns>
 }
 
 export function createDriverHandlers(deps: DriverDeps): DriverHandlers {
-  const kit: KitDeps = { ...deps, exclusive: createExclusive() }
+  const kit: KitDeps = { ...deps, exclusive: createExclusive(), promising: createTurns() }
   return {
     identity: identityHandlers(kit),
     controller: { ...controllerHandlers(kit), ...snapshotHandlers(kit) },

@@ -7,7 +7,7 @@ import type { Node, NodePublishVolumeRequest, VolumeCapability } from '../genera
 import type { UnaryHandlers } from '../service.ts'
 import type { StageInput, VolumeRecord } from './backend.ts'
 import { allModes, chooseSize, fail, requireCapability, requireText, singleNodeModes } from './checks.ts'
-import { removeAll, requireVolume } from './controller.ts'
+import { promise, removeAll, requireVolume } from './controller.ts'
 import type { KitDeps } from './driver.ts'
 import { nodeCapabilities } from './identity.ts'
 import { answered, orUndo } from './undo.ts'
@@ -170,7 +170,7 @@ async function publishEphemeral(
     attachments: {},
   }
   const make = async () => {
-    if (!present) await records.putVolume(volume, signal)
+    if (!present) await promise(deps, volume, signal)
     await storage.create(volume, signal)
     const path = ephemeralStage(deps, request.volumeId)
     await deps.host.files.mkdirAll(path, 0o750, signal)

@@ -3,6 +3,7 @@
 import { join } from 'node:path/posix'
 import type { Clock } from '../../clock/clock.ts'
 import { createDriverHandlers } from '../../csi/kit/driver.ts'
+import { defaultOvercommit } from '../../csi/kit/space.ts'
 import type { DriverHandlers } from '../../csi/service.ts'
 import type { Host } from '../../host/host.ts'
 import type { SetSize } from './images.ts'
@@ -25,6 +26,8 @@ export interface StorageOptions {
   readonly name?: string
   /** Capacity for all volumes together; absent: the free space of the filesystem. */
   readonly capacityBytes?: bigint
+  /** How many bytes of thin volumes may be promised for each byte of the disk. */
+  readonly overcommit?: number
   readonly maxVolumesPerNode?: bigint
   readonly version?: string
 }
@@ -43,6 +46,7 @@ export async function createLocalDriver(
   options: StorageOptions,
   signal: AbortSignal,
 ): Promise<DriverHandlers> {
+  const overcommit = options.overcommit ?? defaultOvercommit
   const layout = layoutOf(options.dataDirectory)
   const stages = createStages(host.files, layout)
   const records = createDiskRecords(host.files, layout)
@@ -54,7 +58,7 @@ export async function createLocalDriver(
     clock,
     host,
     records,
-    storage: createImageStorage(host, layout, stages, setSize),
+    storage: createImageStorage({ host, layout, records, stages, setSize, overcommit }),
     node: createLoopNode(host, layout, stages),
     settings: {
       name: options.name ?? localDriverName,

@@ -1,11 +1,12 @@
 // How is storage made? One sparse image file per volume; clones and snapshots are copies that share blocks where the
 // filesystem below can (reflink). A file appears under its name only when it is complete.
 import { join } from 'node:path/posix'
-import type { StorageBackend } from '../../csi/kit/backend.ts'
+import type { Records, StorageBackend } from '../../csi/kit/backend.ts'
 import { fail } from '../../csi/kit/checks.ts'
 import type { Host } from '../../host/host.ts'
-import { readParameters } from './parameters.ts'
+import { isThick, readParameters } from './parameters.ts'
 import { imageName } from './records.ts'
+import { roomOnDisk } from './room.ts'
 import type { DiskLayout } from './records.ts'
 import { releaseLoops, stagedAt } from './staged.ts'
 import type { StageMark, Stages } from './stages.ts'
@@ -16,7 +17,18 @@ const freezeTimeoutMs = 30_000
 /** Gives a file this size; what is added is a hole. */
 export type SetSize = (path: string, sizeBytes: bigint) => Promise<void>
 
-export function createImageStorage(host: Host, layout: DiskLayout, stages: Stages, setSize: SetSize): StorageBackend {
+export interface ImageDeps {
+  readonly host: Host
+  readonly layout: DiskLayout
+  readonly records: Records
+  readonly stages: Stages
+  readonly setSize: SetSize
+  /** How many bytes of thin volumes may be promised for each byte of the disk. */
+  readonly overcommit: number
+}
+
+export function createImageStorage(deps: ImageDeps): StorageBackend {
+  const { host, layout, stages, setSize } = deps
   const volumeImage = (id: string) => join(layout.volume(id), imageName)
   const snapshotImage = (id: string) => join(layout.snapshot(id), imageName)
   /** Fills a temporary file and gives it its name in one step. */
@@ -41,6 +53,7 @@ export function createImageStorage(host: Host, layout: DiskLayout, stages: Stage
             await stages.setFormat(record.id, { kind: 'begun', type: 'none' }, signal)
           }
           await setSize(path, record.capacityBytes)
+          if (isThick(record)) await allocate(host, path, record.capacityBytes, signal)
         },
         signal,
       )
@@ -57,7 +70,10 @@ export function createImageStorage(host: Host, layout: DiskLayout, stages: Stage
     },
     exists: (record, signal) => host.files.exists(volumeImage(record.id), signal),
     snapshotExists: (snapshot, signal) => host.files.exists(snapshotImage(snapshot.id), signal),
-    grow: (record, sizeBytes) => setSize(volumeImage(record.id), sizeBytes),
+    async grow(record, sizeBytes, signal) {
+      await setSize(volumeImage(record.id), sizeBytes)
+      if (isThick(record)) await allocate(host, volumeImage(record.id), sizeBytes, signal)
+    },
     async snapshot(snapshot, source, signal) {
       await appear(
         snapshotImage(snapshot.id),
@@ -66,6 +82,7 @@ export function createImageStorage(host: Host, layout: DiskLayout, stages: Stage
       )
     },
     removeSnapshot: (snapshot, signal) => host.files.remove(snapshotImage(snapshot.id), signal),
+    room: (parameters, signal) => roomOnDisk(deps, readParameters(parameters).provisioning, signal),
     async availableBytes(signal) {
       return (await host.filesystems.usage(layout.volumes, signal)).availableBytes
     },
@@ -101,6 +118,14 @@ async function copyFrozen(
       new AbortController().signal,
     )
   }
+}
+
+/** Takes all blocks of the image now; those that hold data stay as they are. */
+async function allocate(host: Host, path: string, sizeBytes: bigint, signal: AbortSignal): Promise<void> {
+  const argv = ['fallocate', '--length', String(sizeBytes), '--', path] as const
+  const result = await host.run({ argv, timeoutMs: copyTimeoutMs }, signal)
+  if (result.exitCode !== 0)
+    throw fail('RESOURCE_EXHAUSTED', `cannot allocate ${sizeBytes} bytes for ${path}: ${result.stderr.trim()}`)
 }
 
 async function copyImage(host: Host, from: string, to: string, signal: AbortSignal): Promise<void> {

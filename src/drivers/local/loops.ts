@@ -7,6 +7,7 @@ import { isAlreadyMounted } from '../../host/clean-mount-point.ts'
 import type { DiskContent, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
 import { errorText } from '../../telemetry/error-text.ts'
+import { isThick } from './parameters.ts'
 import { imageName } from './records.ts'
 import type { DiskLayout } from './records.ts'
 import { stagedAt } from './staged.ts'
@@ -86,7 +87,13 @@ async function mountFilesystem(
 ): Promise<void> {
   const known = await contentOf(host, stages, volume, device, signal)
   const wanted = access.fsType || (known.kind === 'filesystem' ? known.type : defaultFilesystem)
-  const options = [...access.options, ...(readOnly ? ['ro'] : []), ...(wanted === 'xfs' ? ['nouuid'] : [])]
+  const options = [
+    ...access.options,
+    ...(readOnly ? ['ro'] : []),
+    ...(wanted === 'xfs' ? ['nouuid'] : []),
+    // Btrfs discards by itself.
+    ...(wanted === 'btrfs' && isThick(volume) ? ['nodiscard'] : []),
+  ]
   const mount = () => host.mounts.mount({ source: device, target: path, type: wanted, options }, signal)
   switch (known.kind) {
     case 'blank':
@@ -140,7 +147,8 @@ async function makeFilesystem(host: Host, device: string, type: string, signal: 
   }
   if (!/^[a-z0-9]+$/.test(type)) throw fail('INVALID_ARGUMENT', `${JSON.stringify(type)} is no filesystem`)
   // A fresh image has nothing to discard; what an interrupted mkfs left may be overwritten.
-  const options = type.startsWith('ext') ? ['-q', '-F', '-m0', '-E', 'nodiscard'] : ['-f']
+  // Discarding would also give back what a thick image has taken.
+  const options = type.startsWith('ext') ? ['-q', '-F', '-m0', '-E', 'nodiscard'] : noDiscard(type)
   try {
     const result = await host.run({ argv: [`mkfs.${type}`, ...options, device], timeoutMs: makeMs }, signal)
     if (result.exitCode !== 0)
@@ -149,6 +157,8 @@ async function makeFilesystem(host: Host, device: string, type: string, signal: 
     throw hasCode(error, 'NOPROGRAM') ? missing() : error
   }
 }
+
+const noDiscard = (type: string) => (type === 'xfs' || type === 'btrfs' ? ['-f', '-K'] : ['-f'])
 
 async function checkFilesystem(host: Host, device: string, signal: AbortSignal): Promise<void> {
   // Another stage of the same volume may have it mounted already: then it was checked.

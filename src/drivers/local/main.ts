@@ -1,5 +1,5 @@
 // The driver's own process: `node main.ts --socket PATH --data DIR --node ID [--mode local|shared] [--name NAME]
-// [--capacity BYTES]`. Ends on SIGTERM or SIGINT, leaving every mount as it is.
+// [--capacity BYTES] [--overcommit RATIO]`. Ends on SIGTERM or SIGINT, leaving every mount as it is.
 import { parseArgs } from 'node:util'
 import { serveLocalDriver } from './serve.ts'
 
@@ -11,10 +11,11 @@ const { values } = parseArgs({
     mode: { type: 'string', default: 'local' },
     name: { type: 'string' },
     capacity: { type: 'string' },
+    overcommit: { type: 'string' },
     'max-volumes': { type: 'string' },
   },
 })
-const { socket, data, node, mode, name, capacity } = values
+const { socket, data, node, mode, name, capacity, overcommit } = values
 if (!socket || !data || !node || (mode !== 'local' && mode !== 'shared')) {
   console.error(
     'usage: --socket PATH --data DIRECTORY --node ID [--mode local|shared] [--name NAME] [--capacity BYTES]',
@@ -29,6 +30,7 @@ const served = await serveLocalDriver({
   mode,
   ...(name !== undefined && { name }),
   ...(capacity !== undefined && { capacityBytes: BigInt(capacity) }),
+  ...(overcommit !== undefined && { overcommit: Number(overcommit) }),
   ...(maxVolumes !== undefined && { maxVolumesPerNode: BigInt(maxVolumes) }),
 })
 console.log(`serving on ${socket}`)

@@ -18,6 +18,10 @@ export function readParameters(parameters: Readonly<Record<string, string>>): Vo
   return { provisioning }
 }
 
+/** Of a volume that is there; what an older version wrote is never refused. */
+export const isThick = ({ parameters }: { readonly parameters: Readonly<Record<string, string>> }): boolean =>
+  parameters[provisioningKey] === 'thick'
+
 /** Provisioners hand on the old names of the filesystem and of secrets, and the names of claim and volume. */
 function isKnown(key: string): boolean {
   return (

@@ -58,13 +58,14 @@ export async function spawnLocalDriver(
 }
 
 function startProcess(options: LocalDriverOptions, log: Log, onListening: () => void): ChildProcess {
-  const { socket, dataDirectory, nodeId, mode, name, capacityBytes, maxVolumesPerNode } = options
+  const { socket, dataDirectory, nodeId, mode, name, capacityBytes, maxVolumesPerNode, overcommit } = options
   const argv = [
     // Published packages hold JavaScript.
     fileURLToPath(new URL(import.meta.url.endsWith('.ts') ? './main.ts' : './main.js', import.meta.url)),
     ...['--socket', socket, '--data', dataDirectory, '--node', nodeId, '--mode', mode],
     ...(name === undefined ? [] : ['--name', name]),
     ...(capacityBytes === undefined ? [] : ['--capacity', String(capacityBytes)]),
+    ...(overcommit === undefined ? [] : ['--overcommit', String(overcommit)]),
     ...(maxVolumesPerNode === undefined ? [] : ['--max-volumes', String(maxVolumesPerNode)]),
   ]
   const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'pipe', 'ipc'] })

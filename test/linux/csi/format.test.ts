@@ -10,7 +10,7 @@ import { test } from 'node:test'
 import type { VolumeRecord } from '../../../src/csi/kit/backend.ts'
 import { createImageStorage } from '../../../src/drivers/local/images.ts'
 import { createLoopNode } from '../../../src/drivers/local/loops.ts'
-import { layoutOf } from '../../../src/drivers/local/records.ts'
+import { createDiskRecords, layoutOf } from '../../../src/drivers/local/records.ts'
 import { createStages } from '../../../src/drivers/local/stages.ts'
 import type { Host } from '../../../src/host/host.ts'
 import { createLinuxHost } from '../../../src/host/linux/linux-host.ts'
@@ -56,7 +56,9 @@ test('a driver that dies at any moment of a stage never formats data away', { sk
     const nodeOn = (on: Host) => createLoopNode(on, layout, createStages(on.files, layout))
     const node = nodeOn(host)
     try {
-      await createImageStorage(host, layout, createStages(host.files, layout), setSize).create(volume, signal)
+      const records = createDiskRecords(host.files, layout)
+      const stages = createStages(host.files, layout)
+      await createImageStorage({ host, layout, records, stages, setSize, overcommit: 1 }).create(volume, signal)
       await nodeOn(dyingAt(host, call))
         .stage(input, signal)
         .catch(() => {})

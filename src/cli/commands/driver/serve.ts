@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { buildCommand } from '@stricli/core'
 import { bytesOfQuantity } from '../../../api/quantity.ts'
 import type { Context } from '../../context.ts'
+import { overcommitFlag } from '../../node-flags.ts'
 import { sizeFrom } from '../volume/options.ts'
 
 interface Flags {
@@ -12,6 +13,7 @@ interface Flags {
   readonly node?: string
   readonly mode: 'local' | 'shared'
   readonly capacity?: string
+  readonly overcommit?: number
 }
 
 export const serve = buildCommand<Flags, [], Context>({
@@ -43,6 +45,7 @@ export const serve = buildCommand<Flags, [], Context>({
         placeholder: 'SIZE',
         brief: 'Maximum size of all volumes together',
       },
+      overcommit: overcommitFlag,
     },
   },
   async func(flags) {
@@ -54,6 +57,7 @@ export const serve = buildCommand<Flags, [], Context>({
       dataDirectory: resolve(flags.data),
       nodeId: flags.node ?? hostname().toLowerCase(),
       mode: flags.mode,
+      ...(flags.overcommit === undefined ? {} : { overcommit: flags.overcommit }),
       ...(flags.capacity === undefined ? {} : { capacityBytes: bytesOfQuantity(flags.capacity) }),
     })
     this.print(`serving on ${resolve(flags.socket)}`)
