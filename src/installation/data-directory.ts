@@ -5,6 +5,8 @@ import { dirname, join } from 'node:path'
 import { UsageError } from './config.ts'
 import type { DirectoryIdentity, DirectoryOptions } from './directory-identity.ts'
 import { openDirectoryIdentity } from './directory-identity.ts'
+import { otherDirectory } from './identity.ts'
+import { requireOutsideRoots } from './outer-root.ts'
 import { noteHolder, takeLock } from './directory-lock.ts'
 import { readIfThere, writePrivate } from './private-files.ts'
 
@@ -26,6 +28,7 @@ export interface DataDirectory extends Disposable {
 }
 
 export function openDataDirectory(path: string, options: DirectoryOptions): DataDirectory {
+  requireOutsideRoots(`the data directory ${path}`, path, otherDirectory)
   makeDirectory(path)
   checkVersion(path)
   using stack = new DisposableStack()
@@ -61,7 +64,7 @@ function makeDirectory(path: string): void {
     if (error instanceof UsageError) throw error
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EEXIST' || code === 'ENOTDIR') throw new UsageError(`the data directory ${path} is not a directory`)
-    throw new UsageError(`the data directory ${path} cannot be used: ${code}`, 'choose another one with --data-dir DIR')
+    throw new UsageError(`the data directory ${path} cannot be used: ${code}`, otherDirectory)
   }
 }
 

@@ -78,8 +78,8 @@ export type Decision =
   | { readonly kind: 'refuse'; readonly code: RefusalCode; readonly sentence: string; readonly remedy: string }
 
 const proceed: Decision = { kind: 'proceed' }
-const otherDirectory = 'choose another one with --data-dir DIR'
-const otherRoot = 'choose another root with --root-dir DIR'
+export const otherDirectory = 'choose another one with --data-dir DIR'
+export const otherRoot = 'choose another root with --root-dir DIR'
 
 export function decideDirectory(facts: DirectoryFacts): Decision {
   const { path, holder, record, store } = facts

@@ -7,7 +7,8 @@ import type { NodeConfig } from './config.ts'
 import { UsageError } from './config.ts'
 import { takeLock } from './directory-lock.ts'
 import type { ClusterMark, NodeFacts } from './identity.ts'
-import { decideNode } from './identity.ts'
+import { decideNode, otherRoot } from './identity.ts'
+import { nodeRecordName, requireOutsideRoots } from './outer-root.ts'
 import { readNodeRecord, writeRecord } from './records.ts'
 
 export interface NodeIdentity extends Disposable {
@@ -26,6 +27,7 @@ export interface NodeIdentityDeps {
 /** Holds the locks until disposed; throws a UsageError where the root is used, or was used by a node of another name. */
 export async function openNodeIdentity(deps: NodeIdentityDeps, signal: AbortSignal): Promise<NodeIdentity> {
   const { dataDirectory, node } = deps
+  requireOutsideRoots(`the root of node ${node.name}, ${node.root},`, node.root, otherRoot)
   using stack = new DisposableStack()
   let holder: string | undefined
   // Containers lie in the data directory under the node's name: two roots must not share them either.
@@ -81,4 +83,4 @@ async function contents({ node, host }: NodeIdentityDeps, signal: AbortSignal): 
   }
 }
 
-const recordFile = ({ root }: NodeConfig) => join(root, 'node-identity.json')
+const recordFile = ({ root }: NodeConfig) => join(root, nodeRecordName)

@@ -121,6 +121,14 @@ test('while a server runs, nobody else gets its directory, its root or its conta
     ],
     'a server on the same directory': [up(data, '--node-name', 'n1'), /data directory .* is in use by process \d+/],
     'a server without a node': [up(data, '--bare'), /data directory .* is in use by process \d+/],
+    'a node whose root lies inside this one': [
+      agent('--data-dir', other, '--root-dir', join(root, 'pods/inner'), '--node-name', 'n2'),
+      /lies inside .*\/node, the root of a node/,
+    ],
+    'a data directory inside this root': [
+      up(join(root, 'plugins/inner'), '--bare'),
+      /lies inside .*\/node, the root of/,
+    ],
     'a server whose node has the same root': [
       up(join(place, 'third'), '--root-dir', root, '--node-name', 'n1'),
       /is in use by process \d+/,
