@@ -175,7 +175,11 @@ function infoOf(object: KubeObject): KindInfo {
 function requireEmpty(directory: string): void {
   if (!existsSync(directory)) return
   const holder = lockHolder(directory)
-  if (holder !== undefined) throw new UsageError(`${directory} is in use by process ${holder}`, `kill ${holder}`)
+  if (holder !== undefined)
+    throw new UsageError(
+      `${directory} is in use by process ${holder}; restore writes only into a new directory`,
+      'choose a directory that does not exist yet: --data-dir NEWDIR',
+    )
   if (readdirSync(directory).length > 0)
     throw new UsageError(`${directory} is not empty: nothing is ever overwritten`, 'restore --data-dir NEWDIR')
 }
