@@ -64,7 +64,12 @@ export async function createApplication(first?: string): Promise<Application<Con
     name: 'hawser',
     versionInfo: { currentVersion: packageVersion },
     scanner: { caseStyle: 'allow-kebab-for-camel', allowArgumentEscapeSequence: true },
-    documentation: { disableAnsiColor: process.env['NO_COLOR'] !== undefined, useAliasInUsageLine: false },
+    documentation: {
+      disableAnsiColor: true,
+      useAliasInUsageLine: false,
+      // All flags on one line would be up to 400 columns; they are listed below it.
+      onlyRequiredInUsageLine: true,
+    },
     determineExitCode: exitCodeOf,
     localization: { text: { ...text_en, exceptionWhileRunningCommand: sentence, commandErrorResult: sentence } },
   })

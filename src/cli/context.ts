@@ -1,4 +1,5 @@
 // What does a command see of the world? Streams, the environment, and how to end; tests hand in their own.
+import { fstatSync } from 'node:fs'
 import type { CommandContext, StricliProcess } from '@stricli/core'
 import type { Client } from '../client/client.ts'
 import type { ExitCode } from './exit-codes.ts'
@@ -16,6 +17,8 @@ export interface Context extends CommandContext {
   /** To stderr: progress, warnings, hints. */
   note(text: string): void
   fail(code: ExitCode): void
+  /** Stdin if somebody sends something through it: a pipe or a file, not a terminal and not /dev/null. */
+  pipedInput(): NodeJS.ReadableStream | undefined
   /** Ends with the exit code of a program that was run for the user. */
   exitLike(code: number): void
 }
@@ -24,6 +27,8 @@ interface Streams {
   readonly env: Readonly<Partial<Record<string, string>>>
   readonly stdout: NodeJS.WriteStream
   readonly stderr: NodeJS.WriteStream
+  /** Absent: there is no input. */
+  readonly stdin?: NodeJS.ReadStream
   exitCode?: number | string | null | undefined
 }
 
@@ -36,6 +41,13 @@ export function createContext(streams: Streams): Context {
     write: (bytes) => void streams.stdout.write(bytes),
     note: (text) => void streams.stderr.write(text.endsWith('\n') ? text : `${text}\n`),
     fail: (code) => void (streams.exitCode = code),
+    pipedInput: () => (isPiped(streams) ? streams.stdin : undefined),
     exitLike: (code) => void (streams.exitCode = code),
   }
+}
+
+function isPiped({ stdin }: Streams): boolean {
+  if (!stdin || stdin.isTTY) return false
+  const found = fstatSync(0)
+  return found.isFIFO() || found.isFile() || found.isSocket()
 }

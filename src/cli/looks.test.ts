@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Node, PersistentVolumeClaim, Pod } from '../api/generated/types.ts'
+import { holderOf } from './commands/delete.ts'
 import { dangersOf } from './commands/detach.ts'
 import { missingFor } from './commands/demo.ts'
 import { methodFrom } from './commands/driver/rpc.ts'
@@ -11,6 +12,7 @@ import { sized } from './commands/volume/resize.ts'
 import { planOf } from './commands/volume/rm.ts'
 import { readyToUse } from './commands/volume/snapshot.ts'
 import { contradictions } from './driver-report.ts'
+import { askAbout } from './hints.ts'
 import { duration, table } from './output.ts'
 import { kindFrom } from './resources.ts'
 import type { VolumeFacts } from './volume-facts.ts'
@@ -45,6 +47,14 @@ test('the exit code of a run is its container’s; a pod that failed without one
   assert.deepEqual(exitOf(undefined), { done: true, value: undefined })
   assert.equal(exitOf(withState({ running: {} })).done, false)
   assert.deepEqual(exitOf(pod({ phase: 'Failed', message: 'evicted' })), { done: 'failed', message: 'evicted' })
+})
+
+test('a size needs a unit: what is below a mebibyte is refused, with what was probably meant', () => {
+  for (const fine of ['1Mi', '500Mi', '1.5Gi', '2T', '1048576']) assert.equal(sizeFrom(fine), fine)
+  assert.throws(() => sizeFrom('10'), /"10" is 10 bytes; did you mean 10Mi or 10Gi\?/)
+  assert.throws(() => sizeFrom('500m'), /"500m" is 1 byte; did you mean 500Mi or 500Gi\?/)
+  assert.throws(() => sizeFrom('64k'), /"64k" is 64000 bytes; did you mean 64Mi or 64Gi\?/)
+  for (const wrong of ['', 'big', '0', '-1Gi', '1 Gi']) assert.throws(() => sizeFrom(wrong), /is not a size/)
 })
 
 test('claims become volumes of the pod, in order', () => {
@@ -217,6 +227,32 @@ test('the demo says what it lacks', () => {
     }),
     [],
   )
+})
+
+test('what holds an object that is being deleted is named: a dead node is not a grace period', () => {
+  const now = Date.parse('2026-01-01T00:00:00Z')
+  const leaving = { ...pod({}, 'n1'), metadata: { name: 'p', deletionTimestamp: '2026-01-01T00:00:20Z' } }
+  const ready = (status: string) => ({ metadata: { name: 'n1' }, status: { conditions: [{ type: 'Ready', status }] } })
+  const reasonOf = (around: object, at = now) => holderOf('Pod', leaving, around, at)
+  assert.match(reasonOf({ node: ready('True') }), /its grace period ends in 20 s/)
+  assert.match(reasonOf({ node: ready('True') }, now + 30_000), /node n1 stops it and unmounts its volumes/)
+  assert.match(reasonOf({ node: ready('Unknown') }), /node n1 is not ready, so nothing confirms that the pod has ended/)
+  assert.match(reasonOf({}), /node n1 does not exist/)
+  const held = { metadata: { name: 'c', finalizers: ['kubernetes.io/pvc-protection'] } }
+  const user: Pod = {
+    metadata: { name: 'web' },
+    spec: { containers: [], volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] },
+  }
+  assert.equal(holderOf('PersistentVolumeClaim', held, { pods: [user] }, now), 'used by pod web')
+  assert.equal(holderOf('PersistentVolumeClaim', held, {}, now), 'held by kubernetes.io/pvc-protection')
+})
+
+test('what is suggested keeps the namespace and names a command that knows the kind', () => {
+  const ref = { name: 'a', namespace: 'shop' }
+  assert.equal(askAbout('Pod', ref), 'hawser why pod/a -n shop')
+  assert.equal(askAbout('ConfigMap', ref), 'hawser describe configmap/a -n shop')
+  assert.equal(askAbout('Namespace', { name: 'shop' }), 'hawser get pods,pvc,volumesnapshots -n shop')
+  assert.equal(askAbout('PersistentVolume', { name: 'v' }), 'hawser why persistentvolume/v')
 })
 
 test('tables align, durations are short', () => {

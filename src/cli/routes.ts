@@ -1,22 +1,53 @@
-// How is a group of commands shown? One short usage line each; flags that may be left out are told by the command's own help.
+// How is the help of commands shown? As Stricli writes it, but no line is wider than a terminal.
 import { buildRouteMap } from '@stricli/core'
 import type { RouteMap, RouteMapBuilderArguments } from '@stricli/core'
 import type { Context } from './context.ts'
 
+type Options = RouteMapBuilderArguments<string, Context>
+
+/** A group of commands whose help fits. */
 export function buildRoutes(options: Options): RouteMap<Context> {
-  const routes = Object.entries(options.routes).map(([name, target]) => [name, short(target)] as const)
-  return buildRouteMap<string, Context>({ ...options, routes: Object.fromEntries(routes) })
+  const routes = Object.entries(options.routes).map(([name, target]) => [name, narrow(target)] as const)
+  return narrow(buildRouteMap<string, Context>({ ...options, routes: Object.fromEntries(routes) }))
 }
 
-type Options = RouteMapBuilderArguments<string, Context>
-type Target = Options['routes'][string]
-
-const optionalFlag = / \[--(?:[^[\]]|\[[^\]]*\])*\](?:\.\.\.)?/g
-
-function short(target: Target): Target {
+function narrow<T extends Options['routes'][string]>(target: T): T {
   return {
     ...target,
-    formatUsageLine: (args: Parameters<typeof target.formatUsageLine>[0]) =>
-      target.formatUsageLine(args).replaceAll(optionalFlag, ''),
+    formatHelp: (args: Parameters<T['formatHelp']>[0]) => fitHelp(target.formatHelp(args), helpWidth),
   }
 }
+
+const helpWidth = 96
+
+/** Long lines continue below: a row of a table in its last column, other text where the line began. */
+export function fitHelp(text: string, width: number): string {
+  return text
+    .split('\n')
+    .flatMap((line) => (line.length > width ? fold(line, width) : [line]))
+    .join('\n')
+}
+
+/** A flag or a command, a gap, what it is for. */
+const row = /^(\s+\S.*?\s{2,})(\S.*)$/
+
+function fold(line: string, width: number): string[] {
+  const [, before, rest] = row.exec(line) ?? []
+  const start = before ?? /^\s*/.exec(line)![0]
+  const indent = ' '.repeat(start.length)
+  const lines: string[] = []
+  let current = start
+  let isEmpty = true
+  for (const word of wordsOf(rest ?? line.trim())) {
+    if (!isEmpty && current.length + 1 + word.length > width) {
+      lines.push(current)
+      ;[current, isEmpty] = [indent, true]
+    }
+    current += isEmpty ? word : ` ${word}`
+    isEmpty = false
+  }
+  return [...lines, current]
+}
+
+/** A default, `[default = 120]`, is one word. */
+const wordsOf = (text: string) => text.match(/\S*\[[^\]]*\]\S*|\S+/g) ?? []

@@ -98,7 +98,7 @@ export function factsOf(claim: PersistentVolumeClaim, around: Surroundings): Vol
   }
 }
 
-const usesClaim = (pod: Pod, name: string) =>
+export const usesClaim = (pod: Pod, name: string) =>
   (pod.spec?.volumes ?? []).some(
     (volume) =>
       volume.persistentVolumeClaim?.claimName === name ||

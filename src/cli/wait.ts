@@ -1,5 +1,4 @@
 // Is it done yet? Follows one object until a pure look at it says so, telling what is waited for after a second.
-import { kinds } from '../api/kinds.ts'
 import type { KindMap, KindName } from '../api/kinds.ts'
 import type { ObjectRef } from '../api/meta.ts'
 import { isTooOld } from '../api/status-error.ts'
@@ -7,6 +6,7 @@ import type { Client } from '../client/client.ts'
 import { UsageError } from '../installation/config.ts'
 import type { Context } from './context.ts'
 import { StillWaiting } from './errors.ts'
+import { askAbout } from './hints.ts'
 import { duration, paint } from './output.ts'
 
 /** What a look at the object (undefined: it is not there) says. */
@@ -47,7 +47,7 @@ export async function waitUntil<K extends KindName, T>(
   ])
   const judge = (object: KindMap[K] | undefined): { readonly value: T } | undefined => {
     const seen = look(object)
-    if (seen.done === 'failed') throw new StillWaiting(seen.message, seen.hint ?? whyHint(request))
+    if (seen.done === 'failed') throw new StillWaiting(seen.message, seen.hint ?? askAbout(request.kind, request.ref))
     if (seen.done) return { value: seen.value }
     progress.say(seen.waiting)
     return undefined
@@ -58,7 +58,10 @@ export async function waitUntil<K extends KindName, T>(
   }
   signal?.throwIfAborted()
   const last = progress.last()
-  throw new StillWaiting(`not done after ${duration(timeoutMs ?? 0)}${last ? `: ${last}` : ''}`, whyHint(request))
+  throw new StillWaiting(
+    `not done after ${duration(timeoutMs ?? 0)}${last ? `: ${last}` : ''}`,
+    askAbout(request.kind, request.ref),
+  )
 }
 
 /** One list and one watch after it; undefined when the watch ended before the answer. */
@@ -117,11 +120,6 @@ export function startProgress(context: Context): Progress {
       if (live && told !== '') process.stderr.write('\r\u001b[K')
     },
   }
-}
-
-function whyHint({ kind, ref }: WaitRequest<KindName>): string {
-  const space = ref.namespace === undefined || ref.namespace === 'default' ? '' : ` -n ${ref.namespace}`
-  return `hawser why ${kinds[kind].singular}/${ref.name}${space}`
 }
 
 export function secondsFrom(text: string): number {

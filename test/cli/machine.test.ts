@@ -185,7 +185,10 @@ test('a backup is taken from a running and from a stopped server, and brings eve
   assert.equal(statSync(online).mode & 0o777, 0o600)
   const twice = await server.hawser('backup', online)
   assert.deepEqual([twice.code, twice.err], [2, `hawser: ${online} exists already\n  try: choose another name\n`])
-  assert.match((await server.hawser('restore', online)).err, /is in use by process \d+/)
+  assert.match(
+    (await server.hawser('restore', online)).err,
+    /is in use by process \d+; restore writes only into a new directory\n {2}try: choose [^\n]*--data-dir NEWDIR\n$/,
+  )
   await server.stop()
   assert.match(ok(await server.hawser('backup', offline)), /off\.jsonl: \d+ objects of .* \(server stopped\)/)
   assert.match((await server.hawser('restore', offline)).err, /is not empty: nothing is ever overwritten/)

@@ -268,7 +268,7 @@ test('volume commands on a server without nodes: pending is told, waiting ends w
   const unready = await server.hawser('volume', 'snapshot', 'slow')
   assert.deepEqual(
     [unready.code, unready.err],
-    [2, 'hawser: claim slow has no volume yet\n  try: hawser why pvc/slow\n'],
+    [2, 'hawser: claim slow has no volume yet\n  try: hawser why persistentvolumeclaim/slow\n'],
   )
   assert.match((await server.hawser('volume', 'resize', 'data', '1Mi')).err, /volumes cannot shrink: data has 1Gi/)
   assert.equal((await server.hawser('volume', 'create', 'x', '--size', '1Gi', '--node', 'nowhere')).code, 3)

@@ -3,7 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { buildCommand } from '@stricli/core'
 import type { KindName } from '../../api/kinds.ts'
 import { kinds } from '../../api/kinds.ts'
-import type { ObjectRef } from '../../api/meta.ts'
+import type { KubeObject, ObjectRef } from '../../api/meta.ts'
+import type { Node, Pod } from '../../api/generated/types.ts'
 import { isNotFound } from '../../api/status-error.ts'
 import type { Client } from '../../client/client.ts'
 import { UsageError } from '../../installation/config.ts'
@@ -12,8 +13,11 @@ import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
 import { exitCodes } from '../exit-codes.ts'
+import { askAbout } from '../hints.ts'
 import { readManifests } from '../manifests.ts'
+import { duration } from '../output.ts'
 import { resourcesFrom } from '../resources.ts'
+import { usesClaim } from '../volume-facts.ts'
 
 interface Flags extends ConnectFlags {
   readonly file?: readonly string[]
@@ -125,9 +129,10 @@ async function dataLost(client: Client, targets: readonly Target[]): Promise<str
   return lines.flat()
 }
 
-async function untilGone(context: Context, client: Client, { kind, ref }: Target, timeoutMs: number): Promise<void> {
+async function untilGone(context: Context, client: Client, target: Target, timeoutMs: number): Promise<void> {
+  const { kind, ref } = target
   const start = performance.now()
-  let told = false
+  let told = ''
   for (;;) {
     const object = await client.get(kind, ref).catch((error: unknown) => {
       if (isNotFound(error)) return undefined
@@ -135,18 +140,52 @@ async function untilGone(context: Context, client: Client, { kind, ref }: Target
     })
     if (!object) return
     const waited = performance.now() - start
-    if (waited > 1_000 && !told) {
-      told = true
-      context.note(
-        `waiting for ${kinds[kind].singular}/${ref.name}: held by ${object.metadata.finalizers?.join(', ') ?? 'its grace period'}`,
-      )
+    const isOver = waited > timeoutMs
+    if (waited > 1_000 || isOver) {
+      const reason = holderOf(kind, object, await surroundingsOf(client, kind, object), Date.now())
+      const line = `waiting for ${kinds[kind].singular}/${ref.name}: ${reason}`
+      if (line !== told && !isOver) context.note(line)
+      told = line
+      if (isOver) {
+        context.note(`hawser: ${kinds[kind].singular}/${ref.name} is still there: ${reason}`)
+        context.note(`  try: ${askAbout(kind, ref)}`)
+        return context.fail(exitCodes.waiting)
+      }
     }
-    if (waited > timeoutMs) {
-      context.note(
-        `${kinds[kind].singular}/${ref.name} is still there; ask: hawser why ${kinds[kind].singular}/${ref.name}`,
-      )
-      return context.fail(exitCodes.waiting)
-    }
-    await sleep(100)
+    await sleep(waited > 1_000 ? 500 : 100)
   }
+}
+
+/** What else must be known to say who holds an object. */
+interface Surroundings {
+  /** The pod's node; undefined: there is none of that name. */
+  readonly node?: Node | undefined
+  readonly pods?: readonly Pod[]
+}
+
+async function surroundingsOf(client: Client, kind: KindName, object: KubeObject): Promise<Surroundings> {
+  if (kind === 'Pod') {
+    const name = (object as Pod).spec?.nodeName
+    return name === undefined ? {} : { node: await client.get('Node', { name }).catch(() => undefined) }
+  }
+  if (kind !== 'PersistentVolumeClaim') return {}
+  return { pods: (await client.list('Pod', { namespace: object.metadata.namespace ?? '' })).items }
+}
+
+/** Who or what keeps an object that is being deleted? Pure. */
+export function holderOf(kind: KindName, object: KubeObject, around: Surroundings, now: number): string {
+  const { finalizers = [], name = '', deletionTimestamp } = object.metadata
+  if (kind === 'Namespace') return 'the objects in it are being deleted'
+  const users = (around.pods ?? []).filter((pod) => usesClaim(pod, name)).map(({ metadata }) => metadata.name)
+  if (users.length > 0) return `used by pod ${users.join(', ')}`
+  if (finalizers.length > 0) return `held by ${finalizers.join(', ')}`
+  const nodeName = kind === 'Pod' ? (object as Pod).spec?.nodeName : undefined
+  if (nodeName === undefined) return 'it is being deleted'
+  if (!around.node) return `its node ${nodeName} does not exist, so nothing confirms that the pod has ended`
+  const ready = around.node.status?.conditions?.find(({ type }) => type === 'Ready')?.status === 'True'
+  if (!ready) return `its node ${nodeName} is not ready, so nothing confirms that the pod has ended`
+  const leftMs = Date.parse(deletionTimestamp ?? '') - now
+  return leftMs > 0
+    ? `node ${nodeName} stops it; its grace period ends in ${duration(leftMs)}`
+    : `node ${nodeName} stops it and unmounts its volumes`
 }

@@ -15,6 +15,7 @@ import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
 import { Missing } from '../errors.ts'
 import { exitCodes } from '../exit-codes.ts'
+import { askAbout } from '../hints.ts'
 import { slashed } from '../resources.ts'
 import { timeoutFlag, waitFlag, waitUntil } from '../wait.ts'
 
@@ -37,7 +38,7 @@ export const detach = buildCommand<Flags, [string, string], Context>({
       'Examples:',
       '  hawser detach pvc/data n2',
       '  hawser detach pv/pvc-0b1c n2',
-      "  hawser detach pvc/data n2 --force --reason 'power supply pulled, ticket 812'",
+      "  hawser detach pvc/data n2 --force --reason 'power supply pulled'",
     ].join('\n'),
   },
   parameters: {
@@ -74,7 +75,7 @@ export const detach = buildCommand<Flags, [string, string], Context>({
     if (dangers.length > 0 && !flags.force) {
       for (const danger of dangers) this.note(`  ${danger}`)
       this.note(`hawser: not detached: ${volume.metadata.name} may be in use on ${nodeName}`)
-      this.note(`  try: delete the pods that use it, or read: hawser why volumeattachment/${attachment.metadata.name}`)
+      this.note(`  try: delete the pods that use it, or read: ${askAbout('VolumeAttachment', attachment.metadata)}`)
       return this.fail(exitCodes.waiting)
     }
     const plan = [`detach ${volume.metadata.name} from ${nodeName}`, ...dangers.map((danger) => `  although ${danger}`)]
@@ -186,7 +187,8 @@ async function volumeFrom({ client, namespace }: Connection, word: string): Prom
   }
   const claim = await client.get('PersistentVolumeClaim', { name, namespace })
   const volumeName = claim.spec?.volumeName
-  if (!volumeName) throw new UsageError(`claim ${name} has no volume`, `hawser why pvc/${name}`)
+  if (!volumeName)
+    throw new UsageError(`claim ${name} has no volume`, askAbout('PersistentVolumeClaim', { name, namespace }))
   return client.get('PersistentVolume', { name: volumeName })
 }
 

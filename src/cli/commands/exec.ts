@@ -4,6 +4,7 @@ import { UsageError } from '../../installation/config.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
+import { inNamespace } from '../hints.ts'
 import type { RemoteStreams } from '../remote.ts'
 import { runRemote, writerTo } from '../remote.ts'
 import { podFrom } from '../resources.ts'
@@ -32,7 +33,7 @@ export const exec = buildCommand<ExecFlags, string[], Context>({
     brief: 'Run a command in a running container',
     fullDescription: [
       'Runs a command in a container: with the same files, volumes and user.',
-      'Exits with the exit code of the command. The command is killed when hawser ends. Needs the role admin.',
+      'Exits with the exit code of the command. The command is killed when this program ends. Needs the role admin.',
       '',
       'Examples:',
       '  hawser exec first -- ls -l /data',
@@ -59,7 +60,8 @@ export const exec = buildCommand<ExecFlags, string[], Context>({
     using connection = connect(this, flags)
     const terminal = flags.tty && process.stdin.isTTY
     if (flags.tty && !terminal) this.note('stdin is not a terminal: the command does not get one')
-    if (flags.tty && !flags.stdin) throw new UsageError('--tty needs --stdin', `hawser exec ${pod} -it -- sh`)
+    if (flags.tty && !flags.stdin)
+      throw new UsageError('--tty needs --stdin', `hawser exec ${pod}${inNamespace(flags.namespace)} -it -- sh`)
     using _input = inputToClose()
     using _raw = terminal ? rawMode() : undefined
     const streams: RemoteStreams = {

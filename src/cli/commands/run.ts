@@ -6,9 +6,13 @@ import { isNotFound } from '../../api/status-error.ts'
 import type { ConnectFlags, Connection } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
-import { Missing } from '../errors.ts'
+import { Failed, Missing, StillWaiting } from '../errors.ts'
+import { askAbout, inNamespace } from '../hints.ts'
+import { runRemote } from '../remote.ts'
 import type { Look } from '../wait.ts'
 import { timeoutFlag, waitUntil } from '../wait.ts'
+import { explain } from '../../why/explain.ts'
+import { gatherFacts } from '../../why/gather.ts'
 import { printLogs } from './logs.ts'
 
 interface Flags extends ConnectFlags {
@@ -17,6 +21,7 @@ interface Flags extends ConnectFlags {
   readonly node?: string
   readonly env?: readonly EnvironmentValue[]
   readonly workdir?: string
+  readonly stdin: boolean
   readonly grace: number
   readonly timeout: number
 }
@@ -41,12 +46,14 @@ export const run = buildCommand<Flags, string[], Context>({
     fullDescription: [
       'Runs a command as a pod, with claims mounted at the given paths. The pod is a process on the node with its own mounts.',
       'Prints its output and exits with its exit code. The pod is deleted at the end.',
+      'If a pipe or a file is connected to stdin, the command reads it.',
       'SIGINT, SIGTERM and SIGHUP stop the command: it gets SIGTERM and, after --grace seconds, SIGKILL.',
       '',
       'Examples:',
       "  hawser run --claim data:/data -- sh -c 'date > /data/when; ls -la /data'",
       '  hawser run --claim data:/data:ro --claim other:/other -- cp -a /data/. /other/',
       '  hawser run --claim data:/data --node n2 --env LEVEL=3 -- ./job.sh',
+      '  hawser run --claim data:/data -- tar -xf - -C /data < backup.tar',
     ].join('\n'),
   },
   parameters: {
@@ -71,6 +78,11 @@ export const run = buildCommand<Flags, string[], Context>({
         brief: 'Set an environment variable',
       },
       workdir: { kind: 'parsed', parse: String, optional: true, placeholder: 'DIR', brief: 'Working directory' },
+      stdin: {
+        kind: 'boolean',
+        default: true,
+        brief: 'Pass a pipe or a file on stdin to the command',
+      },
       grace: {
         kind: 'parsed',
         parse: Number,
@@ -91,8 +103,10 @@ export const run = buildCommand<Flags, string[], Context>({
     using connection = connect(this, flags)
     const name = flags.name ?? `run-${randomBytes(4).toString('hex')}`
     await requireClaims(connection, flags.claim ?? [])
-    await connection.client.create('Pod', podOf({ ...flags, name, command }, connection.namespace))
-    this.exitLike(await attend(this, connection, { ...flags, name }))
+    const input = flags.stdin ? this.pipedInput() : undefined
+    const pod = podOf({ ...flags, name, command, stdin: input !== undefined }, connection.namespace)
+    await connection.client.create('Pod', pod)
+    this.exitLike(await attend(this, connection, { ...flags, name, input }))
   },
 })
 
@@ -103,6 +117,7 @@ export interface RunRequest {
   readonly node?: string
   readonly env?: readonly EnvironmentValue[]
   readonly workdir?: string
+  readonly stdin?: boolean
 }
 
 /** The pod of a run. Image names mean nothing to the process runtime. */
@@ -118,6 +133,8 @@ export function podOf(request: RunRequest, namespace: string): Pod {
           name: 'run',
           image: 'none',
           command: [...request.command],
+          // With stdinOnce, the command sees the end of our input.
+          ...(request.stdin === true ? { stdin: true, stdinOnce: true } : {}),
           ...(request.workdir === undefined ? {} : { workingDir: request.workdir }),
           ...(request.env === undefined ? {} : { env: [...request.env] }),
           volumeMounts: mounts.map(({ path, readOnly }, index) => ({
@@ -135,12 +152,16 @@ export function podOf(request: RunRequest, namespace: string): Pod {
   }
 }
 
+interface Attended {
+  readonly name: string
+  readonly grace: number
+  readonly timeout: number
+  readonly claim?: readonly ClaimMount[]
+  readonly input: NodeJS.ReadableStream | undefined
+}
+
 /** From the start to the end of the pod; answers the exit code. */
-async function attend(
-  context: Context,
-  connection: Connection,
-  request: { readonly name: string; readonly grace: number; readonly timeout: number },
-): Promise<number> {
+async function attend(context: Context, connection: Connection, request: Attended): Promise<number> {
   const { client, namespace } = connection
   const ref = { name: request.name, namespace }
   let stoppedBy: keyof typeof signalCodes | undefined
@@ -157,23 +178,83 @@ async function attend(
   for (const name of Object.keys(signalCodes)) process.on(name, onSignal)
   try {
     await waitUntil(context, client, { kind: 'Pod', ref, timeoutMs: request.timeout * 1_000 }, started)
-    const logging = new AbortController()
-    const ended = waitUntil(context, client, { kind: 'Pod', ref }, exitOf)
-    const printed = printLogs(context, connection, { name: request.name, follow: true }, logging.signal).catch(
-      (error: unknown) => {
-        if (!isNotFound(error)) context.note(`cannot read its output: ${(error as Error).message}`)
-      },
-    )
-    const code = await ended
-    // What was written last may still be on its way, but a follower that never ends must not hold us.
-    await Promise.race([printed, new Promise((resolve) => setTimeout(resolve, 2_000))])
-    logging.abort()
-    await printed
+    const code = await followToEnd(context, connection, request)
     return code ?? (stoppedBy === undefined ? 1 : signalCodes[stoppedBy])
+  } catch (error) {
+    throw error instanceof StillWaiting ? await withCause(connection, request, error) : error
   } finally {
     for (const name of Object.keys(signalCodes)) process.removeListener(name, onSignal)
     await remove(0)
   }
+}
+
+/** Passes on input and output until the command has ended; answers its exit code, if it left one. */
+async function followToEnd(
+  context: Context,
+  connection: Connection,
+  { name, input }: Attended,
+): Promise<number | undefined> {
+  const { client, namespace } = connection
+  const logging = new AbortController()
+  const feeding = new AbortController()
+  const fed = input === undefined ? undefined : feed(connection, name, input, feeding.signal)
+  const ended = waitUntil(context, client, { kind: 'Pod', ref: { name, namespace } }, exitOf)
+  const printed = printLogs(context, connection, { name, follow: true }, logging.signal).catch((error: unknown) => {
+    if (!isNotFound(error)) context.note(`cannot read its output: ${(error as Error).message}`)
+  })
+  try {
+    const code = await (fed === undefined ? ended : Promise.race([ended, neverUnlessFailed(fed)]))
+    // What was written last may still be on its way, but a follower that never ends must not hold us.
+    const timer = setTimeout(() => logging.abort(), 2_000)
+    await printed
+    clearTimeout(timer)
+    return code
+  } finally {
+    logging.abort()
+    feeding.abort()
+  }
+}
+
+/** Sends our input to the command. A command that has ended by then needs none. */
+async function feed(
+  connection: Connection,
+  pod: string,
+  input: NodeJS.ReadableStream,
+  signal: AbortSignal,
+): Promise<void> {
+  const nothing = async () => {}
+  const request = { pod, verb: 'attach', command: [], tty: false } as const
+  const stdin = input as AsyncIterable<Buffer>
+  try {
+    await runRemote(connection, request, { stdin, stdout: nothing, stderr: nothing }, signal)
+  } catch (error) {
+    const { client, namespace } = connection
+    const look = await client.get('Pod', { name: pod, namespace }).then(exitOf, () => undefined)
+    if (look === undefined || look.done || signal.aborted) return
+    throw new Failed(`the command cannot read stdin: ${(error as Error).message}; without stdin: --no-stdin`)
+  } finally {
+    // An input that is still open would keep this program.
+    if ('destroy' in input) (input as NodeJS.ReadStream).destroy()
+  }
+}
+
+const neverUnlessFailed = (promise: Promise<unknown>) =>
+  new Promise<never>((_resolve, reject) => {
+    promise.catch(reject)
+  })
+
+/** The pod is deleted now, so what it waited for is told here, and the hint names what stays. */
+async function withCause(
+  { client, namespace }: Connection,
+  { name, claim = [] }: Attended,
+  error: StillWaiting,
+): Promise<StillWaiting> {
+  const facts = await gatherFacts(client, { kind: 'Pod', name, namespace }, Date.now())
+  const { blocked } = explain(facts)
+  const cause = blocked === undefined || error.message.includes(blocked.sentence) ? '' : `: ${blocked.sentence}`
+  const [first] = claim
+  const hint = first && askAbout('PersistentVolumeClaim', { name: first.claim, namespace })
+  return new StillWaiting(`${error.message}${cause} (the pod was deleted)`, hint)
 }
 
 export function started(pod: Pod | undefined): Look<undefined> {
@@ -205,7 +286,7 @@ async function requireClaims({ client, namespace }: Connection, mounts: readonly
       if (!isNotFound(error)) throw error
       throw new Missing(
         `there is no claim "${claim}" in namespace ${namespace}`,
-        `hawser volume create ${claim} --size 1Gi`,
+        `hawser volume create ${claim} --size 1Gi${inNamespace(namespace)}`,
       )
     })
   }

@@ -7,26 +7,17 @@ import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
 import { exitCodes } from '../exit-codes.ts'
+import { inNamespace, isExplained } from '../hints.ts'
 import { json, yaml } from '../output.ts'
 import { resourcesFrom } from '../resources.ts'
 import { explain } from '../../why/explain.ts'
-import type { SubjectKind, WhySubject } from '../../why/facts.ts'
+import type { WhySubject } from '../../why/facts.ts'
 import { gatherFacts } from '../../why/gather.ts'
 import { printExplanation } from '../why-text.ts'
 
 interface Flags extends ConnectFlags {
   readonly output: 'text' | 'json' | 'yaml'
 }
-
-const explained: ReadonlySet<string> = new Set<SubjectKind>([
-  'Pod',
-  'PersistentVolumeClaim',
-  'PersistentVolume',
-  'VolumeAttachment',
-  'VolumeAttributesClass',
-  'VolumeSnapshot',
-  'Node',
-])
 
 export const why = buildCommand<Flags, string[], Context>({
   docs: {
@@ -62,15 +53,16 @@ export const why = buildCommand<Flags, string[], Context>({
   async func(flags, ...words) {
     using connection = connect(this, flags)
     const subjects = resourcesFrom(words).names.map(({ kind, name }): WhySubject => {
-      if (!explained.has(kind))
+      if (!isExplained(kind))
         throw new UsageError(
           `why explains pods, claims, volumes, attachments, snapshots, attributes classes and nodes, not ${kind}`,
           'hawser why pod/NAME',
         )
       const namespace = kinds[kind].namespaced ? { namespace: connection.namespace } : {}
-      return { kind: kind as SubjectKind, name, ...namespace } // checked above
+      return { kind, name, ...namespace }
     })
-    if (subjects.length === 0) throw new UsageError('name the object to explain', `hawser why ${words[0]}/NAME`)
+    if (subjects.length === 0)
+      throw new UsageError('name the object to explain', `hawser why ${words[0]}/NAME${inNamespace(flags.namespace)}`)
     for (const [index, subject] of subjects.entries()) {
       const now = Date.now()
       const explanation = explain(await gatherFacts(connection.client, subject, now))

@@ -76,7 +76,7 @@ export const attachmentCauses = {
     title: 'No controller attaches the volume',
     sentence: 'pod {pod} is on node {node}, but no controller has started to attach its volume',
     meaning:
-      'Volumes are attached only to nodes with the annotation volumes.kubernetes.io/controller-managed-attach-detach, which hawser agents set. Or the controllers are not running.',
+      'Volumes are attached only to nodes with the annotation volumes.kubernetes.io/controller-managed-attach-detach, which Hawser sets. Or the controllers are not running.',
     ends: 'The node gets the annotation, or the controllers start.',
     hints: [
       ['hawser get node {node} -o yaml', 'see its annotations'],

@@ -58,7 +58,7 @@ export const claimCauses = {
     sentence: 'class {class} binds claims when the scheduler chooses a node, but pod {pod} sets spec.nodeName',
     meaning:
       'With WaitForFirstConsumer the scheduler writes the chosen node on the claim. A pod that sets spec.nodeName is never scheduled. Hawser binds its claims to that node all the same, but not with --strict-scheduling, with --bare, or for a pod with another schedulerName: then nobody writes the node.',
-    ends: 'Start hawser up without --strict-scheduling, or create the pod without spec.nodeName; use a nodeSelector on kubernetes.io/hostname instead.',
+    ends: 'Start the server without --strict-scheduling, or create the pod without spec.nodeName; use a nodeSelector on kubernetes.io/hostname instead.',
     hints: [
       ['hawser get pod {pod} -o yaml', 'see spec.nodeName'],
       ['hawser get storageclass {class} -o yaml', 'see volumeBindingMode'],

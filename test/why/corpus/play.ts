@@ -123,6 +123,7 @@ function contextOf(lines: string[], client?: WholeCluster['client']): Context {
     write: () => {},
     note: (text) => void lines.push(text),
     fail: (code) => void (process.exitCode = code),
+    pipedInput: () => undefined,
     exitLike: (code) => void (process.exitCode = code),
   }
 }

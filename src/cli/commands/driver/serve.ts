@@ -18,7 +18,7 @@ interface Flags {
 
 export const serve = buildCommand<Flags, [], Context>({
   docs: {
-    brief: 'Run the built-in driver on a socket (hawser up does this by itself)',
+    brief: 'Run the built-in driver on a socket ("hawser up" does this by itself)',
     fullDescription: [
       'Runs the built-in CSI driver (image files on loop devices) until SIGINT or SIGTERM. Needs root.',
       '',

@@ -6,6 +6,7 @@ import type { Context } from '../../context.ts'
 import type { OutputForm } from '../../output.ts'
 import { json, outputFlag, table, yaml } from '../../output.ts'
 import type { VolumeFacts } from '../../volume-facts.ts'
+import { askAbout } from '../../hints.ts'
 import { gatherVolume } from '../../volume-facts.ts'
 
 export const inspect = buildCommand<ConnectFlags & { readonly output: OutputForm }, [string], Context>({
@@ -26,7 +27,7 @@ export const inspect = buildCommand<ConnectFlags & { readonly output: OutputForm
     if (flags.output === 'name') return this.print(`persistentvolumeclaim/${name}`)
     this.print(table([], rows(facts)))
     if (facts.status !== 'Bound' || facts.conditions.length > 0)
-      this.note(`to see what it waits for: hawser why pvc/${name}`)
+      this.note(`to see what it waits for: ${askAbout('PersistentVolumeClaim', facts)}`)
   },
 })
 

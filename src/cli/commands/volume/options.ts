@@ -9,6 +9,7 @@ import type { Client } from '../../../client/client.ts'
 import type { Connection } from '../../connect.ts'
 import type { Context } from '../../context.ts'
 import { Missing } from '../../errors.ts'
+import { inNamespace } from '../../hints.ts'
 import type { Look } from '../../wait.ts'
 import { waitUntil } from '../../wait.ts'
 
@@ -25,10 +26,15 @@ export function modeFrom(text: string): AccessMode {
   return mode
 }
 
-/** A Kubernetes quantity above zero. */
+/** A Kubernetes quantity. Less than 1Mi is a forgotten or mistaken unit: 10 is ten bytes, and 500m half a byte. */
 export function sizeFrom(text: string): string {
   const bytes = tryParseQuantity(text) ? bytesOfQuantity(text) : 0n
   if (bytes <= 0n) throw new SyntaxError(`"${text}" is not a size; examples: 500Mi, 1Gi, 2T`)
+  if (bytes < 1_048_576n) {
+    const [number] = /^[\d.]+/.exec(text) ?? ['1']
+    const is = bytes === 1n ? '1 byte' : `${bytes} bytes`
+    throw new SyntaxError(`"${text}" is ${is}; did you mean ${number}Mi or ${number}Gi?`)
+  }
   return text
 }
 
@@ -81,7 +87,7 @@ export async function createClaim(
   const storageClass = await classOf(client, made)
   if (storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && request.node === undefined) {
     context.note(`class ${storageClass.metadata.name} provisions the volume when the first pod uses the claim`)
-    context.note(`  try: hawser run --claim ${request.name}:/data -- ls -la /data`)
+    context.note(`  try: hawser run --claim ${request.name}:/data${inNamespace(namespace)} -- ls -la /data`)
     return
   }
   const ref = { name: request.name, namespace }

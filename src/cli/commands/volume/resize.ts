@@ -7,6 +7,7 @@ import type { ConnectFlags } from '../../connect.ts'
 import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
 import { gatherVolume } from '../../volume-facts.ts'
+import { inNamespace } from '../../hints.ts'
 import type { Look } from '../../wait.ts'
 import { timeoutFlag, waitFlag, waitUntil } from '../../wait.ts'
 import { sizeFrom } from './options.ts'
@@ -79,15 +80,11 @@ export function sized(
     return {
       done: 'failed',
       message: `${claim.metadata.name} cannot have ${size}: ${failed?.message ?? 'the driver refused'}`,
-      hint: `hawser volume resize ${claim.metadata.name} SIZE${namespaceFlag(claim)} (above the ${capacity} that it has)`,
+      hint: `hawser volume resize ${claim.metadata.name} SIZE${inNamespace(claim.metadata.namespace)} (above the ${capacity} that it has)`,
     }
   if (failed) return { done: false, waiting: `resizing fails, it is tried again: ${failed.message ?? failed.type}` }
   return {
     done: false,
     waiting: on('FileSystemResizePending') ? 'growing the filesystem' : `growing the volume to ${size}`,
   }
-}
-
-function namespaceFlag({ metadata: { namespace } }: PersistentVolumeClaim): string {
-  return namespace === undefined || namespace === 'default' ? '' : ` -n ${namespace}`
 }

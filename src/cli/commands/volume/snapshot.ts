@@ -7,6 +7,7 @@ import { UsageError } from '../../../installation/config.ts'
 import type { ConnectFlags } from '../../connect.ts'
 import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
+import { askAbout } from '../../hints.ts'
 import type { Look } from '../../wait.ts'
 import { timeoutFlag, waitFlag, waitUntil } from '../../wait.ts'
 import type { AccessMode } from '../../../api/access-modes.ts'
@@ -47,7 +48,10 @@ export const snapshot = buildCommand<SnapshotFlags, [string], Context>({
     const { client, namespace } = connection
     const claim = await client.get('PersistentVolumeClaim', { name: claimName, namespace })
     if (claim.status?.phase !== 'Bound')
-      throw new UsageError(`claim ${claimName} has no volume yet`, `hawser why pvc/${claimName}`)
+      throw new UsageError(
+        `claim ${claimName} has no volume yet`,
+        askAbout('PersistentVolumeClaim', { name: claimName, namespace }),
+      )
     const name = flags.as ?? `${claimName}-${timeName(Date.now())}`
     await client.create('VolumeSnapshot', {
       metadata: { name, namespace },
@@ -120,7 +124,7 @@ export const restore = buildCommand<RestoreFlags, [string], Context>({
     const { client, namespace } = connection
     const found = await client.get('VolumeSnapshot', { name, namespace })
     if (found.status?.readyToUse !== true)
-      throw new UsageError(`snapshot ${name} is not ready`, `hawser why volumesnapshot/${name}`)
+      throw new UsageError(`snapshot ${name} is not ready`, askAbout('VolumeSnapshot', { name, namespace }))
     const source = await sourceOf(client, found, namespace)
     const size = flags.size ?? String(found.status.restoreSize ?? source?.spec?.resources?.requests?.['storage'] ?? '')
     if (size === '') throw new UsageError(`nobody knows how large ${name} is`, 'say it with --size')
