@@ -33,7 +33,7 @@ interface ResourceLists {
 }
 
 /** Guaranteed: every container limits cpu and memory to what it requests; BestEffort: nobody asks for anything. */
-function qosClass({ spec }: Pod): 'Guaranteed' | 'Burstable' | 'BestEffort' {
+export function qosClass({ spec }: Pod): 'Guaranteed' | 'Burstable' | 'BestEffort' {
   const ofContainers = [...(spec?.containers ?? []), ...(spec?.initContainers ?? [])].map(
     ({ resources }): ResourceLists => resources ?? {},
   )

@@ -1,5 +1,6 @@
 // What does a pod's status say? Phase, conditions and container statuses, computed from the pod and its containers;
 // nothing here reads a clock or writes anything.
+import { qosClass } from '../../api/kinds/pod-lifecycle.ts'
 import type {
   Container,
   ContainerState,
@@ -206,19 +207,4 @@ function mergeConditions(present: readonly PodCondition[], wanted: readonly Want
     return { type, status, lastTransitionTime: since ?? timestamp(now), ...(ok ? {} : otherwise) }
   })
   return [...ours, ...present.filter(({ type }) => !ownConditions.has(type))]
-}
-
-function qosClass(pod: Pod): NonNullable<PodStatus['qosClass']> {
-  const all = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])].map(({ resources }) => resources)
-  const empty = all.every(
-    (each) => !Object.keys({ ...each?.limits, ...each?.requests }).some((name) => name === 'cpu' || name === 'memory'),
-  )
-  if (empty) return 'BestEffort'
-  const exact = all.every((each) =>
-    ['cpu', 'memory'].every(
-      (name) =>
-        each?.limits?.[name] !== undefined && (each.requests?.[name] ?? each.limits[name]) === each.limits[name],
-    ),
-  )
-  return exact ? 'Guaranteed' : 'Burstable'
 }
