@@ -8,9 +8,9 @@ export function classOf(object: PersistentVolume | PersistentVolumeClaim): strin
   return annotation(object, annotations.betaStorageClass) ?? object.spec.storageClassName ?? ''
 }
 
-/** CLM-9: "" is a decision; only silence may be filled in. */
+/** CLM-9: "" is a decision; only silence may be filled in. Also asked before validation: there may be no spec. */
 export function hasNoClassDecision(claim: PersistentVolumeClaim): boolean {
-  return annotation(claim, annotations.betaStorageClass) === undefined && claim.spec.storageClassName === undefined
+  return annotation(claim, annotations.betaStorageClass) === undefined && claim.spec?.storageClassName === undefined
 }
 
 export function isDefaultClass(storageClass: StorageClass): boolean {

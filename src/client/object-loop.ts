@@ -1,5 +1,6 @@
 // How is work driven per API object? A key loop whose keys are values: kind, namespace and name of one object.
 // The key loop compares keys by text; this file alone makes that text, and nobody parses it.
+import type { ObjectReference } from '../api/generated/types.ts'
 import type { KindName } from '../api/kinds.ts'
 import { refKey, refOf } from '../api/meta.ts'
 import type { KubeObject, ObjectRef } from '../api/meta.ts'
@@ -14,6 +15,11 @@ export interface ObjectKey<Kind extends KindName = KindName> extends ObjectRef {
 
 export function objectKey<Kind extends KindName>(kind: Kind, object: KubeObject): ObjectKey<Kind> {
   return { kind, ...refOf(object) }
+}
+
+/** The object as other objects refer to it; with its uid where that is known. */
+export function referenceTo({ kind, namespace, name, uid: own }: ObjectKey, uid = own): ObjectReference {
+  return { kind, ...(namespace === undefined ? {} : { namespace }), name, ...(uid === undefined ? {} : { uid }) }
 }
 
 /** `Kind/namespace/name`: the identity of a key, for maps and for people. */

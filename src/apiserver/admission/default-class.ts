@@ -1,9 +1,7 @@
 // Which class does a claim get that names none? The newest class marked as default, ties by name (API-8).
-import { annotations } from '../../api/annotations.ts'
 import { kinds } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
-import { annotation } from '../../api/meta.ts'
-import { chooseDefaultClass } from '../../api/storage-class.ts'
+import { chooseDefaultClass, hasNoClassDecision } from '../../api/storage-class.ts'
 import type { PersistentVolumeClaim, StorageClass } from '../../api/generated/types.ts'
 import type { ServerContext } from '../objects/context.ts'
 import { prefixOf } from '../objects/stored-objects.ts'
@@ -12,8 +10,7 @@ import type { CreateAttempt } from './chain.ts'
 export async function defaultClass({ context, info, object }: CreateAttempt): Promise<KubeObject> {
   if (info.name !== 'PersistentVolumeClaim') return object
   const claim = object as PersistentVolumeClaim
-  if (claim.spec?.storageClassName !== undefined || annotation(claim, annotations.betaStorageClass) !== undefined)
-    return object
+  if (!hasNoClassDecision(claim)) return object
   const name = await findDefaultClass(context)
   if (name === undefined) return object
   const chosen: PersistentVolumeClaim = { ...claim, spec: { ...claim.spec, storageClassName: name } }

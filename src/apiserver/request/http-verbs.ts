@@ -6,6 +6,7 @@ import {
   isBadRequest,
   methodNotAllowed,
   notAcceptable,
+  isNotFound,
   StatusError,
   unknownResource,
 } from '../../api/status-error.ts'
@@ -333,7 +334,7 @@ async function deleteCollection({ context }: VerbDeps, route: ResourceRoute, cal
     try {
       await deleteObject(context, info, namespace ? { namespace, name } : { name }, options)
     } catch (error) {
-      if (!(error instanceof StatusError && error.code === 404)) throw error
+      if (!isNotFound(error)) throw error
     }
   }
   return listResponse(context.objects, info, found, form, tableRequest(context, call))

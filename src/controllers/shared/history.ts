@@ -1,7 +1,6 @@
 // What do the controllers tell the history? Changes they made, and what objects wait for.
-import type { ObjectReference } from '../../api/generated/types.ts'
 import type { History } from '../../client/history.ts'
-import { keyText } from '../../client/object-loop.ts'
+import { keyText, referenceTo } from '../../client/object-loop.ts'
 import type { ObjectKey } from '../../client/object-loop.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Transition, Waiting } from './waiting.ts'
@@ -42,8 +41,4 @@ export function createControllerHistory(history: History, clock: Clock): Control
       )
     },
   }
-}
-
-function referenceTo({ kind, namespace, name }: ObjectKey, uid?: string): ObjectReference {
-  return { kind, ...(namespace === undefined ? {} : { namespace }), name, ...(uid === undefined ? {} : { uid }) }
 }

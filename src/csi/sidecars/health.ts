@@ -1,13 +1,12 @@
 // Is a volume ill? Drivers say so in their lists, or of each volume alone, in the words of the older protocol or the newer
 // one; the claim's user hears of it as an event, and again when it is well (SIDE-51). The history has it for whoever asks why.
-import { objectKey } from '../../client/object-loop.ts'
+import { objectKey, referenceTo } from '../../client/object-loop.ts'
 import type { PersistentVolume } from '../../api/generated/types.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { ControllerWaitReason } from '../../volume/wait-reasons.ts'
 import type { ListedVolume } from '../controller.ts'
 import { timeouts } from '../deadline.ts'
 import type { HealthEntry } from '../health.ts'
-import { referenceTo } from './job-history.ts'
 import { jobBackoff } from './job.ts'
 import type { JobDeps } from './job.ts'
 

@@ -1,8 +1,7 @@
 // What do a driver's jobs tell the history? The calls to the driver, and the driver's answers in its own words.
-import type { ObjectReference } from '../../api/generated/types.ts'
 import { refKey } from '../../api/meta.ts'
 import type { History, HistorySubject } from '../../client/history.ts'
-import { keyText } from '../../client/object-loop.ts'
+import { keyText, referenceTo } from '../../client/object-loop.ts'
 import type { ObjectKey } from '../../client/object-loop.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { tellingError } from '../../volume/operation-history.ts'
@@ -58,10 +57,6 @@ export function createJobHistory({ history, clock, driver }: JobHistoryDeps, ope
     },
     recovered: (key) => history?.recovered(subject(key)),
   }
-}
-
-export function referenceTo({ kind, namespace, name, uid }: ObjectKey): ObjectReference {
-  return { kind, ...(namespace === undefined ? {} : { namespace }), name, ...(uid === undefined ? {} : { uid }) }
 }
 
 function inOwnWords(error: unknown) {

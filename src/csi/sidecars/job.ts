@@ -1,8 +1,8 @@
 // What does every job of a driver need, and how does it write? Shared deps, retry rates, and the one way in which
 // these jobs change objects: from the newest version, again on conflict.
-import { Buffer } from 'node:buffer'
 import type { KindMap, KindName } from '../../api/kinds.ts'
 import { hasFinalizer, isDeleting, refOf, withFinalizer, withoutFinalizer } from '../../api/meta.ts'
+import { secretTexts } from '../../api/secret-data.ts'
 import { isConflict, isForbidden, isNotFound } from '../../api/status-error.ts'
 import type { PersistentVolumeClaim, SecretReference } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
@@ -103,9 +103,7 @@ export async function readSecret(
       // The words stay those of the server. Unknown, because an earlier try may have reached the driver.
       throw new VolumeError('SecretUnread', asVolumeError(cause).message, { effect: 'unknown', cause })
     })
-  return Object.fromEntries(
-    Object.entries(secret.data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]),
-  )
+  return secretTexts(secret)
 }
 
 /** For removals: an object that is gone already is what was wanted. */

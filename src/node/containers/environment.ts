@@ -1,4 +1,5 @@
 // Which variables does a container see? env and envFrom with their references resolved, and `$(NAME)` expanded.
+import { secretTexts } from '../../api/secret-data.ts'
 import { isNotFound } from '../../api/status-error.ts'
 import { milliValue, parseQuantity, wholeValue } from '../../api/quantity.ts'
 import type { Container, EnvVar, Node, Pod } from '../../api/generated/types.ts'
@@ -119,8 +120,7 @@ async function configMapEntries(deps: EnvironmentDeps, pod: Pod, name: string, o
 async function secretEntries(deps: EnvironmentDeps, pod: Pod, name: string, optional: boolean, signal: AbortSignal) {
   const ref = { namespace: pod.metadata.namespace ?? '', name }
   const found = await readOptional(() => deps.client.get('Secret', ref, signal), optional, `secret "${name}" not found`)
-  const decode = (text: string) => Buffer.from(text, 'base64').toString('utf8')
-  return found && Object.fromEntries(Object.entries(found.data ?? {}).map(([key, text]) => [key, decode(text)]))
+  return found && secretTexts(found)
 }
 
 async function readOptional<T>(read: () => Promise<T>, optional: boolean, missing: string): Promise<T | undefined> {

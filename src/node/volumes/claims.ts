@@ -1,6 +1,7 @@
 // Which storage is behind a pod's volume? Inline volumes name it themselves; claims are resolved with live reads,
 // because a cache could still hold an older claim of the same name (KP-6).
 import { annotation, isControlledBy, isDeleting, hasFinalizer } from '../../api/meta.ts'
+import { claimNameOf } from '../../api/pod-claims.ts'
 import { bytesOfQuantity } from '../../api/quantity.ts'
 import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
@@ -60,12 +61,6 @@ export async function resolveVolume(
     volumeBytes: bytesOf(persistentVolume.spec?.capacity?.['storage']),
     group: annotation(persistentVolume, 'pv.beta.kubernetes.io/gid') ?? '',
   }
-}
-
-/** The claim behind a volume; a generic ephemeral volume's claim is named after pod and volume. */
-export function claimNameOf(pod: Pod, volume: Volume): string | undefined {
-  if (volume.persistentVolumeClaim) return volume.persistentVolumeClaim.claimName
-  return volume.ephemeral ? `${pod.metadata.name}-${volume.name}` : undefined
 }
 
 interface UsedVolumes {

@@ -1,10 +1,10 @@
 // Which CSI volume does a spec mean, and what does the cluster say about its driver? One reading of the two sources
 // (persistent and inline) and of the CSIDriver object, for every file of this plugin.
-import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { join } from 'node:path/posix'
 import type { PodUid } from '../../api/names.ts'
 import { pluginName } from '../../api/names.ts'
+import { secretTexts } from '../../api/secret-data.ts'
 import { isNotFound } from '../../api/status-error.ts'
 import type { CSIDriver, CSIPersistentVolumeSource, CSIVolumeSource, Pod } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
@@ -158,7 +158,7 @@ export async function readSecret(
   const { name, namespace = '' } = ref
   try {
     const secret = await client.get('Secret', { namespace, name }, signal)
-    return decodeSecret(secret.data)
+    return secretTexts(secret)
   } catch (cause) {
     const inner = `kubernetes.io/csi: failed to find the secret ${name} in the namespace ${namespace} with error: ${asVolumeError(cause).message}`
     const message = `fetching ${field} ${namespace}/${name} failed: ${inner}`
@@ -180,12 +180,6 @@ export async function passing<T>(code: ErrorCode, read: () => Promise<T>): Promi
 export function podIdentity(pod: Pod): { readonly name: string; readonly namespace: string; readonly uid: PodUid } {
   const { name, namespace = '', uid = '' } = pod.metadata
   return { name, namespace, uid: uid as PodUid } // stored pods have a uid
-}
-
-function decodeSecret(data: Readonly<Record<string, string>> | undefined): Strings {
-  return Object.fromEntries(
-    Object.entries(data ?? {}).map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]),
-  )
 }
 
 function notAttached(message: string): VolumeError {

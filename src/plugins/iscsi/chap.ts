@@ -1,11 +1,12 @@
 // With which names and passwords does a node log in to an iSCSI target? From a Secret, only if a CHAP flag asks (ISCSI-7).
 
-import { Buffer } from 'node:buffer'
 import type { Pod } from '../../api/generated/types.ts'
+import { secretTexts } from '../../api/secret-data.ts'
+import { isNotFound } from '../../api/status-error.ts'
 import type { Client } from '../../client/client.ts'
 import { refused } from '../../volume/effect.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
-import { isNotFound, toVolumeError } from '../shared/errors.ts'
+import { toVolumeError } from '../shared/errors.ts'
 import type { Chap } from './session.ts'
 import { sourceOf } from './target.ts'
 
@@ -40,10 +41,7 @@ async function fetchSecret(
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, string>>> {
   try {
-    const secret = await client.get('Secret', { namespace, name }, signal)
-    return Object.fromEntries(
-      Object.entries(secret.data ?? {}).map(([key, text]) => [key, Buffer.from(text, 'base64').toString()]),
-    )
+    return secretTexts(await client.get('Secret', { namespace, name }, signal))
   } catch (error) {
     if (isNotFound(error))
       throw refused('SecretMissing', `couldn't get secret ${namespace}/${name}: secret "${name}" not found`, 'untried')

@@ -3,10 +3,11 @@
 
 import { Buffer } from 'node:buffer'
 import type { ConfigMap, KeyToPath, Secret } from '../../api/generated/types.ts'
+import { isNotFound } from '../../api/status-error.ts'
 import type { Payload, PayloadFile } from '../../host/atomic-files.ts'
 import { refused } from '../../volume/effect.ts'
 import type { SourceObject } from '../../volume/plugin.ts'
-import { isNotFound, toVolumeError } from '../shared/errors.ts'
+import { toVolumeError } from '../shared/errors.ts'
 import type { Reader } from './kept-objects.ts'
 
 interface KeyedSource {

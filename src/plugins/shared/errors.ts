@@ -50,7 +50,3 @@ export function reworded(error: unknown, words: (message: string) => string): Vo
   const { code, effect, tags, message } = asVolumeError(toVolumeError(error))
   return new VolumeError(code, words(message), { effect, tags, cause: error })
 }
-
-export function isNotFound(error: unknown): boolean {
-  return error instanceof StatusError && error.code === 404
-}
