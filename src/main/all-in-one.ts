@@ -26,6 +26,7 @@ import type { ControlPlane } from './control-plane.ts'
 import { startControlPlane } from './control-plane.ts'
 import type { StartedControllers } from './controllers.ts'
 import { startControllers } from './controllers.ts'
+import type { ModelNodes } from './model-nodes.ts'
 
 export interface Hawser extends AsyncDisposable {
   readonly url: string
@@ -39,6 +40,8 @@ export interface HawserDeps {
   readonly log: Log
   /** Called with a sentence when a part of the program runs, for the person who waits for it. */
   readonly onProgress?: (text: string) => void
+  /** Nodes on model hosts, in place of those of the machine. */
+  readonly modelNodes?: ModelNodes
 }
 
 /** What all parts in this process share. */
@@ -79,6 +82,20 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
   const running: RunningPlane = { plane, client, history, controllers }
   if (config.nodes.length > 0) stack.use(await startNodes(shared, running, identities))
   else if (config.csiDrivers.length > 0) stack.use(await startJobsForRemoteAgents(shared, running))
+  if (deps.modelNodes) {
+    const { startModelNodes } = await import('./model-nodes.ts')
+    const { informers } = controllers
+    const parts = {
+      client: plane.clientFor('admin'),
+      clientFor: plane.clientFor,
+      informers,
+      history,
+      clock,
+      random,
+      log,
+    }
+    stack.use(await startModelNodes(parts, deps.modelNodes))
+  }
   const kept = stack.move()
   return {
     url: plane.url,

@@ -6,11 +6,27 @@ import type { Client } from '../client/client.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createLog } from '../telemetry/log.ts'
 import { startHawser } from './all-in-one.ts'
+import type { KindMap, KindName } from '../api/kinds.ts'
+import { kinds } from '../api/kinds.ts'
+import type { ObjectRef } from '../api/meta.ts'
+import { isTooOld } from '../api/status-error.ts'
+import type { ChooseFault } from '../csi/model/faults.ts'
 import { UsageError } from '../installation/config.ts'
+import type { Explanation } from '../why/explain.ts'
+import { explain } from '../why/explain.ts'
+import type { WhySubject } from '../why/facts.ts'
+import { gatherFacts } from '../why/gather.ts'
+import { checkOptions } from './embedded-options.ts'
 
 export interface EmbeddedOptions {
   /** Names of nodes that run pods as processes of this machine; needs root. Absent: API and controllers only. */
   readonly nodes?: readonly string[]
+  /** Names of nodes on model hosts, with the model driver and its default class `model`; needs no root, mounts nothing. */
+  readonly modelNodes?: readonly string[]
+  /** What goes wrong with calls to the model driver: asked for each call, with how many of its name came before. */
+  readonly driverFault?: ChooseFault
+  /** CSI drivers that listen on a socket already. */
+  readonly csiDrivers?: readonly { readonly name: string; readonly socket: string }[]
   /** Absent: a temporary directory that goes with the cluster. */
   readonly dataDirectory?: string
   /** `memory` unless told otherwise. */
@@ -28,10 +44,27 @@ export interface EmbeddedHawser extends AsyncDisposable {
   readonly url: string
   readonly kubeconfig: string
   readonly dataDirectory: string
+  /** Resolves with the object as soon as `test` holds for it; undefined stands for an object that is not there. */
+  waitFor<K extends KindName>(
+    kind: K,
+    ref: ObjectRef,
+    test: (object: KindMap[K] | undefined) => boolean,
+    options?: WaitOptions,
+  ): Promise<KindMap[K] | undefined>
+  /** What `hawser why` says, as data. */
+  why(subject: WhySubject): Promise<Explanation>
+}
+
+export interface WaitOptions {
+  /** 30 seconds unless told otherwise. */
+  readonly timeoutMs?: number
+  readonly signal?: AbortSignal
 }
 
 export async function startEmbedded(options: EmbeddedOptions = {}): Promise<EmbeddedHawser> {
+  checkOptions(options)
   const nodes = options.nodes ?? []
+  const modelNodes = options.modelNodes ?? []
   if (nodes.length > 0 && process.getuid?.() !== 0)
     throw new UsageError('nodes mount filesystems: this needs root', 'start without nodes: API and controllers only')
   await using stack = new AsyncDisposableStack()
@@ -44,23 +77,29 @@ export async function startEmbedded(options: EmbeddedOptions = {}): Promise<Embe
         dataDirectory,
         listen: options.listen ?? { host: '127.0.0.1', port: 0 },
         store: options.store ?? 'memory',
-        bare: nodes.length === 0,
+        bare: nodes.length + modelNodes.length === 0,
         nodes: nodes.map((name) => ({ name, root: join(dataDirectory, 'nodes', name) })),
-        csiDrivers: [],
+        csiDrivers: options.csiDrivers ?? [],
         volumePluginDirectory: join(dataDirectory, 'volume-plugins'),
         leaveToSidecars: [],
         runtime: nodes.length === 0 ? 'none' : 'process',
         forceDetachOnTimeout: true,
       },
-      { log: options.log ?? createLog(() => {}) },
+      {
+        log: options.log ?? createLog(() => {}),
+        ...(modelNodes.length === 0 ? {} : { modelNodes: { names: modelNodes, ...faultOf(options) } }),
+      },
     ),
   )
   const kept = stack.move()
+  const client = withKnownKinds(hawser.client)
   return {
-    client: hawser.client,
+    client,
     url: hawser.url,
     kubeconfig: hawser.kubeconfig,
     dataDirectory,
+    waitFor: (kind, ref, test, wait = {}) => waitFor(client, kind, ref, test, wait),
+    why: async (subject) => explain(await gatherFacts(client, subject, Date.now())),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
 }
@@ -72,4 +111,53 @@ async function removeTemporary(directory: string): Promise<void> {
   const mounts = await host.mounts.list(new AbortController().signal)
   if (mounts.some(({ mountPoint }) => mountPoint.startsWith(`${directory}/`))) return
   rmSync(directory, { recursive: true, force: true })
+}
+
+const faultOf = ({ driverFault }: EmbeddedOptions) => (driverFault === undefined ? {} : { driverFault })
+
+/** A kind that is none of ours is told in a sentence: callers without types get here, too. */
+function withKnownKinds(client: Client): Client {
+  return new Proxy(client, {
+    get(target, name, receiver) {
+      const found: unknown = Reflect.get(target, name, receiver)
+      if (typeof found !== 'function') return found
+      return (kind: string, ...rest: unknown[]): unknown => {
+        requireKind(kind)
+        return Reflect.apply(found, target, [kind, ...rest])
+      }
+    },
+  })
+}
+
+function requireKind(kind: string): asserts kind is KindName {
+  if (Object.hasOwn(kinds, kind)) return
+  throw new UsageError(`there is no kind "${kind}"`, `kinds are: ${Object.keys(kinds).join(', ')}`)
+}
+
+async function waitFor<K extends KindName>(
+  client: Client,
+  kind: K,
+  ref: ObjectRef,
+  test: (object: KindMap[K] | undefined) => boolean,
+  { timeoutMs = 30_000, signal }: WaitOptions,
+): Promise<KindMap[K] | undefined> {
+  const deadline = AbortSignal.timeout(timeoutMs)
+  const stop = signal === undefined ? deadline : AbortSignal.any([deadline, signal])
+  const { name, ...scope } = ref
+  const options = { ...scope, fieldSelector: `metadata.name=${name}` }
+  while (!stop.aborted) {
+    try {
+      const { items, resourceVersion } = await client.list(kind, options, stop)
+      if (test(items[0])) return items[0]
+      for await (const event of client.watch(kind, { ...options, resourceVersion }, stop)) {
+        if (event.type === 'bookmark') continue
+        const object = event.type === 'deleted' ? undefined : event.object
+        if (test(object)) return object
+      }
+    } catch (error) {
+      if (!stop.aborted && !isTooOld(error)) throw error
+    }
+  }
+  signal?.throwIfAborted()
+  throw new Error(`waitFor ${kinds[kind].singular}/${name}: the condition did not hold within ${timeoutMs} ms`)
 }
