@@ -289,3 +289,17 @@ test('in the same process an undefined member is an absent one, as in JSON', asy
   const again = await api.update('ConfigMap', { ...made, data: { a: '1' }, immutable: undefined } as never)
   assert.deepEqual(again.data, { a: '1' })
 })
+
+test('small patches do not make an object larger than one request may', async () => {
+  await using server = await makeServer()
+  const keys = (from: number) =>
+    Object.fromEntries(Array.from({ length: 4_000 }, (_, index) => [`k${from + index}`, 'v']))
+  await server.post(paths.configMaps, { metadata: { name: 'c' }, data: keys(0) })
+  const patch = (kind: 'merge' | 'apply', from: number) => {
+    const body = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c' }, data: keys(from) }
+    return server.patch(`${paths.configMaps}/c`, kind, body, { query: kind === 'apply' ? { fieldManager: 'm' } : {} })
+  }
+  assert.equal((await patch('merge', 4_000)).code, 200)
+  assert.equal((await patch('merge', 8_000)).code, 413)
+  assert.equal((await patch('apply', 8_000)).code, 413)
+})

@@ -102,6 +102,8 @@ const oddPath = fc.oneof(
   ),
 )
 
+/** About as long as a request line may be. */
+const longSelector = `a in (${Array.from({ length: 3_000 }, (_, index) => `v${index}`).join(',')})`
 const parameters: Readonly<Record<string, readonly string[]>> = {
   dryRun: ['All', 'None', 'all'],
   fieldManager: ['fuzz', 'x'.repeat(200), 'bad\u0000name'],
@@ -111,7 +113,7 @@ const parameters: Readonly<Record<string, readonly string[]>> = {
   continue: ['', 'garbage', 'eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ', 'AAAA'],
   resourceVersion: ['0', '1', '-1', 'x', '999999999', '18446744073709551616'],
   resourceVersionMatch: ['Exact', 'NotOlderThan', 'Nope'],
-  labelSelector: ['a=b', 'a in (b,c)', '!a', 'a in (', '=,', 'a=b=c', 'x'.repeat(400)],
+  labelSelector: ['a=b', 'a in (b,c)', '!a', 'a in (', '=,', 'a=b=c', 'x'.repeat(400), longSelector],
   fieldSelector: ['metadata.name=a', 'spec.nodeName=x', 'nope=1', 'metadata.name', '\\', 'metadata.name=a,b'],
   watch: ['true', '1', 'maybe'],
   allowWatchBookmarks: ['true', 'x'],
@@ -166,6 +168,41 @@ const deep = fc
 const huge = fc
   .constantFrom(100_000, 3_200_000)
   .map((size) => JSON.stringify({ metadata: { name: 'a', annotations: { big: 'x'.repeat(size) } } }))
+/** As large as a body may be and larger, in each of the ways that make one expensive to read, check, or merge. */
+const wide = fc.constantFrom(...[300, 3_000, 9_000, 60_000].flatMap(wideTexts))
+/** The same as YAML that is no JSON. */
+const wideYaml = fc.constantFrom(...[300, 2_000, 20_000].flatMap(wideYamlTexts))
+
+function wideTexts(count: number): string[] {
+  const map = (value: unknown) => Object.fromEntries(many(count, (index) => [`key-${index}`, value] as const))
+  const metadata = { name: 'a' }
+  const shapes = [
+    { metadata, data: map('value') },
+    { metadata: { ...metadata, labels: map('value'), annotations: map('value') } },
+    { metadata: { ...metadata, labels: map('-bad-'), finalizers: many(count, (index) => `a.b/${index}`) } },
+    { metadata, spec: { containers: many(count, (index) => ({ name: `c${index}`, image: 'x' })) } },
+    { metadata, spec: { volumes: many(count, (index) => ({ name: `v${index}`, $patch: 'delete' })), ...map(1) } },
+    many(count, (index) => ({ op: 'add', path: `/metadata/labels/l${index}`, value: 'x' })),
+    many(count, (index) => ({ op: index % 2 ? 'copy' : 'move', from: '/metadata', path: `/data/${index}` })),
+  ]
+  return shapes.map((shape) => JSON.stringify(shape))
+}
+
+function wideYamlTexts(count: number): string[] {
+  const lines: readonly ((index: number) => string)[] = [
+    (index) => `  key-${index}: value\n`,
+    (index) => `  - &a${index} {x: *a${Math.max(0, index - 1)}}\n`,
+    (index) => `  same: ${index}\n`,
+    (index) => `  ? [${index}]\n  : !!binary "AAEC"\n`,
+    () => `  - |\n    text\n`,
+  ]
+  return lines.map((line) => `metadata:\n  name: a\ndata:\n${many(count, line).join('')}`)
+}
+
+function many<T>(count: number, make: (index: number) => T): T[] {
+  return Array.from({ length: count }, (_, index) => make(index))
+}
+
 const brokenText = fc.oneof(
   fc.string(),
   fc.constantFrom('', '{', '{nope', '[', 'null', '"', '{"metadata":', 'a: [', '- - -', '\u0000', '{"a":1}{"b":2}'),
@@ -243,6 +280,7 @@ function bodyOf({ info, name, namespace }: Place, type: string): fc.Arbitrary<Ui
     { weight: 2, arbitrary: anyJson.map(jsonText) },
     { weight: 1, arbitrary: brokenText },
     { weight: 1, arbitrary: fc.oneof({ weight: 4, arbitrary: deep }, { weight: 1, arbitrary: huge }) },
+    { weight: 1, arbitrary: type.endsWith('yaml') ? wideYaml : wide },
   ]
   if (type === patchTypes[0]) texts.push({ weight: 25, arbitrary: jsonPatch.map(jsonText) })
   else if (patchTypes.includes(type)) texts.push({ weight: 8, arbitrary: directive.map(jsonText) })

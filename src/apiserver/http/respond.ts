@@ -10,7 +10,10 @@ import type { JsonMap } from '../patch/json.ts'
 import { protobufContentType } from '../protobuf/decode.ts'
 import { encodeProtobuf, encodeProtobufList } from '../protobuf/encode.ts'
 import type { Form } from './negotiate.ts'
+import type { ServerContext } from '../objects/context.ts'
 import type { StoredObjects } from '../objects/stored-objects.ts'
+import type { Pace } from '../request/pace.ts'
+import { createPace } from '../request/pace.ts'
 import type { IncludeObject } from '../table/table.ts'
 import { toPartialObjectMetadata, toTable } from '../table/table.ts'
 import type { EntryList } from '../verbs/list.ts'
@@ -30,6 +33,7 @@ export interface TableRequest {
 
 /** Answers change: nobody between us and the client may keep them. */
 export const uncached = 'no-cache, private'
+const longestYaml = 32 * 1024
 const jsonHeaders = { 'content-type': 'application/json', 'cache-control': uncached } as const
 
 /** A value that is no stored object: a Status, a review. In protobuf it says itself of which type it is. */
@@ -41,7 +45,10 @@ export function valueResponse(status: number, value: object, { media }: Form): A
 
 export function jsonResponse(status: number, value: unknown, media?: Form['media']): ApiResponse {
   if (media === 'yaml') {
-    const text = stringifyYaml(value, { indentSeq: false, sortMapEntries: true })
+    // Writing YAML takes a hundred times as long as JSON, which is YAML too: what is long is written as JSON.
+    const json = JSON.stringify(value)
+    const text =
+      json.length > longestYaml ? `${json}\n` : stringifyYaml(value, { indentSeq: false, sortMapEntries: true })
     return {
       status,
       headers: { 'content-type': 'application/yaml', 'cache-control': uncached },
@@ -101,20 +108,33 @@ export function objectResponse(
   return valueResponse(status, object, form)
 }
 
-export function listResponse(
-  stored: StoredObjects,
+export async function listResponse(
+  { clock, objects: stored }: Pick<ServerContext, 'clock' | 'objects'>,
   info: KindInfo,
   list: EntryList,
   form: Form,
   table: TableRequest,
-): ApiResponse {
+): Promise<ApiResponse> {
   const metadata = {
     resourceVersion: String(list.revision),
     ...(list.continue === undefined ? {} : { continue: list.continue }),
     ...(list.remaining === undefined ? {} : { remainingItemCount: list.remaining }),
   }
-  if (form.as === 'object' && form.media === 'json') return splicedList(stored, info, list, metadata)
-  const objects = list.entries.map((entry) => stored.decode(info, entry))
+  const pace = createPace(clock)
+  if (form.as === 'object' && form.media === 'json') {
+    const head = `{"kind":"${info.kind}List","apiVersion":"${info.apiVersion}","metadata":${JSON.stringify(metadata)},"items":[`
+    return spliced(head, list.entries, (entry) => stored.itemText(info, entry), pace)
+  }
+  if (form.as === 'table' && form.media === 'json') {
+    const { rows: _, ...empty } = tableOf(info, [], form, table) as { rows: unknown }
+    const head = `${JSON.stringify({ ...empty, metadata }).slice(0, -1)},"rows":[`
+    const row = (entry: Entry) => {
+      const { rows } = tableOf(info, [stored.decode(info, entry)], form, table) as { rows: readonly unknown[] }
+      return JSON.stringify(rows[0])
+    }
+    return spliced(head, list.entries, row, pace)
+  }
+  const objects = await decodeAll(stored, info, list.entries, pace)
   if (form.as === 'table') {
     return jsonResponse(200, { ...tableOf(info, objects, form, table), metadata }, form.media)
   }
@@ -124,17 +144,34 @@ export function listResponse(
         `PartialObjectMetadata, but the requested object is a list (*${goPackage(info)}.${info.kind}List)`,
       )
     const items = objects.map((object) => toPartialObjectMetadata(object, form.metaVersion))
-    return wholeList({ kind: 'PartialObjectMetadataList', apiVersion: form.metaVersion, metadata }, items, form)
+    return wholeList({ kind: 'PartialObjectMetadataList', apiVersion: form.metaVersion, metadata }, items, form, pace)
   }
-  return wholeList({ kind: `${info.kind}List`, apiVersion: info.apiVersion, metadata }, objects, form)
+  return wholeList({ kind: `${info.kind}List`, apiVersion: info.apiVersion, metadata }, objects, form, pace)
 }
 
-function wholeList(
+async function decodeAll(
+  stored: StoredObjects,
+  info: KindInfo,
+  entries: readonly Entry[],
+  pace: Pace,
+): Promise<readonly KubeObject[]> {
+  const objects: KubeObject[] = []
+  for (const entry of entries) {
+    objects.push(stored.decode(info, entry))
+    const rest = pace.rest()
+    if (rest) await rest
+  }
+  return objects
+}
+
+async function wholeList(
   list: { readonly kind: string; readonly apiVersion: string; readonly metadata: JsonMap },
   items: readonly object[],
   { media }: Form,
-): ApiResponse {
-  if (media === 'protobuf') return protobufResponse(200, encodeProtobufList(list, items as readonly JsonMap[]))
+  pace: Pace,
+): Promise<ApiResponse> {
+  if (media === 'protobuf')
+    return protobufResponse(200, await encodeProtobufList(list, items as readonly JsonMap[], pace.rest))
   return jsonResponse(200, { ...list, items }, media)
 }
 
@@ -161,16 +198,24 @@ export function tableOf(
 /** Text becomes bytes in pieces of about this size: a long list is never whole in memory twice. */
 const pieceLength = 65_536
 
-function splicedList(stored: StoredObjects, info: KindInfo, list: EntryList, metadata: object): ApiResponse {
+async function spliced(
+  head: string,
+  entries: readonly Entry[],
+  textOf: (entry: Entry) => string,
+  pace: Pace,
+): Promise<ApiResponse> {
   const pieces: Buffer[] = []
-  let text = `{"kind":"${info.kind}List","apiVersion":"${info.apiVersion}","metadata":${JSON.stringify(metadata)},"items":[`
+  let text = head
   let comma = ''
-  for (const entry of list.entries) {
-    text += comma + stored.itemText(info, entry)
+  for (const entry of entries) {
+    text += comma + textOf(entry)
     comma = ','
-    if (text.length < pieceLength) continue
-    pieces.push(Buffer.from(text))
-    text = ''
+    if (text.length >= pieceLength) {
+      pieces.push(Buffer.from(text))
+      text = ''
+    }
+    const rest = pace.rest()
+    if (rest) await rest
   }
   pieces.push(Buffer.from(`${text}]}\n`))
   return { status: 200, headers: jsonHeaders, body: Buffer.concat(pieces) }

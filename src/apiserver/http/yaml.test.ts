@@ -44,7 +44,7 @@ const refusals: readonly (readonly [string, string, string])[] = [
   ['lists in lists', '- '.repeat(250), '400 the body of the request is nested more than 200 levels deep'],
   [
     'lists in lists beyond the stack',
-    '- '.repeat(9000),
+    '- '.repeat(5000),
     '400 the body of the request is nested more than 200 levels deep',
   ],
   [
@@ -60,7 +60,7 @@ const refusals: readonly (readonly [string, string, string])[] = [
   [
     'a long text',
     'a: b\n'.repeat(10_000),
-    '413 Request entity too large: the YAML is too long to read: it has more than 30000 words and signs; send JSON',
+    '413 Request entity too large: the YAML is too long to read: it has more than 12000 words and signs; send JSON',
   ],
 ]
 for (const [what, text, answer] of refusals) {

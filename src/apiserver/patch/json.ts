@@ -51,3 +51,11 @@ export function identityText(value: Json): string {
   const keys = Object.keys(value).toSorted()
   return `{${keys.map((key) => `${JSON.stringify(key)}:${identityText(value[key] as Json)}`).join(',')}}`
 }
+
+/** Fields and items, at every depth. */
+export function countValues(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  let count = 0
+  for (const child of Object.values(value)) count += 1 + countValues(child)
+  return count
+}

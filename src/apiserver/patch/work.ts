@@ -2,8 +2,8 @@
 // again to what is already there is counted here, and refused above a limit.
 import { requestEntityTooLarge } from '../../api/status-error.ts'
 
-/** A few tenths of a second. An object of 3 MB holds no more than 250,000 values: all of them may be looked at. */
-const maxSteps = 500_000
+/** A few hundredths of a second: each of an object's 10,000 values may be looked at several times. */
+const maxSteps = 60_000
 /** Moving an item of a list to another index is that much cheaper than looking at a value. */
 const shiftsPerStep = 16
 

@@ -19,7 +19,7 @@ export interface DecodedObject {
 }
 
 const maxDepth = 64
-const maxValues = 500_000
+const maxValues = 20_000
 
 /** The state of one decoding: how much the sender has made us build so far. */
 interface Budget {

@@ -26,10 +26,12 @@ export function encodeProtobuf(object: JsonMap): Buffer {
 }
 
 /** In Kubernetes every list is a message of two fields: its metadata, and the items. */
-export function encodeProtobufList(
+export async function encodeProtobufList(
   list: { readonly apiVersion: string; readonly kind: string; readonly metadata: JsonMap },
   items: readonly JsonMap[],
-): Buffer {
+  /** Asked after each item: when to let others run. */
+  rest: () => Promise<void> | undefined,
+): Promise<Buffer> {
   const { apiVersion, kind, metadata } = list
   const itemKind = kind.replace(/List$/, '')
   const message = isPartialMetadata(apiVersion, itemKind) ? undefined : messageNamed(apiVersion, itemKind)
@@ -39,6 +41,8 @@ export function encodeProtobufList(
     if (message === undefined) writeMetadata(writer, item)
     else writeMessage(writer, message, item)
     writer.close(2, before)
+    const resting = rest()
+    if (resting) await resting
   }
   const before = writer.length
   writeMessage(writer, 'meta.ListMeta', metadata)

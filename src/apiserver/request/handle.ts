@@ -237,9 +237,13 @@ function wantsPretty({ query, headers }: HttpCall): boolean {
   return /^(curl|Wget|Mozilla\/5\.0)/.test(headers['user-agent'] ?? '')
 }
 
+const longestPretty = 256 * 1024
+
 function pretty(response: ApiResponse): ApiResponse {
   const { body, headers } = response
-  if (!(body instanceof Uint8Array) || !/^application\/json\b/.test(headers['content-type'] ?? '')) return response
+  // For people, who do not read as much.
+  if (!(body instanceof Uint8Array) || body.length > longestPretty) return response
+  if (!/^application\/json\b/.test(headers['content-type'] ?? '')) return response
   return { ...response, body: Buffer.from(`${JSON.stringify(JSON.parse(body.toString()), undefined, 2)}\n`) }
 }
 

@@ -135,13 +135,7 @@ async function list({ context }: VerbDeps, route: ResourceRoute, call: HttpCall)
   const sendInitial = call.query.get('sendInitialEvents')
   const asked = { info: route.info, ...listOptions(route, call) }
   const request = sendInitial === null ? asked : { ...asked, sendInitialEvents: parseFlag(sendInitial) }
-  return listResponse(
-    context.objects,
-    route.info,
-    await listEntries(context, request),
-    form,
-    tableRequest(context, call),
-  )
+  return listResponse(context, route.info, await listEntries(context, request), form, tableRequest(context, call))
 }
 
 function listOptions({ namespace }: ResourceRoute, { query }: HttpCall): ListOptions {
@@ -337,7 +331,7 @@ async function deleteCollection({ context }: VerbDeps, route: ResourceRoute, cal
       if (!isNotFound(error)) throw error
     }
   }
-  return listResponse(context.objects, info, found, form, tableRequest(context, call))
+  return listResponse(context, info, found, form, tableRequest(context, call))
 }
 
 /** What only the node of a pod can tell. Loaded when first asked for: a server without nodes never is. */

@@ -11,6 +11,7 @@ import { jsonProblem } from '../http/json-problem.ts'
 import type { StoredObjects } from '../objects/stored-objects.ts'
 import { prefixOf } from '../objects/stored-objects.ts'
 import { checkVersions } from '../request/options.ts'
+import { createPace } from '../request/pace.ts'
 import { shown } from '../request/shown.ts'
 import type { Selection } from '../objects/selection.ts'
 import { selectionOf } from '../objects/selection.ts'
@@ -40,7 +41,7 @@ export async function listEntries(context: ServerContext, request: ListRequest):
   try {
     if (selection.everything || limit === undefined) {
       const whole = await context.store.list(prefix, pageRequest(start, limit))
-      return answer(whole, chosen(context.objects, request.info, whole.entries, selection), selection, prefix)
+      return answer(whole, await chosen(context, request.info, whole.entries, selection), selection, prefix)
     }
     return await filteredPage(context, request.info, prefix, start, limit, selection)
   } catch (error) {
@@ -82,10 +83,13 @@ async function filteredPage(
   selection: Selection,
 ): Promise<EntryList> {
   const found: Entry[] = []
+  const pace = createPace(context.clock)
   let position: Start = start
   for (;;) {
     const page: Page = await context.store.list(prefix, pageRequest(position, scanLimit))
     for (const entry of page.entries) {
+      const rest = pace.rest()
+      if (rest) await rest
       if (!matches(context.objects, info, entry, selection)) continue
       if (found.length === limit) {
         const last = found[limit - 1]
@@ -110,13 +114,21 @@ function answer(page: Page, entries: readonly Entry[], selection: Selection, pre
   return { entries, revision: page.revision, continue: token(page.revision, last.key, prefix), ...remaining }
 }
 
-function chosen(
-  objects: StoredObjects,
+async function chosen(
+  { clock, objects }: ServerContext,
   info: KindInfo,
   entries: readonly Entry[],
   selection: Selection,
-): readonly Entry[] {
-  return selection.everything ? entries : entries.filter((entry) => matches(objects, info, entry, selection))
+): Promise<readonly Entry[]> {
+  if (selection.everything) return entries
+  const pace = createPace(clock)
+  const found: Entry[] = []
+  for (const entry of entries) {
+    if (matches(objects, info, entry, selection)) found.push(entry)
+    const rest = pace.rest()
+    if (rest) await rest
+  }
+  return found
 }
 
 export function matches(objects: StoredObjects, info: KindInfo, entry: Entry, selection: Selection): boolean {

@@ -2,10 +2,12 @@
 import { shown } from '../request/shown.ts'
 import type { KindInfo } from '../../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../../api/meta.ts'
-import { badRequest, isAlreadyExists, isNotFound } from '../../api/status-error.ts'
+import { badRequest, isAlreadyExists, isNotFound, requestEntityTooLarge } from '../../api/status-error.ts'
 import type { Call } from '../request/call.ts'
 import type { Patch } from '../../api/verbs.ts'
 import type { ServerContext } from '../objects/context.ts'
+import { valuesLimit } from '../http/codec.ts'
+import { countValues } from '../patch/json.ts'
 import { applyServerSide, checkAppliedType } from '../patch/apply.ts'
 import { applyJsonPatch } from '../patch/json-patch.ts'
 import { applyMergePatch } from '../patch/merge-patch.ts'
@@ -35,10 +37,22 @@ export async function patchObject(context: ServerContext, request: PatchRequest,
   const change = (current: KubeObject): KubeObject => {
     const wanted = request.read(patched(request, current), current)
     if (!wanted.metadata.name) throw nameless(request.ref)
+    checkGrowth(wanted, current)
     return wanted
   }
   const written = await changeObject(context, { ...request, change, patched: true }, call)
   return { ...written, created: false }
+}
+
+/** Many small patches do not make what one request may not. What is larger from before may shrink, or stay. */
+function checkGrowth(wanted: KubeObject, current: KubeObject): void {
+  const values = valuesIn(wanted)
+  if (values > valuesLimit && values > valuesIn(current))
+    throw requestEntityTooLarge(`limit is ${valuesLimit} fields and items of lists in one object`)
+}
+
+function valuesIn({ metadata: { managedFields: _, ...metadata }, ...rest }: KubeObject): number {
+  return countValues(rest) + countValues(metadata)
 }
 
 function patched({ info, patch }: PatchRequest, current: KubeObject): unknown {
@@ -64,7 +78,17 @@ async function apply(context: ServerContext, request: PatchRequest, call: Call):
   const { uid } = checkApplied(config, ref)
   const owned = (live: KubeObject | undefined): KubeObject => {
     const now = context.clock.now()
-    return applyServerSide({ kind: info.name, live, config, manager: fieldManager, force, subresource, now }).object
+    const { object } = applyServerSide({
+      kind: info.name,
+      live,
+      config,
+      manager: fieldManager,
+      force,
+      subresource,
+      now,
+    })
+    if (live !== undefined) checkGrowth(object, live)
+    return object
   }
   for (;;) {
     try {
