@@ -31,11 +31,16 @@ export function startLink(facts: Facts, pod: Pod): Link {
   )
   if (waiting) return heldLink(facts, pod, waiting, actor)
   const runs = containerStatuses.length > 0 && containerStatuses.every(({ state }) => state?.running !== undefined)
-  if (phase === 'Running' && runs) return runningLink(containerStatuses, actor, at)
   const runtime = nodeOf(facts, node)?.status?.nodeInfo?.containerRuntimeVersion ?? ''
-  if (runtime.startsWith('none')) return blocked('it runs', actor, 'noRuntime', names, { transient: true })
+  // Such a node says of every container that it runs; there is no process.
+  if (isNoRuntime.test(runtime))
+    return blocked('it runs', actor, 'noRuntime', names, { ...sinceFacts(at), transient: true })
+  if (phase === 'Running' && runs) return runningLink(containerStatuses, actor, at)
   return startingLink(facts, pod, actor) ?? later('it runs', actor)
 }
+
+/** `hawser-none://1` */
+const isNoRuntime = /^(\w+-)?none:/
 
 /** When the last container ended; a pod that was refused has none, and its condition says when. */
 function endOf({ status, metadata }: Pod): number | undefined {
@@ -50,7 +55,11 @@ function endOf({ status, metadata }: Pod): number | undefined {
 /** Its volumes are there, and its containers are on their way: one after the other, those that prepare first. */
 function startingLink(facts: Facts, pod: Pod, actor: string): Link | undefined {
   const { containerStatuses = [], initContainerStatuses = [] } = pod.status ?? {}
-  const preparing = initContainerStatuses.find(({ state, started }) => state?.running && !started)
+  // One that is always restarted runs beside the others and is waited for only until it has started.
+  const beside = new Set((pod.spec?.initContainers ?? []).flatMap((each) => (each.restartPolicy ? [each.name] : [])))
+  const preparing = initContainerStatuses.find(
+    ({ name, state, started }) => state?.running && (!beside.has(name) || !started),
+  )
   if (preparing) {
     const names = { ...podNames(pod), container: preparing.name }
     const since = sinceFacts(parse(preparing.state?.running?.startedAt))

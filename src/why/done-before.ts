@@ -1,7 +1,7 @@
 // What was done to an object, and to what belongs to it? The history's finished records, oldest first, with their durations.
 import type { ObjectReference, OperationRecord } from '../api/generated/types.ts'
 import type { Facts, WhySubject } from './facts.ts'
-import { claimNamesOf, claimOf, parse, recordsOf, volumeOf } from './facts.ts'
+import { claimNamesOf, claimOf, isDone, parse, recordsOf, volumeOf } from './facts.ts'
 
 export interface HistoryLine {
   readonly at: string
@@ -24,7 +24,7 @@ const mostLines = 30
 
 export function doneBefore(facts: Facts): readonly HistoryLine[] {
   return recordsAbout(facts)
-    .filter(({ status }) => status?.phase === 'Succeeded' || status?.phase === 'Failed')
+    .filter((record) => isDone(record) || record.status?.phase === 'Failed')
     .filter(({ spec }) => spec.operation !== 'wait' && spec.operation !== 'resolve')
     .flatMap((record) => lineOf(record, facts.subject))
     .toSorted((a, b) => Date.parse(a.at) - Date.parse(b.at))

@@ -124,6 +124,7 @@ test('a healthy pod tells its history, oldest first, with durations', () => {
   const done = (operation: string, objects: OperationRecord['spec']['objects'], at: number) =>
     record('x', operation, objects ?? [], {
       phase: 'Succeeded',
+      attempts: 1,
       startedAt: new Date(at).toISOString(),
       finishedAt: new Date(at + 40).toISOString(),
     })

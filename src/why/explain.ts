@@ -65,9 +65,17 @@ export function explain(facts: Facts): Explanation {
     verdict: first === undefined ? verdictOf(ordered) : first.state === 'working' ? 'working' : 'waiting',
     steps: ordered.map(stepOf),
     ...(first === undefined ? {} : { blocked: tell(first) }),
-    also: rest.map(tell),
+    also: rest.map(tell).filter(isNews(first && tell(first))),
     history: doneBefore(facts),
   }
+}
+
+/** One trouble may hold up several steps; it is told once. */
+function isNews(
+  first: ExplainedBlock | undefined,
+): (block: ExplainedBlock, index: number, all: ExplainedBlock[]) => boolean {
+  return ({ sentence }, index, all) =>
+    sentence !== first?.sentence && all.findIndex((other) => other.sentence === sentence) === index
 }
 
 /** Undefined when there is no such object. */

@@ -188,10 +188,12 @@ export function runningOf(
 }
 
 export function doneOf(facts: Facts, target: Target, operations: readonly string[]): OperationRecord | undefined {
-  return recordsOf(facts, target).find(
-    ({ spec, status }) => operations.includes(spec.operation) && status?.phase === 'Succeeded',
-  )
+  return recordsOf(facts, target).find((record) => operations.includes(record.spec.operation) && isDone(record))
 }
+
+/** A failure that is over counts as no success: only what was tried and succeeded has a number of tries. */
+export const isDone = ({ status }: OperationRecord): boolean =>
+  status?.phase === 'Succeeded' && status.attempts !== undefined
 
 export const timeOf = ({ status }: OperationRecord) => parse(status?.finishedAt ?? status?.startedAt) ?? 0
 

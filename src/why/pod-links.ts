@@ -176,7 +176,8 @@ function mountLink(facts: Facts, pod: Pod, volume: PersistentVolume, node: strin
   const uid = pod.metadata.uid
   const names: CauseNames = { ...volumeNames(volume, name), ...podNames(pod) }
   if (hasVolumes(pod)) return done(title, actor, doneOf(facts, target, mountOperations))
-  if (isMisused(pod, volume)) return blocked(title, actor, 'modeMismatch', names)
+  if (isMisused(pod, volume))
+    return blocked(title, actor, 'modeMismatch', names, sinceFacts(parse(pod.metadata.creationTimestamp)))
   const waits = waitsOf(facts, target, (each) => each === actor).filter((each) => !each.pod || each.pod === uid)
   const failure = failureOf(facts, target, mountOperations, ({ spec }) => spec.actor === actor && isOf(spec.pod, uid))
   const [wait] = waits

@@ -67,7 +67,7 @@ export const nodeReasons: Readonly<Record<NodeWaitReason | PodWaitReason, Cause>
   backingOff: 'mountFailed',
 }
 
-const driverReasons: Readonly<Record<DriverWaitReason, Cause>> = {
+export const driverReasons: Readonly<Record<DriverWaitReason, Cause>> = {
   driverUnreachable: 'driverUnavailable',
   driverSilent: 'driverSilent',
   driverUnready: 'driverUnready',

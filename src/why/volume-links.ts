@@ -95,7 +95,7 @@ function reclaimLink(facts: Facts, volume: PersistentVolume, wait: Waited | unde
   if (running) return runningLink(facts, title, running, 'reclaiming', names)
   if (failure) {
     const cause = causeOfCode(failure.status?.error?.code, 'reclaimFailed')
-    return blocked(title, failure.spec.actor, cause, names, { ...since, ...failureFacts(failure, wait) })
+    return blocked(title, failure.spec.actor, cause, names, { ...failureFacts(failure, wait), ...since })
   }
   const policy = policyOf(volume)
   const known = causeOfController(wait?.reason)

@@ -41,7 +41,7 @@ import { podRequest, shortLived } from './objects.ts'
 export const driver = modelDriverName
 /** Where the model driver "listens". */
 export const socket = '/run/model/csi.sock'
-const nodeRoot = '/var/lib/node'
+export const nodeRoot = '/var/lib/node'
 
 export interface WholeClusterOptions {
   readonly nodes?: readonly string[]
@@ -89,7 +89,7 @@ export async function createWholeCluster(options: WholeClusterOptions = {}) {
   const agents = new Map<string, Agent>()
   const startNode = async (name: string) => {
     agents.set(name, await startAgent(parts, name, machines.get(name)!, driverOn.has(name)))
-    await registerDriver(client, name, driverOn.has(name))
+    await registerDriver(client, name, driverOn.has(name), options.model?.topologyKey)
   }
   for (const name of names) await startNode(name)
   await clock.advance(2_000)
@@ -220,8 +220,14 @@ const info = {
 }
 
 /** As the registrar of a node does. */
-async function registerDriver(client: WholeCluster['client'], name: string, registered: boolean): Promise<void> {
-  const spec = { drivers: registered ? [{ name: driver, nodeID: name, topologyKeys: [] }] : [] }
+async function registerDriver(
+  client: WholeCluster['client'],
+  name: string,
+  registered: boolean,
+  key: string | undefined,
+): Promise<void> {
+  const topologyKeys = key === undefined ? [] : [key]
+  const spec = { drivers: registered ? [{ name: driver, nodeID: name, topologyKeys }] : [] }
   await client.create('CSINode', { metadata: { name }, spec }).catch(() => {})
 }
 
@@ -234,7 +240,7 @@ async function furnishCluster(client: WholeCluster['client'], { driverSpec }: Wh
   await client.create('StorageClass', classRequest('later', { volumeBindingMode: 'WaitForFirstConsumer' }))
 }
 
-function classRequest(name: string, more: Partial<StorageClass> = {}): StorageClass {
+export function classRequest(name: string, more: Partial<StorageClass> = {}): StorageClass {
   return {
     metadata: { name },
     provisioner: driver,
@@ -259,7 +265,7 @@ export function claimOf(name: string, more: Partial<PersistentVolumeClaim['spec'
 
 type PodVolumes = NonNullable<NonNullable<Pod['spec']>['volumes']>
 
-function podWith(name: string, volumes: PodVolumes, more: Partial<NonNullable<Pod['spec']>> = {}): Pod {
+export function podWith(name: string, volumes: PodVolumes, more: Partial<NonNullable<Pod['spec']>> = {}): Pod {
   const volumeMounts = volumes.map((volume) => ({ name: volume.name, mountPath: `/mnt/${volume.name}` }))
   const containers = [{ name: 'c', image: 'i', command: ['run'], volumeMounts }]
   return podRequest(name, { ...shortLived, containers, volumes, ...more })

@@ -149,6 +149,16 @@ const claimRows: readonly Row[] = [
   ['namedVolumeUnfit', pending('namedVolumeUnfit')],
   ['namedVolumeTaken', pending('namedVolumeTaken')],
   ['volumeLost', facts(ofClaim, { claims: [claim({ phase: 'Lost' })] })],
+  ['volumeLost', pending('volumeLost', { claims: [claim({ phase: 'Lost' })] })],
+  ['provisioning', pending('provisioning')],
+  [
+    'claimProtected',
+    facts(ofClaim, {
+      claims: [claim({ phase: 'Bound', deleting: true })],
+      pods: [pod({ node: 'a' })],
+      operations: [waits('protection', onClaim, 'protectedByPods')],
+    }),
+  ],
   ['misbound', facts(ofClaim, { claims: [claim({ phase: 'Lost' })], volumes: [volume({ phase: 'Available' })] })],
   ['reservedUnfit', pending('classMissing', { volumes: [volume({ phase: 'Available', mode: 'Block' })] })],
   ['misbound', pending('misbound')],
@@ -232,8 +242,15 @@ const driverRows: readonly Row[] = [
   ['driverNotOnNode', mountFailed('DriverMissing')],
 ]
 
+const standing = (phase: 'Available' | 'Released' | 'Bound', reason: string, deleting = false) =>
+  facts(ofVolume, { volumes: [volume({ phase, deleting })], operations: [waits('binding', onVolume, reason)] })
+
 const volumeRows: readonly Row[] = [
   ['reserved', facts(ofVolume, { volumes: [volume({ phase: 'Available' })] })],
+  ['reserved', standing('Available', 'reserved')],
+  ['retained', standing('Released', 'retained')],
+  ['askedDeleter', { ...standing('Released', 'externalDeleter'), csiNodes: [csiNode()] }],
+  ['volumeProtected', standing('Bound', 'protectedByClaim', true)],
   [
     'reservedUnfit',
     facts(ofVolume, {
@@ -338,6 +355,10 @@ const nodeRows: readonly Row[] = [
   [
     'readOnlyStorage',
     facts(ofNode, { nodes: [node()], operations: [failed('node a', 'pod_sync', [onPod], 'EROFS', { node: 'a' })] }),
+  ],
+  [
+    'podStopping',
+    facts(ofNode, { nodes: [node()], operations: [waits('node a', onVolume, 'containersRunning', { node: 'a' })] }),
   ],
   ['podStopping', going({}, { containerStatuses: [{ name: 'c', state: { running: {} } }] })],
   [

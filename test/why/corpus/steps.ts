@@ -5,7 +5,7 @@ import type { WholeCluster } from '../../kit/whole-cluster.ts'
 import { claimOf, driver, podOfClaim } from '../../kit/whole-cluster.ts'
 
 type Step = (cluster: WholeCluster) => Promise<unknown>
-const inDefault = (name: string) => ({ namespace: 'default', name })
+export const inDefault = (name: string) => ({ namespace: 'default', name })
 
 /** One after the other, as one step. */
 export const steps =
