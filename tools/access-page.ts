@@ -63,7 +63,14 @@ long as its pod, up to a year, as in Kubernetes.
 
 ${table('node')}
 
-Nodes also create \`tokenreviews\` and \`subjectaccessreviews\`: their own server asks who a client is and what it may do.
+Nodes also create \`tokenreviews\` and \`subjectaccessreviews\`: their own server asks who a client is and what it may do. They
+create \`nodecertificates\` of their own name, to renew their certificate. A certificate of a node is good while the server has it
+on record: \`hawser node rm\` removes the record.
+
+## node-bootstrap
+
+The user of a bootstrap token (\`hawser token create --role node-bootstrap\`): create \`nodecertificates\`, as often as the token may be
+used. Nothing else.
 `
 }
 
@@ -73,6 +80,7 @@ const summaries: Readonly<Record<keyof typeof groupsOfRoles, string>> = {
   monitoring: 'read metrics',
   controller: 'what the controllers and CSI jobs need',
   node: 'what the agent of one node needs',
+  'node-bootstrap': 'ask for the first certificate of a node',
 }
 
 interface Row {

@@ -5,6 +5,7 @@ import type { Random } from '../clock/random.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import type { NodeSigner } from './access/node-certificates.ts'
 import type { StaticToken, Tokens } from './access/tokens.ts'
 import { createTokens } from './access/tokens.ts'
 import type { Audit } from '../telemetry/audit.ts'
@@ -35,6 +36,8 @@ export interface ApiServerOptions {
   readonly metrics?: Metrics
   /** How nodes are asked for logs, streams and their own documents. */
   readonly nodeClient?: NodeClient
+  /** Signs the certificates of nodes; without it no node joins. */
+  readonly nodeSigner?: NodeSigner
   /** Requests other than watches served at the same time (default 400). */
   readonly concurrency?: number
   /** Watches and logs open at the same time (default 10,000). */
@@ -68,6 +71,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     log,
     audit: options.audit ?? auditTo(log),
     nodeClient: options.nodeClient,
+    nodeSigner: options.nodeSigner,
     concurrency: options.concurrency ?? 400,
     streams: options.streams ?? 10_000,
     streamsPerUser: options.streamsPerUser ?? Math.ceil((options.streams ?? 10_000) / 2),

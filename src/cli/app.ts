@@ -31,6 +31,7 @@ const commands: Readonly<Record<string, () => Promise<Route>>> = {
   volume: async () => (await import('./commands/volume/routes.ts')).volume,
   run: async () => (await import('./commands/run.ts')).run,
   detach: async () => (await import('./commands/detach.ts')).detach,
+  node: async () => (await import('./commands/node.ts')).node,
   driver: async () => (await import('./commands/driver/routes.ts')).driver,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
   backup: async () => (await import('./commands/backup.ts')).backup,

@@ -117,5 +117,9 @@ function inertRoute(route: object): object {
       const found = map.getRoutingTargetForInput(input)
       return found && inertRoute(found)
     },
+    getDefaultCommand: () => {
+      const found = map.getDefaultCommand()
+      return found && inertRoute(found)
+    },
   }
 }

@@ -30,6 +30,8 @@ const usualTimeoutMs = 35_000
 export type HttpClient = Client & Disposable
 
 export interface HttpTransport extends RestTransport, Disposable {
+  /** From the next connection on; requests under way end on the old one. PEM texts. */
+  useCertificate(pair: { readonly cert: string; readonly key: string }): void
   /** An answer that is no JSON (a pod's log), piece by piece as it arrives; no time limit. */
   bytes(request: RestRequest, signal: AbortSignal): AsyncIterable<Uint8Array>
   /** A connection that became a WebSocket with one of these subprotocols; a refusal is thrown as StatusError. */
@@ -58,6 +60,7 @@ export function createHttpTransport(config: HttpConfig): HttpTransport {
   const { requests, watches } = connections
   return {
     request: (request, signal) => send(connections, request, signal),
+    useCertificate: (pair) => [requests, watches].forEach((pool) => Object.assign(optionsOf(pool), pair)),
     async *stream(request, signal) {
       const response = await open(connections, request, signal)
       // A connection can die without an error. Servers send bookmarks meanwhile, so silence means that it is dead.
@@ -102,6 +105,11 @@ function createConnections(config: HttpConfig): Connections {
     requests: new library.Agent({ ...options, maxSockets: config.maxSockets ?? 64 }),
     watches: new library.Agent(options),
   }
+}
+
+/** Node's own; its declaration leaves them out. Connections are pooled by them, so old ones are not used again. */
+function optionsOf(pool: http.Agent): object {
+  return (pool as unknown as { readonly options: object }).options
 }
 
 function begin(

@@ -52,6 +52,11 @@ export function readAdminCertificate(directory: string): KeyPair {
   return readPair(directory, 'admin') ?? { certificate: '', key: '' }
 }
 
+/** The authority of this installation, with its key. */
+export function readAuthority(directory: string): KeyPair {
+  return readPair(directory, 'ca') ?? { certificate: '', key: '' }
+}
+
 async function loadPair(directory: string, name: string, make: () => Promise<KeyPair>): Promise<KeyPair> {
   return readPair(directory, name) ?? writePair(directory, name, await make())
 }

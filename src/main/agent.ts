@@ -17,6 +17,7 @@ import { nodeAuditFileName } from '../installation/config.ts'
 import type { HawserConfig } from '../installation/config.ts'
 import { startCsiJobs } from './csi.ts'
 import { startNode } from './node.ts'
+import { keepNodeCertificate } from './node-certificate.ts'
 import { openNodeServer } from './node-server.ts'
 import { openNodeIdentity } from '../installation/node-identity.ts'
 import { packageVersion } from '../installation/version.ts'
@@ -35,6 +36,8 @@ export interface AgentConfig extends Pick<
 > {
   readonly node: { readonly name: string; readonly root: string }
   readonly server: HttpConfig
+  /** The server is known by the certificate that this agent got when it joined. */
+  readonly joined: boolean
   /** Where the node's own server listens; without it on the kubelet's port, or a free one. */
   readonly listen?: { readonly host: string; readonly port: number } | undefined
   /** Do the jobs of the CSI sidecars for the drivers registered here. */
@@ -56,6 +59,7 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
   const audit = stack.use(openAuditFile({ path: auditPath, clock, log, onFailure: config.auditFailure }))
   const openServer = (nodeServer: NodeServer) =>
     openNodeServer({ dataDirectory, node: node.name, server, listen }, { clock, log, transport, nodeServer, audit })
+  if (config.joined) stack.use(keepNodeCertificate({ dataDirectory, node: node.name }, { transport, clock, log }))
   const version = packageVersion
   const deps = { config, node, identity, client, clock, random, log, metrics, host, version, csiDrivers, openServer }
   const { drivers } = stack.use(await startNode(deps))

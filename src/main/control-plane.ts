@@ -15,7 +15,8 @@ import type { NodeServer } from '../streams/node-server.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { openAuditFile } from '../telemetry/audit-file.ts'
-import { readAdminCertificate } from '../installation/certificates.ts'
+import { createNodeSigner } from '../apiserver/access/certificates.ts'
+import { readAdminCertificate, readAuthority } from '../installation/certificates.ts'
 import type { HawserConfig } from '../installation/config.ts'
 import { auditFileName, UsageError } from '../installation/config.ts'
 import type { DataDirectory } from '../installation/data-directory.ts'
@@ -78,6 +79,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
     listen: config.listen,
     alsoListen: config.alsoListen ?? [],
     tls,
+    nodeSigner: createNodeSigner(() => readAuthority(directory.path)),
     nodeClient: async (node, request) => await (nodeClient ??= await openNodeClient())(node, request),
   }).catch((error: unknown) => {
     throw explainListenError(error, [config.listen, ...(config.alsoListen ?? [])])

@@ -19,6 +19,7 @@ const users: Readonly<Record<Role, User>> = {
   monitoring: { name: 'mona', groups: ['system:monitoring'] },
   controller: { name: 'carl', groups: ['hawser:controllers'] },
   node: { name: 'system:node:n1', groups: ['system:nodes'] },
+  'node-bootstrap': { name: 'system:bootstrap:abcdef', groups: ['system:bootstrappers'] },
   none: { name: 'nina', groups: [] },
 }
 

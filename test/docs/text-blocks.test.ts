@@ -61,11 +61,10 @@ const trials: Readonly<Record<string, Trial>> = {
     ],
     replace: { NODE: 'n2', "pulled'": "pulled' --yes --no-wait" },
   },
-  'docs/how-to/add-a-node.md: hawser up --listen 0.0.0.0:7443': { replace: ownListener },
-  'docs/how-to/add-a-node.md: hawser agent': {
-    server: ['--bare'],
-    before: ['hawser token worker-1 --role admin --hours 8760 --as-kubeconfig > worker-1.kubeconfig'],
-    replace: { '--node-name worker-1': '--node-name worker-1 --data-dir agent' },
+  'docs/how-to/add-a-node.md: hawser up --listen 0.0.0.0:7443': { replace: { '0.0.0.0:7443': '0.0.0.0:0' } },
+  'docs/how-to/add-a-node.md: hawser agent': { elsewhere: { 'hawser agent': 'test/cli/join.test.ts' } },
+  'docs/how-to/add-a-node.md: hawser node drain': {
+    elsewhere: { 'hawser node drain': 'test/cli/join.test.ts', 'hawser node rm': 'test/cli/join.test.ts' },
   },
   'docs/how-to/keep-the-data.md: kubectl patch pv NAME': {
     server: [],

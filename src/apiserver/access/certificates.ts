@@ -1,7 +1,9 @@
 // How do client and server trust each other? A certificate authority made at first start, and certificates it signs.
 // Only PEM texts here; `main` reads and writes the files. The library is loaded when a certificate must be made.
+import { createPublicKey, hash, X509Certificate } from 'node:crypto'
 import type { Extension } from '@peculiar/x509'
 import type * as X509Module from '@peculiar/x509'
+import type { NodeSigner } from './node-certificates.ts'
 
 export interface KeyPair {
   /** PEM. */
@@ -48,39 +50,94 @@ export function createServerCertificate(authority: KeyPair, { names }: ServerNam
   ])
 }
 
+/** The key in it is known to nobody else: proof that whoever asks has it. */
+export async function createRequest(name: string, key: string): Promise<string> {
+  const { x509, crypto } = await load()
+  const spki = createPublicKey(key).export({ type: 'spki', format: 'der' })
+  const publicKey = await crypto.subtle.importKey('spki', spki, algorithm, true, ['verify'])
+  const keys = { privateKey: await importKey(crypto, key), publicKey }
+  const subject = [{ CN: [name] }]
+  const made = await x509.Pkcs10CertificateRequestGenerator.create({ name: subject, keys, signingAlgorithm: algorithm })
+  return made.toString('pem')
+}
+
+/** PEM. */
+export async function createKey(): Promise<string> {
+  const { crypto } = await load()
+  return exportKey(crypto, (await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])).privateKey)
+}
+
+/** Signs requests of nodes as this authority. */
+export function createNodeSigner(authority: () => KeyPair): NodeSigner {
+  return {
+    async read(text) {
+      const { x509 } = await load()
+      const request = await Promise.try(() => new x509.Pkcs10CertificateRequest(text)).catch(() => undefined)
+      if (!request || !(await request.verify().catch(() => false))) return undefined
+      const publicKey = await request.publicKey.export()
+      return {
+        key: hash('sha256', Buffer.from(request.publicKey.rawData), 'hex'),
+        async sign(user, now, lifetimeMs) {
+          const certificate = await signFor(authority(), publicKey, subjectOf(user), { now, lifetimeMs }, clientOnly)
+          return { certificate, fingerprint: new X509Certificate(certificate).fingerprint256 }
+        },
+      }
+    },
+  }
+}
+
+/** What an agent compares before it trusts an authority: the hash of its public key, as kubeadm has it. */
+export function authorityHash(certificate: string): string {
+  const key = new X509Certificate(certificate).publicKey.export({ type: 'spki', format: 'der' })
+  return `sha256:${hash('sha256', key, 'hex')}`
+}
+
 /** A client is its common name; its organisations are its groups. */
 export function createClientCertificate(
   authority: KeyPair,
   user: { readonly name: string; readonly groups: readonly string[] },
   now: number,
 ): Promise<KeyPair> {
-  const subject = [{ CN: [user.name] }, ...user.groups.map((group) => ({ O: [group] }))]
-  return sign(authority, subject, now, (x509) => [new x509.ExtendedKeyUsageExtension(['1.3.6.1.5.5.7.3.2'], false)])
+  return sign(authority, subjectOf(user), now, clientOnly)
 }
 
 type X509 = typeof X509Module
 type WebCrypto = typeof globalThis.crypto
 type Key = Awaited<ReturnType<WebCrypto['subtle']['importKey']>>
 type Subject = string | Record<string, string[]>[]
+type Purposes = (x509: X509) => Extension[]
 
-async function sign(
+const clientOnly: Purposes = (x509) => [new x509.ExtendedKeyUsageExtension(['1.3.6.1.5.5.7.3.2'], false)]
+
+function subjectOf(user: { readonly name: string; readonly groups: readonly string[] }): Subject {
+  return [{ CN: [user.name] }, ...user.groups.map((group) => ({ O: [group] }))]
+}
+
+async function sign(authority: KeyPair, subject: Subject, now: number, purposes: Purposes): Promise<KeyPair> {
+  const { crypto } = await load()
+  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  const time = { now, lifetimeMs: yearMs }
+  const certificate = await signFor(authority, keys.publicKey, subject, time, purposes)
+  return { certificate, key: await exportKey(crypto, keys.privateKey) }
+}
+
+async function signFor(
   authority: KeyPair,
+  publicKey: Key,
   subject: Subject,
-  now: number,
-  purposes: (x509: X509) => Extension[],
-): Promise<KeyPair> {
+  { now, lifetimeMs }: { readonly now: number; readonly lifetimeMs: number },
+  purposes: Purposes,
+): Promise<string> {
   const { x509, crypto } = await load()
   const issuer = new x509.X509Certificate(authority.certificate)
-  const signingKey = await importKey(crypto, authority.key)
-  const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
   const certificate = await x509.X509CertificateGenerator.create({
     serialNumber: serial(crypto),
     subject,
     issuer: issuer.subject,
     notBefore: new Date(now - 3600_000),
-    notAfter: new Date(now + yearMs),
-    publicKey: keys.publicKey,
-    signingKey,
+    notAfter: new Date(now + lifetimeMs),
+    publicKey,
+    signingKey: await importKey(crypto, authority.key),
     signingAlgorithm: algorithm,
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),
@@ -89,7 +146,7 @@ async function sign(
       ...purposes(x509),
     ],
   })
-  return { certificate: certificate.toString('pem'), key: await exportKey(crypto, keys.privateKey) }
+  return certificate.toString('pem')
 }
 
 async function load() {

@@ -6,7 +6,7 @@ import type { NodeRule, Verb } from '../../api/kinds/define-kind.ts'
 import { reading, statusVerbs } from '../../api/kinds/define-kind.ts'
 import type { User } from '../request/call.ts'
 
-export const roles = ['admin', 'read-only', 'monitoring', 'controller', 'node', 'none'] as const
+export const roles = ['admin', 'read-only', 'monitoring', 'controller', 'node', 'node-bootstrap', 'none'] as const
 export type Role = (typeof roles)[number]
 
 export const groupsOfRoles = {
@@ -15,6 +15,7 @@ export const groupsOfRoles = {
   monitoring: 'system:monitoring',
   controller: 'hawser:controllers',
   node: 'system:nodes',
+  'node-bootstrap': 'system:bootstrappers',
 } as const
 
 /** `impersonate` is asked of users, groups, uids and extras, which are no kinds. */
@@ -42,6 +43,7 @@ export function roleOf({ groups, name }: User): Role {
   if (groups.includes(groupsOfRoles.admin)) return 'admin'
   if (groups.includes(groupsOfRoles.controller)) return 'controller'
   if (groups.includes(groupsOfRoles.node) && name.startsWith(nodePrefix)) return 'node'
+  if (groups.includes(groupsOfRoles['node-bootstrap']) && name.startsWith('system:bootstrap:')) return 'node-bootstrap'
   if (groups.includes(groupsOfRoles['read-only'])) return 'read-only'
   if (groups.includes(groupsOfRoles.monitoring)) return 'monitoring'
   return 'none'
@@ -71,6 +73,8 @@ export function grantOf(role: Role, question: Question): Grant {
       return controllerGrant(info, question)
     case 'node':
       return nodeGrant(info, question)
+    case 'node-bootstrap':
+      return allIf(asksForCertificate(question), 'a bootstrap token is good for the certificate of a node only')
     case 'none':
       return { to: 'nothing', reason: '' }
     default:
@@ -104,6 +108,11 @@ function asksAboutItself({ group, resource, verb }: Question): boolean {
   return group === 'authorization.k8s.io' && resource.startsWith('selfsubject')
 }
 
+/** The server itself looks whose certificate it is. */
+function asksForCertificate({ group, resource, verb }: Question): boolean {
+  return group === 'hawser.dev' && resource === 'nodecertificates' && verb === 'create'
+}
+
 /** Exec, attach and port-forward act as the pod and read what it reads; through a proxy others only read. */
 function reachesIntoNode(info: KindInfo | undefined, { verb, subresource }: Question): boolean {
   const { answeredByNode, takesPath } = info?.subresources.find(({ name }) => name === subresource) ?? {}
@@ -133,7 +142,8 @@ function nodeGrant(info: KindInfo | undefined, question: Question): Grant {
     const what = `${group}/${resource}`
     const asksForOthers =
       what === 'authentication.k8s.io/tokenreviews' || what === 'authorization.k8s.io/subjectaccessreviews'
-    return allIf(asksForOthers && verb === 'create', `nodes have no access to ${resource}`)
+    const isAllowed = (asksForOthers && verb === 'create') || asksForCertificate(question)
+    return allIf(isAllowed, `nodes have no access to ${resource}`)
   }
   const verbs = nodeVerbs(rule, subresource)
   if (verbs.some((each) => each === verb)) return { to: 'objectsOfNode', rule }

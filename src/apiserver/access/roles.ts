@@ -96,6 +96,10 @@ export function rulesOf(user: User): {
       return { resourceRules: [...own, ...controllerRules()], nonResourceRules: [documents], incomplete: true }
     case 'node':
       return { resourceRules: own, nonResourceRules: [documents], incomplete: true }
+    case 'node-bootstrap': {
+      const rule = { verbs: ['create'], apiGroups: ['hawser.dev'], resources: ['nodecertificates'] }
+      return { resourceRules: [...own, rule], nonResourceRules: [documents], incomplete: false }
+    }
     case 'none':
       return { resourceRules: own, nonResourceRules: [documents], incomplete: false }
     default:

@@ -1,11 +1,13 @@
 // Whose token is this? Static tokens from the data directory, and tokens of service accounts that we signed ourselves.
 import { createHmac, hash } from 'node:crypto'
 import { kinds } from '../../api/kinds.ts'
-import type { ServiceAccount } from '../../api/generated/types.ts'
+import type { Secret, ServiceAccount } from '../../api/generated/types.ts'
 import type { User } from '../request/call.ts'
 import type { ServerContext } from '../objects/context.ts'
 import { findObject } from '../objects/context.ts'
+import { bootstrapDigest, bootstrapIdOf, bootstrapRef, bootstrapUser, readBootstrap } from './bootstrap.ts'
 import { groupsOfRoles } from './grants.ts'
+import { isCurrentCertificate } from './node-certificates.ts'
 
 export interface StaticToken {
   readonly token: string
@@ -31,6 +33,8 @@ interface Authenticated {
 
 export interface Tokens {
   authenticate(token: string, audiences?: readonly string[]): Promise<Authenticated | undefined>
+  /** Whether a certificate that the authority signed still counts. */
+  acceptCertificate(user: User, fingerprint: string): Promise<boolean>
   sign(claims: TokenClaims): string
 }
 
@@ -46,6 +50,8 @@ export function createTokens(context: ServerContext, statics: readonly StaticTok
     async authenticate(token, audiences = [defaultAudience]) {
       const user = users.get(digest(token))
       if (user !== undefined) return { user, audiences }
+      const id = bootstrapIdOf(token)
+      if (id !== undefined) return await bootstrapped(context, id, token, audiences)
       const claims = verify(token, key)
       if (claims === undefined || claims.expiresAt <= context.clock.now()) return undefined
       const shared = claims.audiences.filter((audience) => audiences.includes(audience))
@@ -53,8 +59,22 @@ export function createTokens(context: ServerContext, statics: readonly StaticTok
       const account = await userOfClaims(context, claims)
       return account === undefined ? undefined : { user: account, audiences: shared }
     },
+    acceptCertificate: (user, fingerprint) => isCurrentCertificate(context, user, fingerprint),
     sign: (claims) => signed(claims, key),
   }
+}
+
+/** Also when it is used up: a machine whose answer was lost may ask again. */
+async function bootstrapped(
+  context: ServerContext,
+  id: string,
+  token: string,
+  audiences: readonly string[],
+): Promise<Authenticated | undefined> {
+  const secret = (await findObject(context, kinds.Secret, bootstrapRef(id))) as Secret | undefined
+  const known = secret && readBootstrap(secret)
+  if (known?.digest !== bootstrapDigest(token) || known.expiresAt <= context.clock.now()) return undefined
+  return { user: bootstrapUser(id), audiences }
 }
 
 async function userOfClaims(context: ServerContext, claims: TokenClaims): Promise<User | undefined> {
@@ -85,9 +105,9 @@ async function userOfClaims(context: ServerContext, claims: TokenClaims): Promis
   }
 }
 
-/** A node's role needs the node's name, which a service account does not have. */
+/** A node's role needs the node's name, and a bootstrap token its id, which a service account does not have. */
 function isRoleOfAccount(role: string | undefined): role is 'admin' | 'read-only' | 'monitoring' | 'controller' {
-  return role !== undefined && role !== 'node' && Object.hasOwn(groupsOfRoles, role)
+  return role !== undefined && role !== 'node' && role !== 'node-bootstrap' && Object.hasOwn(groupsOfRoles, role)
 }
 
 function signed(claims: TokenClaims, key: Uint8Array): string {

@@ -271,7 +271,8 @@ async function userOf(tokens: Tokens, incoming: Incoming, headers: Headers): Pro
     const found = await tokens.authenticate(token)
     return found && withAuthenticated(found.user)
   }
-  return certificateUser(incoming)
+  const found = certificateUser(incoming)
+  return found && (await tokens.acceptCertificate(found.user, found.fingerprint)) ? found.user : undefined
 }
 
 function bearerToken(authorization: string): string | undefined {
@@ -298,14 +299,14 @@ function sourceOf(incoming: Incoming): string | undefined {
   return socketOf(incoming).remoteAddress
 }
 
-function certificateUser(incoming: Incoming): User | undefined {
+function certificateUser(incoming: Incoming): { readonly user: User; readonly fingerprint: string } | undefined {
   const socket = socketOf(incoming)
   if (socket.authorized !== true || socket.getPeerCertificate === undefined) return undefined
-  const { subject } = socket.getPeerCertificate() as Partial<DetailedPeerCertificate>
+  const { subject, fingerprint256 = '' } = socket.getPeerCertificate() as Partial<DetailedPeerCertificate>
   const name = Array.isArray(subject?.CN) ? subject.CN[0] : subject?.CN
   if (!name) return undefined
   const groups = subject?.O === undefined ? [] : [subject.O].flat()
-  return withAuthenticated({ name, groups })
+  return { user: withAuthenticated({ name, groups }), fingerprint: fingerprint256 }
 }
 
 function withAuthenticated(user: User): User {

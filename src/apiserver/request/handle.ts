@@ -18,12 +18,15 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Attributes } from '../access/roles.ts'
 import { authorize } from '../access/roles.ts'
 import { mayReadDocument, roleOf } from '../access/grants.ts'
+import type { NodeSigner } from '../access/node-certificates.ts'
+import { issueNodeCertificate } from '../access/node-certificates.ts'
 import type { Tokens } from '../access/tokens.ts'
 import type { User } from './call.ts'
 import type { Audit } from '../../telemetry/audit.ts'
 import { auditRecord, isAudited, mustBeAudited } from '../access/audit.ts'
 import { decodeBody, MalformedJson } from '../http/codec.ts'
 import type { ServerContext } from '../objects/context.ts'
+import { createObjectApi } from '../objects/object-api.ts'
 import type { DocumentDeps } from '../discovery/documents.ts'
 import { documentResponse, noPage } from '../discovery/documents.ts'
 import type { HttpCall, VerbDeps } from './http-verbs.ts'
@@ -34,8 +37,7 @@ import type { NodeClient } from './pass-through.ts'
 import type { Form } from '../http/negotiate.ts'
 import { negotiate, offerOf, statusForm } from '../http/negotiate.ts'
 import type { ApiResponse } from '../http/respond.ts'
-import { errorResponse, valueResponse } from '../http/respond.ts'
-import type { ReviewRequest } from './reviews.ts'
+import { errorResponse, valueResponse, jsonResponse } from '../http/respond.ts'
 import { review } from './reviews.ts'
 import type { ResourceRoute, ReviewRoute, Route } from './router.ts'
 import { isStream, route } from './router.ts'
@@ -62,6 +64,7 @@ export interface HandlerDeps extends DocumentDeps {
   readonly log: Log
   readonly audit: Audit
   readonly nodeClient: NodeClient | undefined
+  readonly nodeSigner: NodeSigner | undefined
   /** Requests other than watches served at the same time; more are told to come back. */
   readonly concurrency: number
   /** Streams (watches, logs) open at the same time; more are told to come back. */
@@ -179,7 +182,7 @@ async function answer(deps: HandlerDeps, verbs: VerbDeps, call: HttpCall, where:
     case 'review':
       await checkAccess(deps, call, reviewAttributes(where))
       if (call.method !== 'POST') throw methodNotAllowed()
-      return reviewResponse(await review(deps, reviewRequest(deps, where, call)), call)
+      return await reviewed(deps, where, call)
     case 'resource':
       await checkAccess(deps, call, attributesOf(where, call))
       if (where.name === undefined) return collectionVerb(verbs, where, call)
@@ -336,8 +339,7 @@ function bodyIfReadable(call: HttpCall): unknown {
 }
 
 function reviewAttributes({ review: name, namespace }: ReviewRoute): Attributes {
-  const group =
-    name === 'tokenreviews' || name === 'selfsubjectreviews' ? 'authentication.k8s.io' : 'authorization.k8s.io'
+  const group = groupOfReview(name)
   return {
     verb: 'create',
     group,
@@ -353,9 +355,19 @@ function reviewResponse(answered: Typed, { headers }: HttpCall): ApiResponse {
   return valueResponse(201, answered, negotiate(headers['accept'], offerOf(answered)))
 }
 
-function reviewRequest(deps: HandlerDeps, where: ReviewRoute, call: HttpCall): ReviewRequest {
-  const now = timestamp(deps.context.clock.now())
-  return { review: where.review, namespace: where.namespace, body: reviewBody(call), user: call.user, now }
+function groupOfReview(name: ReviewRoute['review']): string {
+  if (name === 'nodecertificates') return 'hawser.dev'
+  return name === 'tokenreviews' || name === 'selfsubjectreviews' ? 'authentication.k8s.io' : 'authorization.k8s.io'
+}
+
+async function reviewed(deps: HandlerDeps, where: ReviewRoute, call: HttpCall): Promise<ApiResponse> {
+  const { review: name, namespace } = where
+  const [body, now] = [reviewBody(call), timestamp(deps.context.clock.now())]
+  if (name !== 'nodecertificates')
+    return reviewResponse(await review(deps, { review: name, namespace, body, user: call.user, now }), call)
+  const api = createObjectApi(deps, { name: 'system:apiserver', groups: ['system:masters'] })
+  const issuing = { context: deps.context, api, signer: deps.nodeSigner }
+  return jsonResponse(201, await issueNodeCertificate(issuing, call.user, body))
 }
 
 function reviewBody(call: HttpCall): unknown {

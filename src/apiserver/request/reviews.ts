@@ -19,7 +19,9 @@ export interface ReviewDeps {
   readonly context: ServerContext
 }
 
-const kindOfReview: Readonly<Record<ReviewName, string>> = {
+type Question = Exclude<ReviewName, 'nodecertificates'>
+
+const kindOfReview: Readonly<Record<Question, string>> = {
   tokenreviews: 'TokenReview',
   selfsubjectreviews: 'SelfSubjectReview',
   subjectaccessreviews: 'SubjectAccessReview',
@@ -29,7 +31,7 @@ const kindOfReview: Readonly<Record<ReviewName, string>> = {
 }
 
 export interface ReviewRequest {
-  readonly review: ReviewName
+  readonly review: Question
   /** Of the path: only a local review has one. */
   readonly namespace: string | undefined
   readonly body: unknown

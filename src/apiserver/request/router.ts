@@ -21,6 +21,7 @@ export type ReviewName =
   | 'localsubjectaccessreviews'
   | 'selfsubjectaccessreviews'
   | 'selfsubjectrulesreviews'
+  | 'nodecertificates'
 
 export interface ReviewRoute {
   readonly kind: 'review'
@@ -49,6 +50,7 @@ const reviews: Readonly<Record<string, readonly ReviewName[]>> = {
     'selfsubjectaccessreviews',
     'selfsubjectrulesreviews',
   ],
+  'hawser.dev/v1': ['nodecertificates'],
 }
 
 export function route(path: string): Route {

@@ -1,17 +1,19 @@
 // `hawser agent`: one node in a process of its own, for a server elsewhere.
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { buildCommand } from '@stricli/core'
 import { UsageError } from '../../installation/config.ts'
+import { agentKubeconfig } from '../../installation/join.ts'
 import { loadKubeconfig } from '../../installation/kubeconfig.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
 import { exitCodes } from '../exit-codes.ts'
+import type { JoinFlags } from '../join-flags.ts'
+import { joinFlags, kubeconfigOfAgent } from '../join-flags.ts'
 import type { NodeFlags } from '../node-flags.ts'
 import { driversFrom, nodeFlags, nodeFrom, requireMountRights } from '../node-flags.ts'
 
-interface Flags extends NodeFlags {
-  readonly kubeconfig?: string
+interface Flags extends NodeFlags, JoinFlags {
   readonly dataDir?: string
   readonly nodeListen?: string
   readonly csiJobs: boolean
@@ -26,6 +28,8 @@ export const agent = buildCommand<Flags, [], Context>({
       'Runs the pods of this node and mounts their volumes. Pods keep running when the agent stops; the next agent takes them over.',
       '',
       'Examples:',
+      '  HAWSER_JOIN_TOKEN=… hawser agent --join https://storage:7443 --ca-hash sha256:…   # printed by: hawser token join-command',
+      '  hawser agent                                    # again, once it has joined',
       '  hawser agent --kubeconfig /etc/hawser/kubeconfig --node-name worker-1',
       '  hawser agent --node-name worker-1 --csi-driver hostpath.csi.k8s.io=/run/csi.sock',
     ].join('\n'),
@@ -33,13 +37,7 @@ export const agent = buildCommand<Flags, [], Context>({
   parameters: {
     flags: {
       ...nodeFlags,
-      kubeconfig: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        placeholder: 'FILE',
-        brief: 'Kubeconfig file of the server (default: $KUBECONFIG)',
-      },
+      ...joinFlags,
       dataDir: {
         kind: 'parsed',
         parse: String,
@@ -65,10 +63,11 @@ export const agent = buildCommand<Flags, [], Context>({
     const { env } = this.process
     const dataDirectory = resolve(flags.dataDir ?? defaultDataDirectory(env))
     const node = nodeFrom(flags, dataDirectory)
-    const path = flags.kubeconfig ?? env['HAWSER_KUBECONFIG'] ?? env['KUBECONFIG'] ?? join(dataDirectory, 'kubeconfig')
-    const server = loadKubeconfig(path)
     const drivers = driversFrom(flags)
     const listen = flags.nodeListen === undefined ? undefined : parseNodeListen(flags.nodeListen)
+    if (flags.join !== undefined) requireMountRights(env, 'sudo hawser agent --join URL')
+    const path = await kubeconfigOfAgent(this, flags, { dataDirectory, node: node.name })
+    const server = loadKubeconfig(path)
     requireMountRights(env, 'sudo hawser agent --kubeconfig FILE')
     const { startAgent } = await import('../../main/agent.ts')
     const stop = Promise.withResolvers<string>()
@@ -77,8 +76,11 @@ export const agent = buildCommand<Flags, [], Context>({
       this.note(`the server at ${server.url} has not answered yet; retrying`)
       this.note(`  try: hawser get nodes --kubeconfig ${path}`)
     }, patienceMs)
+    const joined = path === agentKubeconfig(dataDirectory)
+    // A node's certificate has no right to the jobs of a driver.
+    const csiJobs = flags.csiJobs && !joined
     const starting = startAgent(
-      { dataDirectory, server, node, listen, csiJobs: flags.csiJobs, ...drivers },
+      { dataDirectory, server, node, listen, joined, csiJobs, ...drivers },
       { log: createPinoLog({ level: flags.logLevel }) },
     )
     const started = await Promise.race([starting, stop.promise]).finally(() => clearTimeout(late))

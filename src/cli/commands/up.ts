@@ -2,10 +2,13 @@
 import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildCommand } from '@stricli/core'
+import { joinCommand } from '../../installation/bootstrap-tokens.ts'
+import { readClusterInfo } from '../../installation/cluster-info.ts'
 import type { HawserConfig } from '../../installation/config.ts'
 import { parseListen } from '../../installation/config.ts'
 import { parseAdvertise } from '../../installation/addresses.ts'
 import { packageVersion } from '../../installation/version.ts'
+import type { Hawser } from '../../main/all-in-one.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
@@ -37,7 +40,7 @@ export const up = buildCommand<Flags, [], Context>({
       'Examples:',
       '  hawser up',
       '  hawser up --data-dir /srv/hawser --listen 127.0.0.1:7000',
-      '  hawser up --listen 0.0.0.0:7443                 # reached from other machines',
+      '  hawser up --listen 0.0.0.0:7443                 # other machines can join',
       '  hawser up --bare --store memory                 # API and controllers only',
       '  hawser up --csi-driver hostpath.csi.k8s.io=/run/csi.sock',
     ].join('\n'),
@@ -125,6 +128,8 @@ export const up = buildCommand<Flags, [], Context>({
         ? bareText(hawser.url, hawser.kubeconfig)
         : nextSteps(hawser.url, hawser.kubeconfig, this.process.env['PATH'] ?? ''),
     )
+    const join = await howToJoin(hawser, this)
+    if (join !== undefined) this.print(join)
     const signal = await stop.promise
     this.note(`${signal}: stopping (pods and their mounts stay; the next "hawser up" takes them over)`)
     // A second signal means: now.
@@ -174,6 +179,14 @@ function nextSteps(url: string, kubeconfig: string, searchPath: string): string 
   return [`Hawser serves ${url}. Try next, in another terminal:`, '', table([], rows), '', 'Stop with Ctrl-C.'].join(
     '\n',
   )
+}
+
+/** A token is printed on a terminal only: what a service prints is kept in the machine's log. */
+async function howToJoin({ client }: Hawser, { interactive }: Context): Promise<string | undefined> {
+  if ((await readClusterInfo(client)) === undefined) return undefined
+  const command = interactive ? await joinCommand(client, { hours: 1, uses: 1 }, Date.now()) : undefined
+  if (command === undefined) return 'Another machine joins with the command that this prints: hawser token join-command'
+  return `Another machine joins with this command, as root, within an hour:\n  ${command}`
 }
 
 /** Short where the user stands in the clone; whole where the package is installed somewhere. */
