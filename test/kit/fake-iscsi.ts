@@ -34,6 +34,9 @@ export class FakeIscsi {
     this.calls.push(words.join(' '))
     const after = (flag: string): string => words[words.indexOf(flag) + 1] ?? ''
     const portal = after('-p')
+    const place = portal.replace(':', ',')
+    if (words.includes('discoverydb') && words.includes('new')) await this.#record(`send_targets/${place}/st_config`)
+    if (words.includes('--discover')) await this.#record(`nodes/${this.#iqn}/${place},1/${after('-I')}`)
     if (words.includes('--login')) await this.#login(portal, after('-I'))
     if (words.includes('--logout')) {
       // A session belongs to the interface it was made with; by another name nothing is found.
@@ -47,6 +50,14 @@ export class FakeIscsi {
           '# BEGIN RECORD\niface.iscsi_ifacename = default\niface.transport_name = tcp\niface.ipaddress = <empty>\n# END RECORD\n',
       }
     return ok
+  }
+
+  /** What open-iscsi keeps of a discovery or a target. */
+  async #record(name: string): Promise<void> {
+    const path = `/etc/iscsi/${name}`
+    const { files } = this.#host.quiet
+    await files.mkdirAll(dirname(path), 0o700, signal)
+    await files.writeFile(path, '# BEGIN RECORD 2.1.8\nnode.startup = manual\n# END RECORD\n', { mode: 0o600 }, signal)
   }
 
   async #login(portal: string, face: string): Promise<void> {

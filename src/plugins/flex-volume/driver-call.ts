@@ -29,7 +29,13 @@ export interface FlexDriver {
   readonly name: string
   readonly capabilities: FlexCapabilities
   /** Undefined: the driver does not support this command; the caller does what is usual. */
-  call(command: string, parameters: readonly string[], signal: AbortSignal): Promise<FlexAnswer | undefined>
+  call(command: string, parameters: FlexParameters, signal: AbortSignal): Promise<FlexAnswer | undefined>
+}
+
+export interface FlexParameters {
+  readonly words: readonly string[]
+  /** What others must not see: arguments are shown to every process of the machine. The program reads it from its stdin. */
+  readonly input?: string | undefined
 }
 
 export interface FlexProgram {
@@ -58,7 +64,7 @@ export async function startDriver(
   signal: AbortSignal,
 ): Promise<FlexDriver> {
   const unsupported = new Set<string>()
-  const answer = await ask(host, program, 'init', [], signal)
+  const answer = await ask(host, program, 'init', { words: [] }, signal)
   if (answer.status !== 'success')
     throw refused('DriverInit', `FlexVolume driver ${program.name} does not support init`, 'untried')
   return {
@@ -82,17 +88,18 @@ async function ask(
   host: Pick<Host, 'run'>,
   program: FlexProgram,
   command: string,
-  parameters: readonly string[],
+  { words, input }: FlexParameters,
   signal: AbortSignal,
 ): Promise<{ status: 'success' | 'notSupported'; fields: Fields }> {
   const what = `FlexVolume driver ${program.name}: ${command}`
-  // Arguments may hold secrets (`mount` gets them as JSON): none is ever shown.
-  const secretArguments = parameters.map((_, index) => index + 2)
+  // Arguments may hold secrets (`mount` gets them as JSON if its volume says so): none is ever shown.
+  const secretArguments = words.map((_, index) => index + 2)
   let result: CommandResult
   try {
     result = await host.run(
       {
-        argv: [program.executable, command, ...parameters],
+        argv: [program.executable, command, ...words],
+        ...(input === undefined ? {} : { input }),
         timeoutMs: timeoutsMs[command] ?? usualTimeoutMs,
         secretArguments,
       },

@@ -2,6 +2,7 @@
 
 import type { Pod } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
+import type { FlexParameters } from './driver-call.ts'
 import { refused } from '../../volume/effect.ts'
 import { hasSource } from '../../volume/spec.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
@@ -22,14 +23,26 @@ export function optionsJson(spec: VolumeSpec, extra: Readonly<Record<string, str
   })
 }
 
-/** Only `mount` is told about the pod, its group, and the secrets. */
-export async function mountExtras(
+/** A volume whose driver reads its secrets from the arguments only says so by this option; then every process can see them. */
+const secretsInArguments = 'hawser.dev/secretsInArguments'
+
+/** Only `mount` is told about the pod, its group, and the secrets: all of it as JSON on stdin, all but the secrets as an argument. */
+export async function mountParameters(
   client: Client,
   spec: VolumeSpec,
-  pod: Pod,
-  fsGroup: number | undefined,
+  target: string,
+  about: { readonly pod: Pod; readonly fsGroup: number | undefined },
   signal: AbortSignal,
-): Promise<Readonly<Record<string, string>>> {
+): Promise<FlexParameters> {
+  const extras = mountExtras(about.pod, about.fsGroup)
+  const secrets = await secretExtras(client, spec, about.pod.metadata.namespace ?? '', signal)
+  const whole = optionsJson(spec, { ...extras, ...secrets })
+  if (Object.keys(secrets).length === 0) return { words: [target, whole] }
+  if (sourceOf(spec).options?.[secretsInArguments] === 'true') return { words: [target, whole] }
+  return { words: [target, optionsJson(spec, extras)], input: whole }
+}
+
+function mountExtras(pod: Pod, fsGroup: number | undefined): Readonly<Record<string, string>> {
   const { name = '', namespace = '', uid = '' } = pod.metadata
   const group =
     fsGroup === undefined
@@ -41,7 +54,6 @@ export async function mountExtras(
     'kubernetes.io/pod.uid': uid,
     'kubernetes.io/serviceAccount.name': pod.spec.serviceAccountName ?? '',
     ...group,
-    ...(await secretExtras(client, spec, namespace, signal)),
   }
 }
 

@@ -16,7 +16,7 @@ import { flexPlugin } from './plugin.ts'
 
 const directory = '/opt/flex'
 const program = `${directory}/acme~disk/disk`
-type Answer = object | ((words: readonly string[]) => Promise<object> | object)
+type Answer = object | ((words: readonly string[], input?: string) => Promise<object> | object)
 
 /** Installs a driver whose answers are given by command; others are "Not supported" (with exit code 1). */
 async function install(
@@ -25,12 +25,12 @@ async function install(
   path = program,
 ): Promise<string[]> {
   const calls: string[] = []
-  bench.host.programs.set(path, async ({ argv }): Promise<CommandResult> => {
+  bench.host.programs.set(path, async ({ argv, input }): Promise<CommandResult> => {
     const [, command = '', ...words] = argv
     calls.push([command, ...words].join(' '))
     const answer = answers[command] ?? (command === 'init' ? { status: 'Success' } : undefined)
     if (answer === undefined) return { exitCode: 1, stdout: '{"status":"Not supported"}', stderr: 'noise' }
-    const given = typeof answer === 'function' ? await answer(words) : answer
+    const given = typeof answer === 'function' ? await answer(words, input) : answer
     return { exitCode: 0, stdout: JSON.stringify(given), stderr: 'noise on stderr' }
   })
   await bench.host.files.mkdirAll(path.slice(0, path.lastIndexOf('/')), 0o755, signal)
@@ -59,22 +59,25 @@ test('what is not supported is asked once; failures, bad output and driver bugs 
   const bench = await createModelPluginFixture()
   const calls = await install(bench, { attach: { status: 'Failure', message: 'no disk' } })
   const driver = await start(bench)
-  assert.equal(await driver.call('mount', ['/x', '{}'], signal), undefined)
-  assert.equal(await driver.call('mount', ['/x', '{}'], signal), undefined)
+  assert.equal(await driver.call('mount', { words: ['/x', '{}'] }, signal), undefined)
+  assert.equal(await driver.call('mount', { words: ['/x', '{}'] }, signal), undefined)
   assert.deepEqual(calls, ['init', 'mount /x {}'])
-  await assert.rejects(driver.call('attach', ['{}', 'n'], signal), /status: Failure, reason: no disk/)
+  await assert.rejects(driver.call('attach', { words: ['{}', 'n'] }, signal), /status: Failure, reason: no disk/)
   bench.host.programs.set(program, () => ({ exitCode: 1, stdout: '{"status":"Success"}', stderr: '' }))
-  await assert.rejects(driver.call('detach', ['v', 'n'], signal), /driver bug/)
+  await assert.rejects(driver.call('detach', { words: ['v', 'n'] }, signal), /driver bug/)
   bench.host.programs.set(program, () => ({ exitCode: 0, stdout: 'hello', stderr: '' }))
-  await assert.rejects(driver.call('detach', ['v', 'n'], signal), { code: 'DriverOutput', effect: 'unknown' })
+  await assert.rejects(driver.call('detach', { words: ['v', 'n'] }, signal), {
+    code: 'DriverOutput',
+    effect: 'unknown',
+  })
   bench.host.programs.set(program, () => ({
     exitCode: 0,
     stdout: '{"STATUS":"Success","Device":"/dev/x"}',
     stderr: 'noise',
   }))
-  assert.equal((await driver.call('detach', ['v', 'n'], signal))?.device, '/dev/x', 'FLEX-3, WART-23')
+  assert.equal((await driver.call('detach', { words: ['v', 'n'] }, signal))?.device, '/dev/x', 'FLEX-3, WART-23')
   bench.host.programs.set(program, () => ({ exitCode: 0, stdout: '[]', stderr: '' }))
-  await assert.rejects(driver.call('detach', ['v', 'n'], signal), { code: 'DriverOutput' })
+  await assert.rejects(driver.call('detach', { words: ['v', 'n'] }, signal), { code: 'DriverOutput' })
   await bench.close()
 })
 
@@ -86,7 +89,7 @@ test('slow commands are left alone; waitforattach ends with its operation and sa
     return { exitCode: 0, stdout: '{"status":"Success"}', stderr: '' }
   })
   const driver = await start(bench)
-  for (const command of ['waitforattach', 'mountdevice', 'unmount']) await driver.call(command, [], signal)
+  for (const command of ['waitforattach', 'mountdevice', 'unmount']) await driver.call(command, { words: [] }, signal)
   assert.deepEqual(limits, { init: 2, waitforattach: 10, mountdevice: 30, unmount: 30 })
   const operation = new AbortController()
   bench.host.programs.set(program, () => {
@@ -94,7 +97,7 @@ test('slow commands are left alone; waitforattach ends with its operation and sa
     throw new HostError('ABORTED', 'given up while it was running', { certain: false })
   })
   const late = { code: 'DriverTimeout', message: /waitforattach command failed: timeout$/, effect: 'unknown' }
-  await assert.rejects(driver.call('waitforattach', [], operation.signal), late)
+  await assert.rejects(driver.call('waitforattach', { words: [] }, operation.signal), late)
   await bench.close()
 })
 
@@ -132,13 +135,14 @@ test('what is mounted stays usable although its secret is gone (FLEX-10)', async
   await bench.close()
 })
 
-test('mount is told everything, secrets included; other commands less (FLEX-6 … FLEX-10)', async () => {
+test('mount is told everything, secrets on its stdin only; other commands less (FLEX-6 … FLEX-10, A14)', async () => {
   const bench = await createModelPluginFixture()
   const told: Record<string, string>[] = []
   await install(bench, {
     init: { status: 'Success', capabilities: { attach: false } },
-    mount: async ([target = '', json = '']) => {
-      told.push(JSON.parse(json) as Record<string, string>)
+    mount: async ([target = '', json = ''], input) => {
+      assert.doesNotMatch(json, /secret/)
+      told.push(JSON.parse(input ?? json) as Record<string, string>)
       await bench.host.mounts.mount({ source: 'tmpfs', target, type: 'tmpfs', options: [] }, signal)
       return { status: 'Success' }
     },

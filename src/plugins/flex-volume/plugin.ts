@@ -25,7 +25,7 @@ import { formatAndMount } from '../disk/format-and-mount.ts'
 import { translated } from '../shared/errors.ts'
 import { filesystemUsage } from '../shared/usage.ts'
 import type { FlexDriver } from './driver-call.ts'
-import { mountExtras, optionsJson, sourceOf } from './options.ts'
+import { mountParameters, optionsJson, sourceOf } from './options.ts'
 
 export type FlexNodeDeps = Pick<NodePluginDeps, 'host' | 'root' | 'client' | 'clock'>
 export interface FlexClusterDeps {
@@ -81,13 +81,13 @@ function createDeviceMounter(deps: FlexNodeDeps, driver: FlexDriver): DeviceMoun
     path: (spec) => globalPath(root, driver, spec),
     waitForAttach: ({ spec, devicePath }, signal) =>
       translated(async () => {
-        const answer = await driver.call('waitforattach', [devicePath, optionsJson(spec)], signal)
+        const answer = await driver.call('waitforattach', { words: [devicePath, optionsJson(spec)] }, signal)
         return answer === undefined ? devicePath : answer.device
       }),
     mount: ({ spec, path, devicePath }, signal) =>
       translated(() =>
         intoDirectory(host, path, signal, async () => {
-          const answer = await driver.call('mountdevice', [path, devicePath, optionsJson(spec)], signal)
+          const answer = await driver.call('mountdevice', { words: [path, devicePath, optionsJson(spec)] }, signal)
           if (answer !== undefined || devicePath === '') return
           const options = [spec.readOnly ? 'ro' : 'rw']
           await formatAndMount(
@@ -111,8 +111,8 @@ async function mount(
   const { spec, pod, target, ownership } = request
   await intoDirectory(host, target, signal, async () => {
     // Read only now: a volume that is mounted does not need its Secret any more, and it may be gone.
-    const extras = await mountExtras(client, spec, pod, ownership.fsGroup, signal)
-    const answer = await driver.call('mount', [target, optionsJson(spec, extras)], signal)
+    const about = { pod, fsGroup: ownership.fsGroup }
+    const answer = await driver.call('mount', await mountParameters(client, spec, target, about, signal), signal)
     if (answer === undefined)
       await host.mounts.bind({ source: globalPath(root, driver, spec), target, readOnly: spec.readOnly }, signal)
   })
@@ -147,7 +147,7 @@ async function unmountWith(
   signal: AbortSignal,
 ): Promise<void> {
   if (!(await isThere(host, target, signal))) return
-  const answer = await driver.call(command, [target], signal)
+  const answer = await driver.call(command, { words: [target] }, signal)
   if (answer === undefined) return cleanMountPoint(host, target, {}, signal)
   if (await isMounted(host, target, signal))
     throw refused(
@@ -168,7 +168,7 @@ async function expandFilesystem(
   if (spec.from !== 'persistentVolume')
     throw refused('NotSupported', 'only persistent volumes can be expanded', 'none', ['notSupported'])
   const parameters = [optionsJson(spec), devicePath, stagingPath, String(newBytes), String(oldBytes)]
-  const answer = await driver.call('expandfs', parameters, signal)
+  const answer = await driver.call('expandfs', { words: parameters }, signal)
   if (answer === undefined && spec.mode !== 'Block' && devicePath !== '') {
     if (await host.filesystems.mayGrow(devicePath, stagingPath, signal))
       await host.filesystems.grow({ device: devicePath, mountPath: stagingPath }, signal)
@@ -179,14 +179,15 @@ async function expandFilesystem(
 function createFlexCluster({ root }: FlexClusterDeps, driver: FlexDriver): ClusterPlugin {
   const attacher: Attacher = {
     attach: ({ spec, node }, signal) =>
-      translated(async () => (await driver.call('attach', [optionsJson(spec), node], signal))?.device ?? ''),
+      translated(async () => (await driver.call('attach', { words: [optionsJson(spec), node] }, signal))?.device ?? ''),
     detach: ({ volumeName, node }, signal) =>
-      translated(async () => void (await driver.call('detach', [volumeName, node], signal))),
+      translated(async () => void (await driver.call('detach', { words: [volumeName, node] }, signal))),
     verify: ({ specs, node }, signal) =>
       translated(() =>
         Promise.all(
           specs.map(
-            async (spec) => (await driver.call('isattached', [optionsJson(spec), node], signal))?.attached ?? true,
+            async (spec) =>
+              (await driver.call('isattached', { words: [optionsJson(spec), node] }, signal))?.attached ?? true,
           ),
         ),
       ),
@@ -200,7 +201,7 @@ function createFlexCluster({ root }: FlexClusterDeps, driver: FlexDriver): Clust
         const path = root === undefined ? mountsPath(driver, spec) : globalPath(root, driver, spec)
         const answer = await driver.call(
           'expandvolume',
-          [optionsJson(spec), path, String(newBytes), String(oldBytes)],
+          { words: [optionsJson(spec), path, String(newBytes), String(oldBytes)] },
           signal,
         )
         return answer?.volumeNewSize ?? newBytes

@@ -1,5 +1,5 @@
 // How is a node logged in to an iSCSI target, and out again? By iscsiadm and sysfs (ISCSI-5 … ISCSI-8, DVC-3).
-// CHAP passwords go to iscsiadm as arguments that no message shows.
+// CHAP passwords are written into open-iscsi's records: arguments are seen by every process.
 
 import { basename, dirname, join } from 'node:path/posix'
 import type { Clock } from '../../clock/clock.ts'
@@ -8,6 +8,8 @@ import { hasCode } from '../../host/host-error.ts'
 import { asVolumeError, refused, VolumeError } from '../../volume/effect.ts'
 import type { DeviceTree } from '../disk/multipath.ts'
 import { deleteDisk, flushMultipath, multipathParent, names, pathsOf } from '../disk/multipath.ts'
+import type { IscsiRecord } from './records.ts'
+import { writeRecord } from './records.ts'
 import type { IscsiTarget } from './target.ts'
 import { devicePathOf, isCloned } from './target.ts'
 
@@ -17,7 +19,7 @@ export interface SessionDeps {
   readonly tree: DeviceTree
 }
 
-/** Names and values for iscsiadm's `-n` and `-v`, e.g. `node.session.auth.password`. */
+/** Names and values of open-iscsi, e.g. `node.session.auth.password`. */
 type ChapSettings = Readonly<Record<string, string>>
 export interface Chap {
   readonly discovery: ChapSettings
@@ -71,7 +73,8 @@ async function loginPortal(
     const discovery = ['-m', 'discoverydb', '-t', 'sendtargets', '-p', portal, '-I', face]
     const node = ['-m', 'node', '-p', portal, '-T', iqn, '-I', face]
     await iscsiadm(deps, [...discovery, '-o', 'new'], signal)
-    await setAll(deps, discovery, chap.discovery, signal)
+    const record = { portal, iqn, interface: face }
+    await setAll(deps, discovery, chap.discovery, { ...record, kind: 'discovery' }, signal)
     const discovered = await iscsiadm(deps, [...discovery, '--discover'], signal)
     if (discovered.exitCode !== 0) {
       await iscsiadm(deps, [...discovery, '-o', 'delete'], signal)
@@ -82,7 +85,7 @@ async function loginPortal(
       )
     }
     await iscsiadm(deps, [...node, '-o', 'update', '-n', 'node.session.scan', '-v', 'manual'], signal)
-    await setAll(deps, node, chap.session, signal)
+    await setAll(deps, node, chap.session, { ...record, kind: 'node' }, signal)
     const loggedIn = await iscsiadm(deps, [...node, '--login'], signal)
     if (loggedIn.exitCode !== 0) {
       await iscsiadm(deps, [...node, '-o', 'delete'], signal)
@@ -103,11 +106,14 @@ async function setAll(
   deps: SessionDeps,
   prefix: readonly string[],
   settings: ChapSettings,
+  record: IscsiRecord,
   signal: AbortSignal,
 ): Promise<void> {
+  const isSecret = (name: string) => /\.password(_in)?$/.test(name)
+  const secrets = Object.entries(settings).filter(([name]) => isSecret(name))
   for (const [name, value] of Object.entries(settings)) {
-    const words = [...prefix, '-o', 'update', '-n', name, '-v', value]
-    const result = await iscsiadm(deps, words, signal, words.length)
+    if (isSecret(name)) continue
+    const result = await iscsiadm(deps, [...prefix, '-o', 'update', '-n', name, '-v', value], signal)
     if (result.exitCode !== 0)
       throw refused(
         'ChapFailed',
@@ -115,6 +121,7 @@ async function setAll(
         'unknown',
       )
   }
+  if (secrets.length > 0) await writeRecord(deps.host.files, record, Object.fromEntries(secrets), signal)
 }
 
 /** Removes the disk from the kernel; the session ends only when no other disk of it is in use here (ISCSI-8). */
@@ -268,15 +275,9 @@ async function deleteInterface(deps: SessionDeps, name: string, signal: AbortSig
   await iscsiadm(deps, ['-m', 'iface', '-I', name, '-o', 'delete'], signal)
 }
 
-async function iscsiadm(
-  { host }: SessionDeps,
-  words: readonly string[],
-  signal: AbortSignal,
-  secretArgument?: number,
-): Promise<CommandResult> {
-  const secretArguments = secretArgument === undefined ? [] : [secretArgument]
+async function iscsiadm({ host }: SessionDeps, words: readonly string[], signal: AbortSignal): Promise<CommandResult> {
   try {
-    return await host.run({ argv: ['iscsiadm', ...words], timeoutMs: toolTimeoutMs, secretArguments }, signal)
+    return await host.run({ argv: ['iscsiadm', ...words], timeoutMs: toolTimeoutMs }, signal)
   } catch (error) {
     if (!hasCode(error, 'NOPROGRAM')) throw error
     // The kubelet's message; the cause names the program.
