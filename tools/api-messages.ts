@@ -11,6 +11,28 @@ export const extra: Readonly<Record<string, Readonly<Record<string, string>>>> =
     '3': 'lastTransitionTime: meta.Time',
   },
   'core.VolumeHealthCondition': { '1': 'status: string!', '2': 'reason: string!', '3': 'message: string' },
+  // Of services only what the one service here has.
+  'core.Service': {
+    '1': 'metadata: meta.ObjectMeta',
+    '2': 'spec: core.ServiceSpec',
+  },
+  'core.ServiceSpec': {
+    '1': 'ports: *core.ServicePort',
+    '2': 'selector: map<string,string>',
+    '3': 'clusterIP: string',
+    '4': 'type: string',
+    '7': 'sessionAffinity: string',
+    '17': 'ipFamilyPolicy: string',
+    '18': 'clusterIPs: *string',
+    '19': 'ipFamilies: *string',
+    '22': 'internalTrafficPolicy: string',
+  },
+  'core.ServicePort': {
+    '1': 'name: string',
+    '2': 'protocol: string',
+    '3': 'port: int32!',
+    '4': 'targetPort: intstr.IntOrString',
+  },
   'storage.CSINode': { '3': 'status: storage.CSINodeStatus' },
   'storage.CSINodeStatus': { '1': 'storageHealth: *storage.StorageHealth' },
   'storage.StorageHealth': { '1': 'name: string!', '2': 'healthConditions: *storage.StorageHealthCondition' },

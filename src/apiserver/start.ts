@@ -34,6 +34,8 @@ export interface ApiServerOptions {
   /** Takes a record of every change, secret read, refusal and stream; without it they are lines of the log. */
   readonly audit?: Audit
   readonly metrics?: Metrics
+  /** The authority (PEM) that signed the server's certificate: every namespace gets it as ConfigMap `kube-root-ca.crt`. */
+  readonly rootCertificate?: string | undefined
   /** How nodes are asked for logs, streams and their own documents. */
   readonly nodeClient?: NodeClient
   /** Signs the certificates of nodes; without it no node joins. */
@@ -80,7 +82,8 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     openApi: createOpenApi(),
     ...(options.metrics === undefined ? {} : { observe: observer(options.metrics) }),
   })
-  const caretakers = [collectGarbage, keepNamespaces, expireEvents].map((care) => care({ context, log }, stop.signal))
+  const care = { context, log, rootCertificate: options.rootCertificate }
+  const caretakers = [collectGarbage, keepNamespaces, expireEvents].map((each) => each(care, stop.signal))
   return {
     api: (user = adminUser) => createObjectApi({ context, tokens }, user),
     handle,

@@ -76,6 +76,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
       { token: directory.adminToken, user: { name: 'admin', groups: ['system:masters', 'system:authenticated'] } },
     ],
     signingKey: directory.signingKey,
+    rootCertificate: tls.authority,
     listen: config.listen,
     alsoListen: config.alsoListen ?? [],
     tls,

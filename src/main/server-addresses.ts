@@ -4,9 +4,10 @@ import type { StartedApiServer } from '../apiserver/http/listen.ts'
 import type { ServerTls } from '../apiserver/http/server.ts'
 import type { Client } from '../client/client.ts'
 import type { Clock } from '../clock/clock.ts'
-import { advertisedUrl, certificateNames, machineAddresses } from '../installation/addresses.ts'
+import { advertisedUrl, certificateNames, localUrl, machineAddresses } from '../installation/addresses.ts'
 import { loadServerCertificates } from '../installation/certificates.ts'
 import { publishClusterInfo } from '../installation/cluster-info.ts'
+import { publishService } from '../installation/kubernetes-service.ts'
 import type { HawserConfig } from '../installation/config.ts'
 import type { Log } from '../telemetry/log.ts'
 
@@ -41,6 +42,7 @@ export async function keepAddresses(deps: KeepAddressesDeps): Promise<AsyncDispo
       log.info('the server has a new certificate', { names: certificateNames(facts) })
     }
     const url = advertisedUrl(facts)
+    await publishService(deps.client, url ?? localUrl({ listen: deps.server.listening }))
     await publishClusterInfo(deps.client, url === undefined ? undefined : { server: url, authority: tls.authority })
   }
   await look()

@@ -68,6 +68,7 @@ export async function makeServer(
     readonly streams?: number
     readonly nodeClient?: NodeClient
     readonly metrics?: Metrics
+    readonly rootCertificate?: string
     readonly audit?: Audit
     readonly streamsPerUser?: number
   } = {},
@@ -83,6 +84,7 @@ export async function makeServer(
     tokens: [{ token: 'admin-token', user: admin }],
     ...(options.nodeClient === undefined ? {} : { nodeClient: options.nodeClient }),
     ...(options.metrics === undefined ? {} : { metrics: options.metrics }),
+    rootCertificate: options.rootCertificate,
     ...(options.audit === undefined ? {} : { audit: options.audit }),
     ...(options.streamsPerUser === undefined ? {} : { streamsPerUser: options.streamsPerUser }),
     ...(options.streams === undefined ? {} : { streams: options.streams }),

@@ -15,6 +15,7 @@ import { persistentVolumeKind } from '../kinds/persistent-volume.ts'
 import { podKind } from '../kinds/pod.ts'
 import { secretKind } from '../kinds/secret.ts'
 import { serviceAccountKind } from '../kinds/service-account.ts'
+import { serviceKind } from '../kinds/service.ts'
 import { storageClassKind } from '../kinds/storage-class.ts'
 import { volumeAttachmentKind } from '../kinds/volume-attachment.ts'
 import { volumeAttributesClassKind } from '../kinds/volume-attributes-class.ts'
@@ -31,6 +32,7 @@ export const definitions = {
   PersistentVolumeClaim: persistentVolumeClaimKind,
   Pod: podKind,
   Secret: secretKind,
+  Service: serviceKind,
   ServiceAccount: serviceAccountKind,
   Lease: leaseKind,
   EventsEvent: eventsEventKind,

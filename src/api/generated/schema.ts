@@ -1538,6 +1538,13 @@ export const messages: Readonly<Record<string, MessageSchema>> = {
       { name: 'appArmorProfile', number: 12, shape: 'one', type: 'core.AppArmorProfile' },
     ],
   },
+  'core.Service': {
+    object: true,
+    fields: [
+      { name: 'metadata', number: 1, shape: 'one', type: 'meta.ObjectMeta', required: true },
+      { name: 'spec', number: 2, shape: 'one', type: 'core.ServiceSpec' },
+    ],
+  },
   'core.ServiceAccount': {
     object: true,
     fields: [
@@ -1552,6 +1559,27 @@ export const messages: Readonly<Record<string, MessageSchema>> = {
       { name: 'audience', number: 1, shape: 'one', type: 'string' },
       { name: 'expirationSeconds', number: 2, shape: 'one', type: 'int64' },
       { name: 'path', number: 3, shape: 'one', type: 'string', required: true },
+    ],
+  },
+  'core.ServicePort': {
+    fields: [
+      { name: 'name', number: 1, shape: 'one', type: 'string' },
+      { name: 'protocol', number: 2, shape: 'one', type: 'string' },
+      { name: 'port', number: 3, shape: 'one', type: 'int32', required: true },
+      { name: 'targetPort', number: 4, shape: 'one', type: 'intstr.IntOrString' },
+    ],
+  },
+  'core.ServiceSpec': {
+    fields: [
+      { name: 'ports', number: 1, shape: 'list', type: 'core.ServicePort' },
+      { name: 'selector', number: 2, shape: 'map', type: 'string' },
+      { name: 'clusterIP', number: 3, shape: 'one', type: 'string' },
+      { name: 'type', number: 4, shape: 'one', type: 'string' },
+      { name: 'sessionAffinity', number: 7, shape: 'one', type: 'string' },
+      { name: 'ipFamilyPolicy', number: 17, shape: 'one', type: 'string' },
+      { name: 'clusterIPs', number: 18, shape: 'list', type: 'string' },
+      { name: 'ipFamilies', number: 19, shape: 'list', type: 'string' },
+      { name: 'internalTrafficPolicy', number: 22, shape: 'one', type: 'string' },
     ],
   },
   'core.SleepAction': {

@@ -1360,6 +1360,13 @@ export interface SecurityContext {
   readonly appArmorProfile?: AppArmorProfile
 }
 
+export interface Service {
+  readonly apiVersion?: string
+  readonly kind?: string
+  readonly metadata: ObjectMeta
+  readonly spec?: ServiceSpec
+}
+
 export interface ServiceAccount {
   readonly apiVersion?: string
   readonly kind?: string
@@ -1373,6 +1380,25 @@ export interface ServiceAccountTokenProjection {
   readonly audience?: string
   readonly expirationSeconds?: number
   readonly path: string
+}
+
+export interface ServicePort {
+  readonly name?: string
+  readonly protocol?: string
+  readonly port: number
+  readonly targetPort?: IntOrString
+}
+
+export interface ServiceSpec {
+  readonly ports?: readonly ServicePort[]
+  readonly selector?: Readonly<Record<string, string>>
+  readonly clusterIP?: string
+  readonly type?: string
+  readonly sessionAffinity?: string
+  readonly ipFamilyPolicy?: string
+  readonly clusterIPs?: readonly string[]
+  readonly ipFamilies?: readonly string[]
+  readonly internalTrafficPolicy?: string
 }
 
 export interface SleepAction {

@@ -22,6 +22,8 @@ import { createRetries } from './retries.ts'
 export interface LifecycleDeps {
   readonly context: ServerContext
   readonly log: Log
+  /** What every namespace gets as ConfigMap `kube-root-ca.crt`. */
+  readonly rootCertificate?: string | undefined
 }
 
 /** Runs until the signal aborts. A change is looked at once; what fails is tried again a little later. */

@@ -1,16 +1,16 @@
-// How does a namespace come and go? Each gets its default service account; a terminating one is emptied, kind by kind,
+// How does a namespace come and go? Each gets its default service account and the server's authority; a terminating one is emptied, kind by kind,
 // and goes when nothing is left in it.
 import type { KindInfo } from '../../api/kinds.ts'
 import { kindNames, kinds } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import { isAlreadyExists, isConflict, isForbidden, isNotFound } from '../../api/status-error.ts'
-import type { Namespace } from '../../api/generated/types.ts'
+import type { ConfigMap, Namespace } from '../../api/generated/types.ts'
 import type { Change } from '../../store/store.ts'
 import { isStoreError } from '../../store/store.ts'
 import type { Call } from '../request/call.ts'
 import type { ServerContext } from '../objects/context.ts'
 import { findObject } from '../objects/context.ts'
-import { prefixOf } from '../objects/stored-objects.ts'
+import { prefixOf, sameJson } from '../objects/stored-objects.ts'
 import { createObject } from '../verbs/create.ts'
 import { deleteObject } from '../verbs/delete.ts'
 import { changeObject } from '../verbs/update.ts'
@@ -25,6 +25,8 @@ const standing = ['default', 'kube-node-lease', 'kube-public', 'kube-system']
 const namespaced: readonly KindInfo[] = kindNames
   .map((name) => kinds[name])
   .filter((info) => info.namespaced && info.view === undefined)
+
+const rootCertificateName = 'kube-root-ca.crt'
 
 const keeper: Call = {
   user: { name: 'system:serviceaccount:kube-system:namespace-controller', groups: ['system:masters'] },
@@ -67,12 +69,14 @@ export async function keepNamespaces(deps: LifecycleDeps, signal: AbortSignal): 
   }
 }
 
-/** The namespace to look at after a change: itself, or the one that lost an object or its default account. */
+/** The namespace to look at after a change: itself, or the one that lost an object, its default account or its authority. */
 function namespaceKeyOf({ type, entry }: Change): string | undefined {
   const info = kindOfKey(entry.key)
   if (info === undefined) return undefined
   if (info.name === 'Namespace') return type === 'removed' ? undefined : entry.key
-  if (!info.namespaced || type !== 'removed') return undefined
+  if (!info.namespaced) return undefined
+  if (type !== 'removed' && !(info.name === 'ConfigMap' && entry.key.endsWith(`/${rootCertificateName}`)))
+    return undefined
   const namespace = entry.key.slice(prefixOf(info, undefined).length).split('/', 1)[0] ?? ''
   return prefixOf(kinds.Namespace, undefined) + namespace
 }
@@ -83,8 +87,10 @@ async function attend(deps: LifecycleDeps, key: string, retries: Retries): Promi
     const entry = await context.store.get(key)
     if (entry === undefined) return
     const namespace = context.objects.decode(kinds.Namespace, entry) as Namespace
-    if (namespace.metadata.deletionTimestamp === undefined) await ensureAccount(context, namespace.metadata.name)
-    else await empty(context, namespace)
+    if (namespace.metadata.deletionTimestamp === undefined) {
+      await ensureAccount(context, namespace.metadata.name)
+      await ensureRootCertificate(deps, namespace.metadata.name)
+    } else await empty(context, namespace)
     retries.succeeded(key)
   } catch (error) {
     log.warn('the care for a namespace failed, will retry', { key, error })
@@ -98,6 +104,26 @@ async function ensureAccount(context: ServerContext, namespace: string): Promise
   await unless(
     (error) => isAlreadyExists(error) || isNotFound(error) || isForbidden(error),
     () => create(context, kinds.ServiceAccount, namespace, object),
+  )
+}
+
+/** Programs in pods verify the server by it. Whoever changes it is corrected. */
+async function ensureRootCertificate({ context, rootCertificate }: LifecycleDeps, namespace: string): Promise<void> {
+  if (rootCertificate === undefined) return
+  const ref = { namespace, name: rootCertificateName }
+  const data = { 'ca.crt': rootCertificate }
+  const found = (await findObject(context, kinds.ConfigMap, ref)) as ConfigMap | undefined
+  if (found !== undefined && sameJson(found.data, data)) return
+  const annotations = { 'kubernetes.io/description': 'The authority that signed the certificate of this API server.' }
+  const info = kinds.ConfigMap
+  const change = (current: KubeObject): KubeObject => ({ ...current, data }) as KubeObject
+  const request = { info, ref, subresource: undefined, fieldManager: 'root-ca-cert-publisher', dryRun: false, change }
+  await unless(
+    (error) => isAlreadyExists(error) || isNotFound(error) || isForbidden(error) || isConflict(error),
+    () =>
+      found === undefined
+        ? create(context, info, namespace, { metadata: { name: ref.name, annotations }, data } as KubeObject)
+        : changeObject(context, request, keeper),
   )
 }
 

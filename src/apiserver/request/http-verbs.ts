@@ -1,35 +1,29 @@
 // How do HTTP requests become verbs? Parameters and bodies are read here, outcomes become answers; no decisions.
 import type { KindInfo } from '../../api/kinds.ts'
+import type { Verb } from '../../api/kinds/define-kind.ts'
 import type { KubeObject, ObjectRef } from '../../api/meta.ts'
 import {
   badRequest,
-  isBadRequest,
+  isNotFound,
   methodNotAllowed,
   notAcceptable,
-  isNotFound,
   StatusError,
   unknownResource,
 } from '../../api/status-error.ts'
 import type { Tokens } from '../access/tokens.ts'
 import type { Call } from './call.ts'
-import type { ListOptions, Patch, RemoveOptions } from '../../api/verbs.ts'
+import type { ListOptions, RemoveOptions } from '../../api/verbs.ts'
 import type { OnRepeated } from '../http/codec.ts'
-import { decodeBody, MalformedJson, mediaType, parseJson, parseJsonOrYaml } from '../http/codec.ts'
+import { decodeBody, MalformedJson } from '../http/codec.ts'
 import type { ServerContext } from '../objects/context.ts'
 import { parseRevision, readStored, tooLargeRevision } from '../objects/context.ts'
 import type { Form } from '../http/negotiate.ts'
 import { negotiate, offerOf } from '../http/negotiate.ts'
 import type { NodeClient } from './pass-through.ts'
 import type { FieldValidation, OptionKind } from './options.ts'
-import {
-  invalidOptions,
-  parseDryRun,
-  parseFieldManager,
-  parseFieldValidation,
-  parseFlag,
-  parseWhole,
-} from './options.ts'
+import { parseDryRun, parseFieldManager, parseFieldValidation, parseFlag, parseWhole } from './options.ts'
 import { deleteOptions } from './delete-options.ts'
+import { checkPatchOptions, patchOf } from './patch-body.ts'
 import type { ApiResponse, TableRequest } from '../http/respond.ts'
 import { listResponse, objectResponse, uncached, valueResponse } from '../http/respond.ts'
 import type { ResourceRoute } from './router.ts'
@@ -72,6 +66,7 @@ export async function collectionVerb(deps: VerbDeps, route: ResourceRoute, call:
     case 'DELETE':
       // Across all namespaces one may look, not write.
       if (route.info.namespaced && route.namespace === undefined) throw methodNotAllowed()
+      demand(route.info, call.method === 'POST' ? 'create' : 'deletecollection')
       return call.method === 'POST' ? create(deps, route, call) : deleteCollection(deps, route, call)
     default:
       throw methodNotAllowed()
@@ -91,24 +86,29 @@ export async function objectVerb(
   if (sub?.answeredByNode) return passOn(deps, route, ref, sub.name, call)
   switch (call.method) {
     case 'GET':
-      if (sub !== undefined && !sub.verbs.includes('get')) throw methodNotAllowed()
+      demand(sub ?? info, 'get')
       if (route.watch && subresource === undefined) return watch(deps, { ...route, name }, call)
       return get(deps, info, ref, call)
     case 'PUT':
-      if (sub !== undefined && !sub.verbs.includes('update')) throw methodNotAllowed()
+      demand(sub ?? info, 'update')
       return replace(deps, info, ref, subresource, call)
     case 'PATCH':
-      if (sub !== undefined && !sub.verbs.includes('patch')) throw methodNotAllowed()
+      demand(sub ?? info, 'patch')
       return patch(deps, info, ref, subresource, call)
     case 'POST':
       if (sub === undefined || !sub.verbs.includes('create')) throw methodNotAllowed()
       return post(deps, info, ref, sub.name, call)
     case 'DELETE':
       if (subresource !== undefined) throw methodNotAllowed()
+      demand(info, 'delete')
       return remove(deps, info, ref, call)
     default:
       throw methodNotAllowed()
   }
+}
+
+function demand({ verbs }: { readonly verbs: readonly Verb[] }, verb: Verb): void {
+  if (!verbs.includes(verb)) throw methodNotAllowed()
 }
 
 /** `?watch` is a word about collections; below an object only the old path watches. */
@@ -234,52 +234,6 @@ async function patch(
   return objectResponse(context.objects, written.created ? 201 : 200, info, written, form, tableRequest(context, call))
 }
 
-function checkPatchOptions(sent: Patch, query: URLSearchParams): void {
-  if (sent.type === 'apply' && !query.get('fieldManager')) {
-    const message = 'Required value: is required for apply patch'
-    throw invalidOptions('PatchOptions', 'fieldManager', 'FieldValueRequired', message)
-  }
-  if (sent.type !== 'apply' && query.has('force')) {
-    const message = 'Forbidden: may not be specified for non-apply patch'
-    throw invalidOptions('PatchOptions', 'force', 'FieldValueForbidden', message)
-  }
-}
-
-function patchOf({ headers, body }: HttpCall, onRepeated: OnRepeated | undefined): Patch {
-  switch (mediaType(headers['content-type'])) {
-    case 'application/json-patch+json': {
-      const operations = readJson(body)
-      return { type: 'json', body: operations as readonly unknown[] } // applyJsonPatch checks that it is a list
-    }
-    case 'application/merge-patch+json':
-      return { type: 'merge', body: readJson(body, onRepeated) }
-    case 'application/strategic-merge-patch+json':
-      return { type: 'strategic', body: readJson(body, onRepeated) }
-    case 'application/apply-patch+yaml':
-      return { type: 'apply', body: readYaml(body, onRepeated) }
-    default:
-      throw new StatusError(415, 'UnsupportedMediaType', '415: Unsupported Media Type')
-  }
-}
-
-function readJson(body: Uint8Array, onRepeated?: OnRepeated): unknown {
-  try {
-    return parseJson(body, onRepeated)
-  } catch (error) {
-    if (error instanceof MalformedJson) throw badRequest(`error decoding patch: ${error.message}`)
-    throw error
-  }
-}
-
-function readYaml(body: Uint8Array, onRepeated?: OnRepeated): unknown {
-  try {
-    return parseJsonOrYaml(body, onRepeated)
-  } catch (error) {
-    if (isBadRequest(error)) throw badRequest(`error decoding YAML: ${error.message}`)
-    throw error
-  }
-}
-
 async function post(
   deps: VerbDeps,
   info: KindInfo,
@@ -319,7 +273,6 @@ async function remove({ context }: VerbDeps, info: KindInfo, ref: ObjectRef, cal
 
 async function deleteCollection({ context }: VerbDeps, route: ResourceRoute, call: HttpCall): Promise<ApiResponse> {
   const { info } = route
-  if (!info.verbs.includes('deletecollection')) throw methodNotAllowed()
   const form = formOf(info, call)
   const options: RemoveOptions = deleteOptions(call)
   const found = await listEntries(context, { info, ...listOptions(route, call) })
