@@ -34,6 +34,8 @@ export interface TableRequest {
 /** Answers change: nobody between us and the client may keep them. */
 export const uncached = 'no-cache, private'
 const longestYaml = 32 * 1024
+/** Of the version that Kubernetes' own programs read: there a bare `yes` or time is no text. */
+const yamlForm = { version: '1.1', indentSeq: false, sortMapEntries: true } as const
 const jsonHeaders = { 'content-type': 'application/json', 'cache-control': uncached } as const
 
 /** A value that is no stored object: a Status, a review. In protobuf it says itself of which type it is. */
@@ -48,7 +50,10 @@ export function jsonResponse(status: number, value: unknown, media?: Form['media
     // Writing YAML takes a hundred times as long as JSON, which is YAML too: what is long is written as JSON.
     const json = JSON.stringify(value)
     const text =
-      json.length > longestYaml ? `${json}\n` : stringifyYaml(value, { indentSeq: false, sortMapEntries: true })
+      json.length > longestYaml
+        ? `${json}
+`
+        : stringifyYaml(value, yamlForm)
     return {
       status,
       headers: { 'content-type': 'application/yaml', 'cache-control': uncached },

@@ -2,14 +2,7 @@
 import type { KindInfo } from '../../api/kinds.ts'
 import type { Verb } from '../../api/kinds/define-kind.ts'
 import type { KubeObject, ObjectRef } from '../../api/meta.ts'
-import {
-  badRequest,
-  isNotFound,
-  methodNotAllowed,
-  notAcceptable,
-  StatusError,
-  unknownResource,
-} from '../../api/status-error.ts'
+import { badRequest, isNotFound, methodNotAllowed, notAcceptable, unknownResource } from '../../api/status-error.ts'
 import type { Tokens } from '../access/tokens.ts'
 import type { Call } from './call.ts'
 import type { ListOptions, RemoveOptions } from '../../api/verbs.ts'
