@@ -180,7 +180,9 @@ function withoutAllowedChanges(next: PodSpec, previous: PodSpec): PodSpec {
   const result: Record<string, unknown> = {
     ...next,
     containers: withOldImages(next.containers, previous.containers),
-    initContainers: withOldImages(next.initContainers ?? [], previous.initContainers ?? []),
+    ...(next.initContainers && {
+      initContainers: withOldImages(next.initContainers, previous.initContainers ?? []),
+    }),
     terminationGracePeriodSeconds: grace,
   }
   for (const name of ['activeDeadlineSeconds', 'tolerations', 'schedulingGates'] as const) {

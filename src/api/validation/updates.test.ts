@@ -7,6 +7,7 @@ import { sentence } from '../field-errors.ts'
 import type { KindMap, KindName } from '../kinds.ts'
 import type { ObjectMeta, PersistentVolumeClaim, Pod } from '../generated/types.ts'
 import { validateCreate, validateUpdate } from './validate.ts'
+import { validatePodUpdate } from './pod.ts'
 
 const metadata: ObjectMeta = { name: 'a', uid: 'u', resourceVersion: '1', creationTimestamp: '2024-01-01T00:00:00Z' }
 const inNamespace: ObjectMeta = { ...metadata, namespace: 'n' }
@@ -258,6 +259,11 @@ test('a pod may change its images, deadline and tolerations, and little else', (
     'spec.tolerations: Forbidden: existing toleration can not be modified except its tolerationSeconds',
   ])
   assert.deepEqual(update('Pod', pod, podWith({ nodeName: 'n1' }), 'binding'), [])
+})
+
+test('a refused change of a pod names what was changed, and nothing else (D9)', () => {
+  const [error] = validatePodUpdate(podWith({ nodeName: 'n1' }), pod)
+  assert.deepEqual(error?.message.split('\n').slice(1), ['  nodeName: null -> "n1"'])
 })
 
 test('metadata: identity never changes, a dying object takes no new finalizer', () => {
