@@ -161,6 +161,17 @@ test('a status says what kubectl users expect at each stage', () => {
   assert.deepEqual(stage([record('i', 0), record('a', 1, 2)]), ['Running', 'CrashLoopBackOff', 'True', 'False'])
 })
 
+test('a pod runs when each of its containers has started once, not when the first has (E3)', () => {
+  const of = pod(['a', 'b'], { restartPolicy: 'Always' })
+  const phase = (...records: ContainerRecord[]) => {
+    const facts = { pod: of, earlier: new Map(), ended: undefined, failure: undefined, now, seenAt: now, address: '' }
+    return podStatus({ ...facts, volumesReady: true, volumeHealth: [], containers: view(of, records).containers }).phase
+  }
+  assert.equal(phase(record('a')), 'Pending')
+  assert.equal(phase(record('a'), record('b')), 'Running')
+  assert.equal(phase(record('a'), record('b', 1, 2)), 'Running')
+})
+
 test('a pod is ready when its containers are and all its gates are open', () => {
   const gates = { readinessGates: [{ conditionType: 'foo/bar' }, { conditionType: 'baz' }] }
   const ready = (given: readonly PodCondition[], ...records: ContainerRecord[]) => {

@@ -83,7 +83,8 @@ function phaseOf(
   if (said === 'Succeeded' || said === 'Failed') return said // an end is never taken back
   if (failure) return 'Failed'
   if (ended) return ended
-  const started = (pod.spec?.containers ?? []).some(({ name }) => containers.get(name)?.record !== undefined)
+  // As in Kubernetes: a pod with a container that has never started is not running, whatever the others do.
+  const started = (pod.spec?.containers ?? []).every(({ name }) => containers.get(name)?.record !== undefined)
   return initialized && started ? 'Running' : 'Pending'
 }
 
