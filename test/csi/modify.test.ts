@@ -81,21 +81,23 @@ test('the volume, its object and the claim follow, and the story is told (MOD-2)
   await life.stop()
 })
 
-test('a class that is missing, or another driver’s, is waited for (MOD-1)', async () => {
+test('a class that is missing is waited for (MOD-1); another driver’s is infeasible, and the driver is not asked (E4)', async () => {
   const { world, life, tier } = await boundClaim('silver')
   await makeClass(world, 'foreign', { tier: 'x' }, 'other.example')
-  for (const [name, text, cause] of [
-    ['later', 'VAC "later" does not exist.', 'attributesClassMissing'],
-    ['foreign', 'VAC "foreign" is for driver other.example.', 'attributesClassForeign'],
+  for (const [name, text, cause, status] of [
+    ['later', 'VAC "later" does not exist.', 'attributesClassMissing', 'Pending'],
+    ['foreign', 'VAC "foreign" is for driver other.example.', 'attributesClassForeign', 'Infeasible'],
   ] as const) {
     await want(world, name)
     await eventually(world, 'pending', async () => (await under(world))?.targetVolumeAttributesClassName === name)
-    assert.deepEqual(await under(world), { targetVolumeAttributesClassName: name, status: 'Pending' })
+    assert.deepEqual(await under(world), { targetVolumeAttributesClassName: name, status })
     await world.clock.advance(5_000)
     assert.ok((await world.events()).includes(`Warning VolumeModifyFailed: ${text}`))
     await assertWhy(world, 'pvc/c', cause)
   }
   assert.equal(modifies(world), 0)
+  const told = (await statusOf(world))?.conditions?.find(({ type }) => type === 'ModifyVolumeError')
+  assert.equal(told?.message, 'failed to modify volume with VAC "foreign" is for driver other.example.')
   await want(world, 'later')
   await makeClass(world, 'later', { tier: 'bronze' })
   await eventually(world, 'modified', async () => (await current(world)) === 'later')

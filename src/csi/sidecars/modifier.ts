@@ -100,6 +100,10 @@ async function carryOut(
       await writeStatus(deps, claim, (status) => ({ ...status, modifyVolumeStatus }), signal)
       return recordOnClaim(deps, claim, 'Warning', 'VolumeModifyFailed', plan.message)
     }
+    case 'refuse': {
+      await writeStatus(deps, claim, (status) => refusedStatus(status, plan.target, plan.message, 'Infeasible'), signal)
+      return recordOnClaim(deps, claim, 'Warning', 'VolumeModifyFailed', plan.message)
+    }
     case 'modify':
       return modify(modifier, claim, plan, signal)
     default:
@@ -172,16 +176,8 @@ async function failed(
   }
   refused.add(keyOf(claim))
   const infeasible = error instanceof CsiError && error.status === 'INVALID_ARGUMENT'
-  const text = `failed to modify volume with ${message}`
-  const condition = { type: 'ModifyVolumeError', status: 'True', message: text } as const
-  const refuse = (status: Status): Status => ({
-    ...status,
-    conditions: withCondition(status.conditions, condition),
-    modifyVolumeStatus: {
-      targetVolumeAttributesClassName: target,
-      status: infeasible ? 'Infeasible' : 'InProgress',
-    },
-  })
+  const outcome = infeasible ? 'Infeasible' : 'InProgress'
+  const refuse = (status: Status): Status => refusedStatus(status, target, message, outcome)
   await writeStatus(deps, claim, refuse, signal)
   if (!infeasible) throw error
   const again = deps.clock.now() + slowRetryMs
@@ -193,6 +189,16 @@ function secretOf(volume: PersistentVolume) {
   const name = annotation(volume, annotations.modifySecretName)
   const namespace = annotation(volume, annotations.modifySecretNamespace)
   return name && namespace ? { name, namespace } : undefined
+}
+
+function refusedStatus(status: Status, target: string, message: string, outcome: 'Infeasible' | 'InProgress'): Status {
+  const text = `failed to modify volume with ${message}`
+  const condition = { type: 'ModifyVolumeError', status: 'True', message: text } as const
+  return {
+    ...status,
+    conditions: withCondition(status.conditions, condition),
+    modifyVolumeStatus: { targetVolumeAttributesClassName: target, status: outcome },
+  }
 }
 
 function finishedStatus(status: Status, target: string): Status {

@@ -32,7 +32,7 @@ const table: readonly [string, PersistentVolumeClaim, string, { wasRefused?: boo
   ['not before the claim is bound', claim('gold', { phase: 'Pending' }), 'nothing'],
   ['nor to another driver’s volume', claim('gold'), 'nothing', { volume: undefined }],
   ['a class that does not exist is waited for (MOD-1)', claim('lead'), 'postpone lead'],
-  ['so is one of another driver', claim('alien'), 'postpone alien'],
+  ['one of another driver is refused (E4)', claim('alien'), 'refuse alien'],
   ['what is in progress is finished first (MOD-3)', claim('gold', inProgress('silver')), 'modify silver'],
   ['unless it was refused for good', claim('gold', inProgress('silver')), 'modify gold', { wasRefused: true }],
   ['also when the claim wants no class any more', claim(undefined, inProgress('silver')), 'modify silver'],

@@ -16,8 +16,13 @@ export interface ModifyFacts {
 
 export type ModifyPlan =
   | { readonly kind: 'nothing' | 'cancel' }
-  /** The class cannot be applied now; its own change wakes the claim (MOD-1). */
+  /** The class does not exist yet; its creation wakes the claim (MOD-1). */
   | { readonly kind: 'postpone'; readonly target: string; readonly message: string }
+  /**
+   * The class is for another driver. Upstream sends its parameters all the same and hopes that the driver refuses them; one that
+   * knows a parameter of the same name would change the volume by mistake. The claim is told what upstream tells it, without asking.
+   */
+  | { readonly kind: 'refuse'; readonly target: string; readonly message: string }
   | {
       readonly kind: 'modify'
       readonly target: string
@@ -42,6 +47,6 @@ export function planModify(facts: ModifyFacts): ModifyPlan {
   const attributes = facts.attributesClass(target)
   if (!attributes) return { kind: 'postpone', target, message: `VAC "${target}" does not exist.` }
   if (attributes.driverName !== driver)
-    return { kind: 'postpone', target, message: `VAC "${target}" is for driver ${attributes.driverName}.` }
+    return { kind: 'refuse', target, message: `VAC "${target}" is for driver ${attributes.driverName}.` }
   return { kind: 'modify', target, parameters: attributes.parameters ?? {}, volume }
 }
