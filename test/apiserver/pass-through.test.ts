@@ -209,6 +209,12 @@ test("a node's own documents, and nothing else of it", async () => {
   ]) {
     assert.equal((await read(path)).code, 404, path)
   }
+  // With a port, and with a scheme, as programs write it; only the node's own server is asked.
+  for (const name of ['n1:10250', 'https:n1:10250', 'https:n1:']) {
+    assert.equal((await server.get(`/api/v1/nodes/${name}/proxy/healthz`)).body, 'ok', name)
+  }
+  assert.equal((await server.get('/api/v1/nodes/n1:22/proxy/healthz')).code, 503)
+  assert.equal((await server.get('/api/v1/nodes/ftp:n1:10250/proxy/healthz')).code, 400)
   assert.equal((await server.get('/api/v1/nodes/n9/proxy/healthz')).code, 404)
   assert.equal((await server.post('/api/v1/nodes/n1/proxy/healthz', {})).code, 405)
   assert.equal((await server.get('/api/v1/nodes/n1/proxy/healthz', { user: { name: 'x', groups: [] } })).code, 403)

@@ -10,7 +10,7 @@ import {
   StatusError,
   tooManyRequests,
 } from '../../api/status-error.ts'
-import type { Pod } from '../../api/generated/types.ts'
+import type { Node, Pod } from '../../api/generated/types.ts'
 import { readAll } from '../../streams/byte-stream.ts'
 import type { NodeResponse, NodeRequest } from '../../streams/node-server.ts'
 import { wantsUpgrade } from '../../streams/upgrade.ts'
@@ -89,18 +89,41 @@ function streamPath(pod: Pod, subresource: string, query: URLSearchParams): stri
 /** Documents of a node that may be read through us; its streams have paths of their own here, with rights of their own. */
 const documents: ReadonlySet<string> = new Set(['/healthz', '/metrics', '/pods', '/stats/summary'])
 
+/** The port that a kubelet listens on: programs name it without looking. */
+const kubeletPort = 10250
+
 export async function nodeProxy(
   deps: PassThroughDeps,
-  name: string,
+  named: string,
   path: string,
   call: HttpCall,
 ): Promise<ApiResponse> {
   if (call.method !== 'GET') throw methodNotAllowed()
-  if (!(await findObject(deps.context, kinds.Node, { name }))) throw notFound(kinds.Node, name)
+  const { name, port } = nodeOf(named)
+  const node = (await findObject(deps.context, kinds.Node, { name })) as Node | undefined
+  if (node === undefined) throw notFound(kinds.Node, name)
+  const own = node.status?.daemonEndpoints?.kubeletEndpoint?.Port
+  if (port !== undefined && port !== kubeletPort && port !== own) {
+    throw new StatusError(
+      503,
+      'ServiceUnavailable',
+      `node ${name} is not asked on port ${port}, only on that of its agent`,
+    )
+  }
   if (!documents.has(path)) throw new StatusError(404, 'NotFound', 'the server could not find the requested resource')
   const answer = await ask(deps, name, 'GET', path, call)
   const headers = { 'content-type': answer.headers['content-type'] ?? 'text/plain', 'cache-control': uncached }
   return { status: answer.status, headers, body: bytesOf(answer.body, `${path} of node ${name}`, call.signal) }
+}
+
+/** `name`, `name:port` or `scheme:name:port`; the agent speaks only https. */
+function nodeOf(text: string): { readonly name: string; readonly port: number | undefined } {
+  const parts = text.split(':')
+  const [scheme = '', name = '', port = ''] = parts.length === 3 ? parts : ['', ...parts]
+  if (parts.length > 3 || !['', 'https'].includes(scheme) || !/^\d{0,5}$/.test(port)) {
+    throw badRequest(`invalid node request ${JSON.stringify(text)}`)
+  }
+  return { name, port: port === '' ? undefined : Number(port) }
 }
 
 async function podOf(context: ServerContext, ref: ObjectRef): Promise<Pod> {
