@@ -49,6 +49,8 @@ A controller reads a secret only by name, and only if a StorageClass, VolumeSnap
 names it. It cannot add a reference to a volume or content that no class allows. A class whose names are templates allows every
 secret that the template can mean: \`\${pvc.namespace}\` stands for any namespace.
 
+It makes only volumes of CSI drivers, and changes the reclaim policy of no others: the server itself empties or deletes what a
+volume of a path names. It changes no labels or finalizers through \`status\`, and no owners of an object that it may not delete.
 A controller decides which volume a claim gets. Whoever has this role can give a pod another pod's data: hand it out as
 carefully as the data itself.
 
@@ -58,6 +60,7 @@ ${table('controller')}
 
 The user is \`system:node:NAME\`. A list or watch names the objects by a field selector; for other verbs a selector means nothing.
 Through \`status\` a node changes no labels, finalizers or owners, and of a claim only capacity, conditions and allocated resources.
+Of its own Node it changes neither taints nor labels of \`node-restriction.kubernetes.io\`.
 A token is bound to a pod of the node and its account, and good for at most 24 hours; the token that every pod gets may live as
 long as its pod, up to a year, as in Kubernetes.
 

@@ -75,6 +75,58 @@ test('a controller reads only secrets that a class or a volume names, and cannot
   assert.equal((await server.post(paths.volumes, volume('x', naming('of-claim-d')), { user })).code, 201)
 })
 
+test('a controller makes volumes of drivers only: the server empties and deletes paths of its own machine', async () => {
+  await using server = await makeServer()
+  const user = controller
+  const source = { hostPath: { path: '/etc' } }
+  const claimRef = { kind: 'PersistentVolumeClaim', namespace: 'default', name: 'gone', uid: 'u' }
+  const csi = { driver: 'd', volumeHandle: 'h' }
+  const none = { csi: undefined }
+  const make = (name: string, spec: object) => server.post(paths.volumes, volume(name, { ...none, ...spec }), { user })
+  for (const policy of ['Recycle', 'Delete', 'Retain']) {
+    const made = await make('evil', { ...source, claimRef, persistentVolumeReclaimPolicy: policy })
+    assert.deepEqual([made.code, made.body.reason], [403, 'Forbidden'], policy)
+    assert.match(made.body.message, /makes volumes of CSI drivers only/)
+  }
+  const share = { nfs: { server: 'files', path: '/' } }
+  assert.equal((await make('evil', { ...share, claimRef })).code, 403)
+  assert.equal((await make('good', { csi })).code, 201)
+  await server.post(paths.volumes, volume('kept', { ...none, ...source, persistentVolumeReclaimPolicy: 'Retain' }))
+  const recycle = { spec: { persistentVolumeReclaimPolicy: 'Recycle' } }
+  const changed = await server.patch(`${paths.volumes}/kept`, 'merge', recycle, { user })
+  assert.equal(changed.code, 403)
+  assert.match(changed.body.message, /reclaim policy/)
+  const labels = { metadata: { labels: { a: 'b' } } }
+  assert.equal((await server.patch(`${paths.volumes}/kept`, 'merge', labels, { user })).code, 200)
+})
+
+test('who may not delete an object cannot give it owners that are gone, nor change its labels through status', async () => {
+  await using server = await makeServer()
+  await server.post('/api/v1/nodes', { metadata: { name: 'n1' } })
+  await server.post(paths.pods, pod('p', { nodeName: 'n1' }))
+  await server.post(paths.claims, claim('c'))
+  await server.post(paths.volumes, volume('v'))
+  const ownerReferences = [{ apiVersion: 'v1', kind: 'ConfigMap', name: 'gone', uid: 'u' }]
+  const change = (user: User, path: string, metadata: object) => server.patch(path, 'merge', { metadata }, { user })
+  const refused = [
+    [controller, '/api/v1/nodes/n1/status', { ownerReferences }],
+    [controller, `${paths.claims}/c`, { ownerReferences }],
+    [controller, '/api/v1/nodes/n1/status', { labels: { zone: 'a' } }],
+    [controller, '/api/v1/nodes/n1/status', { finalizers: ['example.com/hold'] }],
+    [controller, `${paths.pods}/p/status`, { labels: { app: 'victim' } }],
+    [node('n1'), '/api/v1/nodes/n1', { ownerReferences }],
+  ] as const
+  for (const [user, path, metadata] of refused) {
+    const { code } = await change(user, path, metadata)
+    assert.equal(code, 403, `${user.name} ${path} ${JSON.stringify(metadata)}`)
+  }
+  await server.clock.settle()
+  assert.equal((await server.get('/api/v1/nodes/n1')).code, 200)
+  assert.equal((await change(controller, '/api/v1/nodes/n1/status', { annotations: { a: 'b' } })).code, 200)
+  assert.equal((await change(controller, `${paths.claims}/c`, { labels: { a: 'b' } })).code, 200)
+  assert.equal((await change(controller, `${paths.volumes}/v`, { ownerReferences })).code, 200)
+})
+
 test('whoever may change an object but not create it cannot create it by apply', async () => {
   await using server = await makeServer()
   const snapshot = {

@@ -132,6 +132,29 @@ test('a node writes and deletes only the operations of its own', async () => {
   assert.equal((await server.delete(mine, undefined, { user })).code, 200)
 })
 
+test('a node takes no taint off itself and no label that only administrators give', async () => {
+  await using server = await serverWithPods()
+  const path = '/api/v1/nodes/n1'
+  const label = 'node-restriction.kubernetes.io/secure'
+  const taints = [{ key: 'node.kubernetes.io/out-of-service', value: 'yes', effect: 'NoExecute' }]
+  await server.patch(path, 'merge', { spec: { taints } })
+  const change = (body: object) => server.patch(path, 'merge', body, { user })
+  const untainted = await change({ spec: { taints: null } })
+  assert.match(untainted.body.message, /node "n1" is not allowed to modify taints/)
+  const labelled = await change({ metadata: { labels: { [label]: '1' } } })
+  assert.match(labelled.body.message, /is not allowed to modify labels: node-restriction/)
+  await server.patch(path, 'merge', { metadata: { labels: { [label]: '1' } } })
+  assert.deepEqual(
+    await codes(
+      change({ metadata: { labels: { [label]: null } } }),
+      change({ metadata: { labels: { 'example.com/rack': '4' } } }),
+      server.post('/api/v1/nodes', { metadata: { name: 'n4', labels: { [label]: '1' } } }, { user: node('n4') }),
+      server.post('/api/v1/nodes', { metadata: { name: 'n5' }, spec: { taints } }, { user: node('n5') }),
+    ),
+    [403, 200, 403, 201],
+  )
+})
+
 test('through /status a node changes no labels, finalizers, owners or spec', async () => {
   await using server = await serverWithPods()
   const metadata = [

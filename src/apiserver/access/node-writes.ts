@@ -1,14 +1,16 @@
 // What may a node's write change? The authorizer has said which object; this looks at what becomes of it. Through /status a
-// node changes no labels, finalizers or owners, of a claim only what growing it changes, and its records stay its own.
+// node changes no labels, finalizers or owners, of a claim only what growing it changes, and its records stay its own. Of its Node it
+// changes neither taints nor the labels that are kept for administrators: they decide which pods come to it.
 import { isDeepStrictEqual } from 'node:util'
+import type { Node } from '../../api/generated/types.ts'
 import type { KindInfo } from '../../api/kinds.ts'
 import { omit } from '../../api/members.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import { forbidden } from '../../api/status-error.ts'
 import type { User } from '../request/call.ts'
 import { nodeNameOf, roleOf } from './grants.ts'
+import { changedByStatus, sameList } from './status-writes.ts'
 
-const keptByStatus = ['labels', 'finalizers', 'ownerReferences'] as const
 /** What expansion on the node writes. */
 const claimMembers = ['capacity', 'conditions', 'allocatedResources', 'allocatedResourceStatuses']
 
@@ -23,8 +25,12 @@ export function checkNodeWrite(
   const node = nodeNameOf(user)
   const refuse = (what: string) => forbidden(info, next.metadata.name, `node ${JSON.stringify(node)} ${what}`)
   if (subresource === 'status' && current !== undefined) {
-    const changed = keptByStatus.find((member) => !sameList(next.metadata[member], current.metadata[member]))
+    const changed = changedByStatus(next, current)
     if (changed !== undefined) throw refuse(`cannot update ${changed} through ${info.kind.toLowerCase()} status`)
+  }
+  if (info.name === 'Node') {
+    const problem = problemOfNode(next as Node, current as Node | undefined)
+    if (problem !== undefined) throw refuse(problem)
   }
   if (
     info.name === 'PersistentVolumeClaim' &&
@@ -41,13 +47,17 @@ export function checkNodeWrite(
   }
 }
 
-/** An empty list says as much as none. */
-function sameList(one: object | undefined, other: object | undefined): boolean {
-  return isDeepStrictEqual(withoutNothing(one), withoutNothing(other))
-}
-
-function withoutNothing(list: object | undefined): object | undefined {
-  return list !== undefined && Object.keys(list).length === 0 ? undefined : list
+/** As Kubernetes' NodeRestriction does. */
+function problemOfNode(next: Node, current: Node | undefined): string | undefined {
+  if (current !== undefined && !sameList(next.spec?.taints, current.spec?.taints))
+    return 'is not allowed to modify taints'
+  const [after, before] = [next.metadata.labels ?? {}, current?.metadata.labels ?? {}]
+  const changed = Object.keys({ ...before, ...after })
+    .filter(
+      (label) => label.split('/')[0]?.endsWith('node-restriction.kubernetes.io') && after[label] !== before[label],
+    )
+    .sort()
+  return changed.length > 0 ? `is not allowed to modify labels: ${changed.join(', ')}` : undefined
 }
 
 function restOfStatus(object: KubeObject): object {

@@ -2,15 +2,18 @@
 import type { KindInfo } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import { forbidden } from '../../api/status-error.ts'
+import { checkControllerWrite } from '../access/controller-writes.ts'
 import { grantOf, roleOf } from '../access/grants.ts'
 import { checkNamedSecrets } from '../access/named-secrets.ts'
 import { checkNodeWrite } from '../access/node-writes.ts'
+import { sameList } from '../access/status-writes.ts'
 import type { User } from '../request/call.ts'
 import type { CreateAttempt, UpdateAttempt } from './chain.ts'
 
 export async function roleMayCreate({ context, info, object, user }: CreateAttempt): Promise<KubeObject> {
   checkCreates(user, info, object)
   checkNodeWrite(user, info, object, undefined, undefined)
+  checkControllerWrite(user, info, object, undefined, undefined)
   await checkNamedSecrets(context, user, info, object, undefined)
   return object
 }
@@ -24,6 +27,8 @@ export async function roleMayUpdate({
   user,
 }: UpdateAttempt): Promise<void> {
   checkNodeWrite(user, info, object, current, subresource)
+  checkControllerWrite(user, info, object, current, subresource)
+  checkOwners(user, info, object, current)
   await checkNamedSecrets(context, user, info, object, current)
 }
 
@@ -34,4 +39,13 @@ function checkCreates(user: User, info: KindInfo, object: KubeObject): void {
   const { group, plural: resource } = info
   const grant = grantOf(role, { group, resource, subresource: undefined, verb: 'create' })
   if (grant.to === 'nothing') throw forbidden(info, object.metadata.name, grant.reason)
+}
+
+/** An object whose owners are all gone is deleted: whoever may not delete it cannot choose its owners. */
+function checkOwners(user: User, info: KindInfo, next: KubeObject, current: KubeObject): void {
+  if (sameList(next.metadata.ownerReferences, current.metadata.ownerReferences)) return
+  const { group, plural: resource } = info
+  const grant = grantOf(roleOf(user), { group, resource, subresource: undefined, verb: 'delete' })
+  if (grant.to !== 'nothing') return
+  throw forbidden(info, next.metadata.name, 'only who may delete an object can change its ownerReferences')
 }
