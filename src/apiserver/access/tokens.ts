@@ -1,5 +1,5 @@
 // Whose token is this? Static tokens from the data directory, and tokens of service accounts that we signed ourselves.
-import { createHmac, hash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { kinds } from '../../api/kinds.ts'
 import type { Secret, ServiceAccount } from '../../api/generated/types.ts'
 import type { User } from '../request/call.ts'
@@ -8,6 +8,8 @@ import { findObject } from '../objects/context.ts'
 import { bootstrapDigest, bootstrapIdOf, bootstrapRef, bootstrapUser, readBootstrap } from './bootstrap.ts'
 import { groupsOfRoles } from './grants.ts'
 import { isCurrentCertificate } from './node-certificates.ts'
+import type { TokenKeys } from './token-keys.ts'
+import { createTokenKeys } from './token-keys.ts'
 
 export interface StaticToken {
   readonly token: string
@@ -36,14 +38,17 @@ export interface Tokens {
   /** Whether a certificate that the authority signed still counts. */
   acceptCertificate(user: User, fingerprint: string): Promise<boolean>
   sign(claims: TokenClaims): string
+  /** With which others verify what `sign` made. */
+  readonly keySet: TokenKeys['keySet']
 }
 
 export const defaultAudience = 'https://kubernetes.default.svc'
 /** An account with this annotation has the role it names; others may only ask about themselves. */
 const roleAnnotation = 'hawser.dev/role'
 
-/** `key` signs service account tokens; it belongs to this cluster alone. */
-export function createTokens(context: ServerContext, statics: readonly StaticToken[], key: Uint8Array): Tokens {
+/** From `secret` the key follows that signs service account tokens; it belongs to this cluster alone. */
+export function createTokens(context: ServerContext, statics: readonly StaticToken[], secret: Uint8Array): Tokens {
+  const keys = createTokenKeys(secret)
   // Looking up a hash takes the same time whatever the token shares with a real one.
   const users = new Map(statics.map(({ token, user }) => [digest(token), user]))
   return {
@@ -52,7 +57,7 @@ export function createTokens(context: ServerContext, statics: readonly StaticTok
       if (user !== undefined) return { user, audiences }
       const id = bootstrapIdOf(token)
       if (id !== undefined) return await bootstrapped(context, id, token, audiences)
-      const claims = verify(token, key)
+      const claims = readClaims(token, keys)
       if (claims === undefined || claims.expiresAt <= context.clock.now()) return undefined
       const shared = claims.audiences.filter((audience) => audiences.includes(audience))
       if (shared.length === 0) return undefined
@@ -60,7 +65,8 @@ export function createTokens(context: ServerContext, statics: readonly StaticTok
       return account === undefined ? undefined : { user: account, audiences: shared }
     },
     acceptCertificate: (user, fingerprint) => isCurrentCertificate(context, user, fingerprint),
-    sign: (claims) => signed(claims, key),
+    sign: (claims) => keys.sign(payloadOf(claims)),
+    keySet: keys.keySet,
   }
 }
 
@@ -110,9 +116,9 @@ function isRoleOfAccount(role: string | undefined): role is 'admin' | 'read-only
   return role !== undefined && role !== 'node' && role !== 'node-bootstrap' && Object.hasOwn(groupsOfRoles, role)
 }
 
-function signed(claims: TokenClaims, key: Uint8Array): string {
+function payloadOf(claims: TokenClaims): object {
   const { namespace, serviceAccount, boundTo, warnAfter } = claims
-  const payload = {
+  return {
     iss: defaultAudience,
     sub: `system:serviceaccount:${namespace}:${serviceAccount.name}`,
     aud: claims.audiences,
@@ -126,26 +132,24 @@ function signed(claims: TokenClaims, key: Uint8Array): string {
       ...(warnAfter === undefined ? {} : { warnafter: Math.floor(warnAfter / 1000) }),
     },
   }
-  const text = `${base64url(JSON.stringify({ alg: 'HS256', typ: 'JWT' }))}.${base64url(JSON.stringify(payload))}`
-  return `${text}.${signature(text, key)}`
 }
 
-function verify(token: string, key: Uint8Array): TokenClaims | undefined {
-  const [header = '', payload = '', mark = '', ...more] = token.split('.')
-  if (more.length > 0 || mark === '') return undefined
-  if (digest(signature(`${header}.${payload}`, key)) !== digest(mark)) return undefined
-  // Signed with our key, so it is what `signed` made.
-  const body = JSON.parse(Buffer.from(payload, 'base64url').toString()) as {
-    aud: string[]
-    iat: number
-    exp: number
-    'kubernetes.io': {
-      namespace: string
-      serviceaccount: { name: string; uid: string }
-      pod?: { name: string; uid: string }
-      secret?: { name: string; uid: string }
-    }
-  }
+function readClaims(token: string, keys: TokenKeys): TokenClaims | undefined {
+  // Signed with our key, so it is what `payloadOf` made.
+  const body = keys.read(token) as
+    | undefined
+    | {
+        aud: string[]
+        iat: number
+        exp: number
+        'kubernetes.io': {
+          namespace: string
+          serviceaccount: { name: string; uid: string }
+          pod?: { name: string; uid: string }
+          secret?: { name: string; uid: string }
+        }
+      }
+  if (body === undefined) return undefined
   const own = body['kubernetes.io']
   const bound =
     own.pod !== undefined
@@ -165,12 +169,4 @@ function verify(token: string, key: Uint8Array): TokenClaims | undefined {
 
 function digest(text: string): string {
   return hash('sha256', text, 'hex')
-}
-
-function signature(text: string, key: Uint8Array): string {
-  return createHmac('sha256', key).update(text).digest('base64url')
-}
-
-function base64url(text: string): string {
-  return Buffer.from(text).toString('base64url')
 }

@@ -9,6 +9,8 @@ import {
   apiVersions,
   wantedAggregated,
 } from './discovery.ts'
+import type { Tokens } from '../access/tokens.ts'
+import { defaultAudience } from '../access/tokens.ts'
 import type { HttpCall } from '../request/http-verbs.ts'
 import type { OpenApi } from '../openapi/openapi.ts'
 import type { ApiResponse } from '../http/respond.ts'
@@ -20,6 +22,7 @@ export interface DocumentDeps {
   /** Why the server cannot serve yet, or no longer; empty when it can. */
   readonly notReady: () => readonly string[]
   readonly openApi: OpenApi
+  readonly tokens: Pick<Tokens, 'keySet'>
 }
 
 /** What we claim to be: the reference behaviour is Kubernetes 1.35 (decision 2). */
@@ -60,11 +63,16 @@ export async function documentResponse(deps: DocumentDeps, path: string, call: H
     case 'metrics':
       if (deps.metrics === undefined || first !== undefined) return noPage()
       return textResponse(200, await deps.metrics(), 'text/plain; version=0.0.4; charset=utf-8')
+    case '.well-known':
+      return path === '/.well-known/openid-configuration' ? issuer(call) : noPage()
+    case 'openid':
+      return path === '/openid/v1/jwks' ? keySet(deps) : noPage()
     case 'openapi':
       return openapi(deps.openApi, path, call)
     case '':
       return jsonResponse(200, {
         paths: [
+          '/.well-known/openid-configuration',
           '/api',
           '/api/v1',
           '/apis',
@@ -73,6 +81,7 @@ export async function documentResponse(deps: DocumentDeps, path: string, call: H
           '/metrics',
           '/openapi/v2',
           '/openapi/v3',
+          '/openid/v1/jwks',
           '/readyz',
           '/version',
         ],
@@ -80,6 +89,26 @@ export async function documentResponse(deps: DocumentDeps, path: string, call: H
     default:
       return noPage()
   }
+}
+
+/** Who signs tokens of service accounts, for those who verify them elsewhere. */
+function issuer(call: HttpCall): ApiResponse {
+  return jsonResponse(200, {
+    issuer: defaultAudience,
+    jwks_uri: `https://${hostOf(call)}/openid/v1/jwks`,
+    response_types_supported: ['id_token'],
+    subject_types_supported: ['public'],
+    id_token_signing_alg_values_supported: ['ES256'],
+  })
+}
+
+function keySet({ tokens }: DocumentDeps): ApiResponse {
+  const response = jsonResponse(200, tokens.keySet)
+  return { ...response, headers: { ...response.headers, 'content-type': 'application/jwk-set+json' } }
+}
+
+function hostOf({ headers }: HttpCall): string {
+  return headers['host'] ?? headers[':authority'] ?? ''
 }
 
 export function noPage(): ApiResponse {
@@ -102,8 +131,7 @@ function discoveryRoot(root: 'api' | 'apis', call: HttpCall): ApiResponse {
     const response = jsonResponse(200, aggregatedDiscovery(root, version))
     return { ...response, headers: { 'content-type': aggregatedContentType(version), vary: 'Accept' } }
   }
-  const host = call.headers['host'] ?? call.headers[':authority'] ?? ''
-  return jsonResponse(200, root === 'api' ? apiVersions(host) : apiGroupList())
+  return jsonResponse(200, root === 'api' ? apiVersions(hostOf(call)) : apiGroupList())
 }
 
 function resources(group: string, version: string, path: string): ApiResponse {
