@@ -17,6 +17,7 @@ const commands: Readonly<Record<string, () => Promise<Route>>> = {
   agent: async () => (await import('./commands/agent.ts')).agent,
   demo: async () => (await import('./commands/demo.ts')).demo,
   why: async () => (await import('./commands/why.ts')).why,
+  explain: async () => (await import('./commands/explain.ts')).explainCause,
   get: async () => (await import('./commands/get.ts')).get,
   describe: async () => (await import('./commands/describe.ts')).describe,
   apply: async () => (await import('./commands/apply.ts')).apply,

@@ -20,6 +20,8 @@ export interface Connection extends Disposable {
   readonly transport: HttpTransport
   readonly namespace: string
   readonly url: string
+  /** The time at the server: ages and silences are counted by its clock, not by ours. */
+  now(): Promise<number>
 }
 
 /** The flags of every command that talks to a server. */
@@ -59,6 +61,7 @@ export function connect(context: Context, flags: ConnectFlags): Connection {
     client: createRestClient(transport),
     namespace: flags.namespace ?? config.namespace,
     url: config.url,
+    now: () => timeAt(transport),
     [Symbol.dispose]: () => transport[Symbol.dispose](),
   }
 }
@@ -68,5 +71,21 @@ function connectInProcess(server: NonNullable<Context['server']>, flags: Connect
   const { client } = server
   const transport = createHttpTransport({ url: 'http://in-process.invalid' })
   const namespace = flags.namespace ?? server.namespace
-  return { client, transport, namespace, url: '', [Symbol.dispose]: () => transport[Symbol.dispose]() }
+  return {
+    client,
+    transport,
+    namespace,
+    url: '',
+    now: async () => server.now(),
+    [Symbol.dispose]: () => transport[Symbol.dispose](),
+  }
 }
+
+/** The server tells whole seconds: where the clocks agree, ours is the finer one. */
+async function timeAt(transport: HttpTransport): Promise<number> {
+  const shown = await transport.time(AbortSignal.timeout(5_000)).catch(() => undefined)
+  const own = Date.now()
+  return shown === undefined || Math.abs(own - shown) < agreeMs ? own : shown
+}
+
+const agreeMs = 3_000

@@ -10,7 +10,7 @@ export interface Context extends CommandContext {
   readonly color: boolean
   readonly interactive: boolean
   /** A server that is not reached by a kubeconfig; for tests that run commands in their own process. */
-  readonly server?: { readonly client: Client; readonly namespace: string }
+  readonly server?: { readonly client: Client; readonly namespace: string; now(): number }
   print(text: string): void
   /** To stdout as it is: the output of somebody else's program. */
   write(bytes: Uint8Array): void

@@ -8,6 +8,7 @@ import type { Context } from './context.ts'
 import { StillWaiting } from './errors.ts'
 import { askAbout } from './hints.ts'
 import { duration, paint } from './output.ts'
+import { watchCause } from './wait-cause.ts'
 
 /** What a look at the object (undefined: it is not there) says. */
 export type Look<T> =
@@ -41,7 +42,9 @@ export async function waitUntil<K extends KindName, T>(
 ): Promise<T> {
   using progress = startProgress(context)
   const { timeoutMs, signal } = request
+  using causes = watchCause(client, request.kind, request.ref, (text) => progress.cause(text))
   const stop = AbortSignal.any([
+    causes.inVain,
     ...(timeoutMs === undefined ? [] : [AbortSignal.timeout(timeoutMs)]),
     ...(signal === undefined ? [] : [signal]),
   ])
@@ -57,6 +60,7 @@ export async function waitUntil<K extends KindName, T>(
     if (result) return result.value
   }
   signal?.throwIfAborted()
+  causes.inVain.throwIfAborted()
   const last = progress.last()
   throw new StillWaiting(
     `not done after ${duration(timeoutMs ?? 0)}${last ? `: ${last}` : ''}`,
@@ -90,6 +94,8 @@ async function followOnce<K extends KindName, R>(
 
 export interface Progress extends Disposable {
   say(text: string): void
+  /** Why it takes long; told beside what is waited for. */
+  cause(text: string): void
   last(): string
 }
 
@@ -97,6 +103,7 @@ export interface Progress extends Disposable {
 export function startProgress(context: Context): Progress {
   const start = performance.now()
   const live = process.stderr.isTTY && context.color
+  let [asked, because] = ['', '']
   let text = ''
   let told = ''
   const show = () => {
@@ -111,8 +118,15 @@ export function startProgress(context: Context): Progress {
   const timer = setInterval(show, 1_000)
   return {
     say(next) {
-      text = next
+      asked = next
+      text = because === '' ? next : `${next}: ${because}`
       if (told !== '') show()
+    },
+    cause(next) {
+      if (next === because) return
+      because = next
+      text = `${asked}: ${next}`
+      show()
     },
     last: () => text,
     [Symbol.dispose]() {

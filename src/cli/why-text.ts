@@ -1,9 +1,11 @@
 // How is an explanation read aloud? The cause first, then the chain, then what helps; healthy things tell their history.
+import { kinds } from '../api/kinds.ts'
 import { statusCodes } from '../csi/codes.ts'
 import type { Context } from './context.ts'
 import type { Style } from './output.ts'
 import { duration, paint } from './output.ts'
 import type { ExplainedBlock, ExplainedStep, Explanation } from '../why/explain.ts'
+import type { WaitingObject } from '../why/list-waiting.ts'
 
 export function printExplanation(context: Context, explanation: Explanation, now: number): void {
   const lines = [headline(context, explanation), ...blockLines(context, explanation.blocked, now), '']
@@ -18,7 +20,7 @@ export function printExplanation(context: Context, explanation: Explanation, now
     const width = Math.max(...explanation.blocked.hints.map(({ command }) => command.length))
     for (const { command, purpose } of explanation.blocked.hints)
       lines.push(`  ${paint(context, 'cyan', command)}${' '.repeat(width - command.length + 3)}${purpose}`)
-    lines.push(`  more: ${explanation.blocked.page}`)
+    lines.push(`  more: hawser explain ${explanation.blocked.cause}`)
   } else lines.push(...historyLines(explanation))
   context.print(lines.join('\n'))
 }
@@ -116,3 +118,26 @@ function historyLines({ history }: Explanation): string[] {
     }),
   ]
 }
+
+/** What `hawser why` without an object prints: a line per trouble, with the command that tells more. */
+export function printWaiting(
+  context: Context,
+  items: readonly (WaitingObject & { readonly command: string })[],
+  namespace: string | undefined,
+  now: number,
+): void {
+  const where = namespace === undefined ? 'the cluster' : `namespace ${namespace}`
+  if (items.length === 0) return context.print(`${where}: ${paint(context, 'green', 'nothing waits')}`)
+  const stuck = items.filter(({ verdict }) => verdict === 'waiting').length
+  context.print(`${where}: ${stuck} waiting, ${items.length - stuck} in progress\n`)
+  for (const { verdict, sentence, since, others, command } of items) {
+    const [mark, style] = marks[verdict === 'waiting' ? 'blocked' : 'working']
+    const age = since === undefined ? '' : ` (since ${duration(Math.max(0, now - Date.parse(since)))})`
+    const more =
+      others.length === 0 ? '' : `   # holds up ${others.length} more: ${others.slice(0, 3).map(shortly).join(', ')}`
+    context.print(`${paint(context, style, mark)} ${sentence}${age}`)
+    context.print(`    ${paint(context, 'cyan', command)}${more}`)
+  }
+}
+
+const shortly = ({ kind, name }: WaitingObject['subject']) => `${kinds[kind].singular}/${name}`

@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { isConflict, isNotFound, isTooOld } from '../api/status-error.ts'
 import { claim, pod } from '../../test/kit/objects.ts'
-import { createHttpClient } from './http.ts'
+import { createHttpClient, createHttpTransport } from './http.ts'
 import type { HttpClient, HttpConfig } from './http.ts'
 
 interface Heard {
@@ -222,4 +222,16 @@ test('an answer that breaks off fails, and so does one that never comes', async 
   const silent: Answer = () => {}
   const late = /^Error: no answer to GET .*\/pods\/c within 50 ms$/
   await withServer(silent, (client) => assert.rejects(client.get('Pod', ref), late), { timeoutMs: 50 })
+})
+
+test('the time of the server is told, however wrong our own clock is', async () => {
+  const server = createServer((_request, response) => {
+    response.setHeader('date', 'Thu, 01 Jan 2026 00:00:00 GMT').end('{}')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  using transport = createHttpTransport({ url: `http://127.0.0.1:${port}` })
+  assert.equal(await transport.time(new AbortController().signal), Date.parse('2026-01-01T00:00:00Z'))
+  server.closeAllConnections()
+  server.close()
 })

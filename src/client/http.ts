@@ -34,6 +34,8 @@ export interface HttpTransport extends RestTransport, Disposable {
   useCertificate(pair: { readonly cert: string; readonly key: string }): void
   /** An answer that is no JSON (a pod's log), piece by piece as it arrives; no time limit. */
   bytes(request: RestRequest, signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** What the server's clock shows, to the second; undefined if it does not tell. */
+  time(signal: AbortSignal): Promise<number | undefined>
   /** A connection that became a WebSocket with one of these subprotocols; a refusal is thrown as StatusError. */
   upgrade(path: string, protocols: readonly string[], signal: AbortSignal): Promise<ByteStream>
 }
@@ -61,6 +63,12 @@ export function createHttpTransport(config: HttpConfig): HttpTransport {
   return {
     request: (request, signal) => send(connections, request, signal),
     useCertificate: (pair) => [requests, watches].forEach((pool) => Object.assign(optionsOf(pool), pair)),
+    async time(signal) {
+      const response = await open(connections, { method: 'GET', path: '/version' }, signal)
+      response.resume()
+      const shown = Date.parse(response.headers.date ?? '')
+      return Number.isNaN(shown) ? undefined : shown
+    },
     async *stream(request, signal) {
       const response = await open(connections, request, signal)
       // A connection can die without an error. Servers send bookmarks meanwhile, so silence means that it is dead.

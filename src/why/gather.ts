@@ -5,6 +5,8 @@ import type { Pod } from '../api/generated/types.ts'
 import type { Client } from '../client/client.ts'
 import type { Facts, WhySubject } from './facts.ts'
 import { leaseNamespace } from './facts.ts'
+import type { WaitingObject } from './list-waiting.ts'
+import { listWaiting, waitingPods } from './list-waiting.ts'
 
 /** What `why` reads: every list of the facts, and the kind that is in it. */
 const listed = {
@@ -26,6 +28,29 @@ const listed = {
 type Lists = { readonly [Name in keyof typeof listed]: readonly KindMap[(typeof listed)[Name]][] }
 
 export async function gatherFacts(client: Client, subject: WhySubject, now: number): Promise<Facts> {
+  const common = await gatherLists(client, now)
+  const pod =
+    subject.kind === 'Pod'
+      ? common.pods.find(({ metadata }) => metadata.name === subject.name && metadata.namespace === subject.namespace)
+      : undefined
+  const missing = pod === undefined ? [] : await missingOf(client, pod)
+  return { ...common, subject, missing }
+}
+
+/** Everything that waits, in a namespace or at all. */
+export async function gatherWaiting(
+  client: Client,
+  namespace: string | undefined,
+  now: number,
+): Promise<readonly WaitingObject[]> {
+  const common = await gatherLists(client, now)
+  const missing = new Map<string, readonly string[]>()
+  for (const pod of waitingPods(common, namespace))
+    missing.set(`${pod.metadata.namespace}/${pod.metadata.name}`, await missingOf(client, pod))
+  return listWaiting(common, namespace, (pod) => missing.get(`${pod.namespace}/${pod.name}`) ?? [])
+}
+
+async function gatherLists(client: Client, now: number): Promise<Omit<Facts, 'subject' | 'missing'>> {
   const all = async <K extends KindName>(kind: K): Promise<readonly KindMap[K][]> => {
     try {
       return (await client.list(kind)).items
@@ -38,13 +63,8 @@ export async function gatherFacts(client: Client, subject: WhySubject, now: numb
   const names = Object.keys(listed) as (keyof typeof listed)[]
   const found = await Promise.all(names.map(async (name) => [name, await all(listed[name])]))
   const lists = Object.fromEntries(found) as Lists // one list for each name
-  const pod =
-    subject.kind === 'Pod'
-      ? lists.pods.find(({ metadata }) => metadata.name === subject.name && metadata.namespace === subject.namespace)
-      : undefined
-  const missing = pod === undefined ? [] : await missingOf(client, pod)
   const leases = lists.leases.filter(({ metadata }) => metadata.namespace === leaseNamespace)
-  return { now, subject, ...lists, leases, missing }
+  return { now, ...lists, leases }
 }
 
 /** ConfigMaps and Secrets that volumes of the pod need. */

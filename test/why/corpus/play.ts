@@ -6,8 +6,10 @@ import { join } from 'node:path'
 import { run } from '@stricli/core'
 import { createApplication } from '../../../src/cli/app.ts'
 import type { Context } from '../../../src/cli/context.ts'
+import { ownExitCode } from '../../../src/cli/exit-codes.ts'
 import { printExplanation } from '../../../src/cli/why-text.ts'
 import type { Explanation } from '../../../src/why/explain.ts'
+import type { Asked } from '../../kit/assert-why.ts'
 import { why } from '../../kit/assert-why.ts'
 import type { WholeCluster } from '../../kit/whole-cluster.ts'
 import { createWholeCluster } from '../../kit/whole-cluster.ts'
@@ -90,35 +92,43 @@ const withoutFlags = (command: string) =>
 
 /** Commands of the program itself, in this process, against the server of the cluster. */
 async function runCommands(
-  { client }: Pick<WholeCluster, 'client'>,
+  cluster: Asked,
   { run: commands, files = {} }: Extract<Mend, { run: readonly string[] }>,
-): Promise<string> {
+): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), 'hawser-why-'))
-  const lines: string[] = []
   try {
     for (const [name, object] of Object.entries(files)) writeFileSync(join(directory, name), JSON.stringify(object))
     for (const command of commands) {
       const words = command.split(' ').slice(1)
       const own = words.map((word) => (Object.hasOwn(files, word) ? join(directory, word) : word))
-      const context = contextOf(lines, client)
-      await run(await createApplication(own[0]), own, context)
-      const { exitCode } = context.process as { exitCode?: number }
-      assert.ok(!exitCode, `${command}: exit code ${exitCode}\n${lines.join('\n')}`)
+      const { text, exitCode } = await runCommand(cluster, own)
+      assert.equal(exitCode, 0, `${command}: ${text}`)
     }
   } finally {
     rmSync(directory, { recursive: true })
   }
-  return lines.join('\n')
 }
 
-function contextOf(lines: string[], client?: WholeCluster['client']): Context {
+/** One command line of the program; the exit code is what its process would end with. */
+export async function runCommand(
+  cluster: Asked,
+  words: readonly string[],
+): Promise<{ readonly text: string; readonly exitCode: number }> {
+  const lines: string[] = []
+  const context = contextOf(lines, cluster)
+  await run(await createApplication(words[0]), words, context)
+  const { exitCode } = context.process as { exitCode?: number }
+  return { text: lines.join('\n'), exitCode: ownExitCode(exitCode ?? 0) }
+}
+
+function contextOf(lines: string[], cluster?: Asked): Context {
   const stream = { write: (text: string) => void lines.push(text), getColorDepth: () => 1 }
   const process = { env: {}, stdout: stream, stderr: stream, exitCode: undefined as number | undefined }
   return {
     process: process as unknown as Context['process'],
     color: false,
     interactive: false,
-    ...(client ? { server: { client, namespace: 'default' } } : {}),
+    ...(cluster ? { server: { client: cluster.client, namespace: 'default', now: () => cluster.clock.now() } } : {}),
     print: (text) => void lines.push(text),
     write: () => {},
     note: (text) => void lines.push(text),
