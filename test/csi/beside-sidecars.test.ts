@@ -94,3 +94,31 @@ test('our CSIStorageCapacity objects go when the driver is left to its sidecars'
   assert.equal(await capacities(world), 0)
   await after.stop()
 })
+
+test('two provisioners at work without a lease: the claim is told, and which flag ends it (D9)', async () => {
+  const late = (rpc: string) => (rpc === 'CreateVolume' ? ({ kind: 'late', ms: 5_000 } as const) : undefined)
+  const world = await createCsiWorld({ faults: late })
+  await furnish(world)
+  const life = world.start()
+  const told = async () => (await world.events()).filter((text) => text.includes('AnotherProvisioner'))
+  await world.client.create('PersistentVolumeClaim', modelClaim('alone'))
+  await world.clock.advance(10_000)
+  assert.deepEqual(await told(), [])
+  const made = await world.client.create('PersistentVolumeClaim', modelClaim('c'))
+  await world.clock.advance(2_000)
+  // The sidecar is quicker than our call.
+  const name = `pvc-${made.metadata.uid}`
+  const like = (await world.client.list('PersistentVolume')).items[0]
+  assert.ok(like)
+  const claimRef = { ...like.spec.claimRef, name: 'c', uid: made.metadata.uid ?? '' }
+  await world.client.create('PersistentVolume', {
+    ...{ apiVersion: 'v1', kind: 'PersistentVolume' },
+    metadata: { name, annotations: { 'pv.kubernetes.io/provisioned-by': driver } },
+    spec: { ...like.spec, claimRef },
+  })
+  await world.clock.advance(10_000)
+  assert.deepEqual(await told(), [
+    `Warning AnotherProvisioner: volume ${name} was made by somebody else at the same time. If the sidecars of driver ${driver} run, start hawser with --leave-to-sidecars ${driver}, or start them with --leader-election`,
+  ])
+  await life.stop()
+})

@@ -160,7 +160,8 @@ async function provision(provisioner: Provisioner, claim: PersistentVolumeClaim,
   orders.set(uid, order)
   settled.delete(uid)
   await history.calling(claimKey(claim), 'CreateVolume', async () => {
-    await save(deps, options, order, await createVolume(deps, order, signal), signal)
+    const saved = await save(deps, options, order, await createVolume(deps, order, signal), signal)
+    if (saved === 'bySomebodyElse') warnOfAnother(deps, claim, order.volumeName)
   })
   orders.delete(uid)
   const text = `Successfully provisioned volume ${order.volumeName}`
@@ -266,21 +267,32 @@ async function createVolume({ driver }: JobDeps, order: Order, signal: AbortSign
   throw refused('AnswerRefused', problem, 'none')
 }
 
-/** The volume exists now; its object is written however long that takes (XPR-9). */
+/** Two provisioners that know nothing of each other ask the driver for everything twice. */
+function warnOfAnother(deps: JobDeps, claim: PersistentVolumeClaim, volume: string): void {
+  const { name } = deps.driver
+  const text = `volume ${volume} was made by somebody else at the same time. If the sidecars of driver ${name} run, start hawser with --leave-to-sidecars ${name}, or start them with --leader-election`
+  recordOnClaim(deps, claim, 'Warning', 'AnotherProvisioner', text)
+  deps.log.warn('another provisioner works for this driver', { driver: name, volume, flag: '--leave-to-sidecars' })
+}
+
+/**
+ * The volume exists now; its object is written however long that takes (XPR-9). An object that is there at the first try was
+ * written by somebody else: after a restart of ours it is known, and the driver is not asked again.
+ */
 async function save(
   deps: JobDeps,
   options: ProvisionerOptions,
   order: Order,
   volume: DriverVolume,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<'byUs' | 'bySomebodyElse'> {
   const object = volumeObject(order, volume, deps.driver.name, options)
-  for (;;) {
+  for (let attempt = 1; ; attempt++) {
     try {
       await deps.client.create('PersistentVolume', object, {}, signal)
-      return
+      return 'byUs'
     } catch (error) {
-      if (isAlreadyExists(error)) return
+      if (isAlreadyExists(error)) return attempt === 1 ? 'bySomebodyElse' : 'byUs'
       if (signal.aborted) throw error
       deps.log.warn('volume object not saved yet', { volume: order.volumeName, error })
       await deps.clock.sleep(saveRetryMs, signal)
