@@ -1,6 +1,7 @@
 // What does `kubectl explain` say about a kind or a field? The sentences of the kinds' definitions, some for what all kinds
 // share, and the name itself for everything else.
 import { kindNames, kinds } from '../../api/kinds.ts'
+import { fieldTexts } from './field-texts.ts'
 
 export function describeMessage(message: string): string {
   return messageTexts[message] ?? kindTexts[message] ?? `${sentenceOf(message.split('.')[1] ?? message)}.`
@@ -68,11 +69,4 @@ const commonTexts: Readonly<Record<string, string>> = {
   uid: 'The identity of the object, never reused.',
   parameters: 'Settings that only the driver understands.',
   secretRef: 'The secret that holds the credentials.',
-}
-
-const fieldTexts: Readonly<Record<string, string>> = {
-  'meta.ObjectMeta.finalizers': 'Who must agree before the object disappears.',
-  'meta.ObjectMeta.ownerReferences': 'The objects this one belongs to and is deleted with.',
-  'meta.ObjectMeta.resourceVersion': 'Changes with every write; send it back to write only if nothing changed.',
-  'meta.ObjectMeta.deletionTimestamp': 'When deletion was asked for; the object goes once its finalizers are gone.',
 }

@@ -7,6 +7,8 @@ import { describeField } from './descriptions.ts'
 import { createOpenApi, v3Document } from './openapi.ts'
 import { openApiV2Json, openApiV2Protobuf } from '../protobuf/openapi-v2.ts'
 import { WireReader } from '../protobuf/wire.ts'
+import { jsonFields } from '../../api/schema/schema.ts'
+import { fieldTexts } from './field-texts.ts'
 
 const get = (path: string, more: { accept?: string; ifNoneMatch?: string; hash?: string } = {}) =>
   answerOpenApi({ path, accept: more.accept ?? 'application/json', ifNoneMatch: more.ifNoneMatch, hash: more.hash })
@@ -133,4 +135,29 @@ test('v2 comes in protobuf for those who ask, in JSON for all others', () => {
   assert.equal(get('/openapi/v2', { accept: type('@') })?.headers['content-type'], type('.'))
   assert.equal(get('/openapi/v2', { accept: type('.') })?.headers['content-type'], type('.'))
   assert.equal(get('/openapi/v2')?.headers['content-type'], 'application/json')
+})
+
+test('kubectl explain says more than the name about the fields that people use (D9), and every text has its field', () => {
+  const told = [
+    ...['core.Container', 'core.Probe', 'core.Taint', 'core.Toleration', 'core.Affinity', 'core.VolumeMount'],
+    ...[
+      'core.PersistentVolumeClaimStatus',
+      'core.EmptyDirVolumeSource',
+      'storage.CSIDriverSpec',
+      'storage.StorageClass',
+    ],
+    ...['storage.CSINodeDriver', 'storage.CSIStorageCapacity', 'storage.VolumeAttachmentSource'],
+    ...['snapshot.VolumeSnapshotStatus', 'snapshot.VolumeSnapshotClass', 'core.PersistentVolumeClaimSpec'],
+  ]
+  const plain = (text: string) => text.replaceAll(/[ .]/g, '').toLowerCase()
+  const fillers = told.flatMap((message) =>
+    [...jsonFields(message).keys()]
+      .filter((field) => plain(describeField(message, field)) === field.toLowerCase())
+      .map((field) => `${message}.${field}`),
+  )
+  assert.deepEqual(fillers, [])
+  for (const name of Object.keys(fieldTexts)) {
+    const [group, message, field = ''] = name.split('.')
+    assert.ok(jsonFields(`${group}.${message}`).has(field), name)
+  }
 })
