@@ -1,7 +1,10 @@
-// What is published? JavaScript and declarations in dist/, made from src/ by the compiler; `npm pack` runs this first.
+// What is published? JavaScript and declarations in dist/, made from src/ by the compiler, the versions of all that is installed
+// with it (npm-shrinkwrap.json) and a bill of materials (dist/bom.cdx.json); `npm run pack` runs this first.
 import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Lock } from './lock.ts'
+import { billOfMaterials, shrinkwrap } from './lock.ts'
 import { requirePinnedNode } from './runtime.ts'
 
 requirePinnedNode()
@@ -9,6 +12,7 @@ const root = join(import.meta.dirname, '..')
 const [verb = 'build'] = process.argv.slice(2)
 
 rmSync(join(root, 'dist'), { recursive: true, force: true })
+rmSync(join(root, 'npm-shrinkwrap.json'), { force: true })
 if (verb === 'build') build()
 else if (verb !== 'clean') {
   process.stderr.write('usage: node tools/pack.ts build|clean\n')
@@ -28,4 +32,8 @@ function build(): void {
     const text = readFileSync(path, 'utf8')
     writeFileSync(path, text.replaceAll(/((?:from|import\()\s*['"]\.{1,2}\/[^'"]+)\.ts(['"])/g, '$1.js$2'))
   }
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) as Lock
+  // Users get the versions that we tested, and their checksums.
+  writeFileSync(join(root, 'npm-shrinkwrap.json'), `${JSON.stringify(shrinkwrap(lock), null, 2)}\n`)
+  writeFileSync(join(root, 'dist/bom.cdx.json'), `${JSON.stringify(billOfMaterials(lock), null, 2)}\n`)
 }

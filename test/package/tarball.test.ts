@@ -1,7 +1,7 @@
 // Does the published package work where nothing else is? Packed, installed without scripts in an empty directory, run.
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -9,6 +9,7 @@ import { after, before, test } from 'node:test'
 const root = join(import.meta.dirname, '../..')
 const place = mkdtempSync(join(tmpdir(), 'hawser-package-'))
 const installed = join(place, 'node_modules/hawser')
+let tarball = ''
 const hawser = join(place, 'node_modules/.bin/hawser')
 // npm itself may be older than the pinned runtime: scripts must find the pinned one.
 const env = {
@@ -24,7 +25,8 @@ before(() => {
   const found = /"filename":\s*"([^"]+)"/.exec(answer.toString())
   assert.ok(found, 'npm pack names its file')
   writeFileSync(join(place, 'package.json'), '{ "private": true, "type": "module" }')
-  const argv = ['install', '--ignore-scripts', '--prefer-offline', '--no-package-lock', join(place, found[1]!)]
+  tarball = join(place, found[1]!)
+  const argv = ['install', '--ignore-scripts', '--prefer-offline', '--no-package-lock', tarball]
   execFileSync('npm', argv, { cwd: place, env, stdio: 'pipe' })
 })
 
@@ -37,8 +39,45 @@ test('the command tells its version', () => {
 
 test('no source, test or tool is in the package', () => {
   const listed = execFileSync('ls', [installed]).toString().trim().split('\n')
-  for (const name of ['src', 'test', 'tools', 'node_modules']) assert.ok(!listed.includes(name), name)
-  for (const name of ['bin', 'dist', 'packaging', 'LICENSE']) assert.ok(listed.includes(name), name)
+  for (const name of ['src', 'test', 'tools']) assert.ok(!listed.includes(name), name)
+  const wanted = ['bin', 'dist', 'packaging', 'LICENSE', 'SECURITY.md', 'npm-shrinkwrap.json']
+  for (const name of wanted) assert.ok(listed.includes(name), name)
+})
+
+test('npm installs the versions of our lock by the shrinkwrap, and the bill of materials names them', () => {
+  // npm follows the shrinkwrap of a package from a registry, not of one from a file: so inside the package, as a registry's would.
+  const unpacked = join(place, 'unpacked')
+  mkdirSync(unpacked)
+  execFileSync('tar', ['-xzf', tarball, '-C', unpacked, '--strip-components=1'])
+  const { devDependencies: _, ...manifest } = JSON.parse(
+    readFileSync(join(unpacked, 'package.json'), 'utf8'),
+  ) as Record<string, unknown>
+  // Nobody who installs a package gets these.
+  writeFileSync(join(unpacked, 'package.json'), JSON.stringify(manifest))
+  execFileSync('npm', ['ci', '--ignore-scripts', '--prefer-offline', '--omit=dev'], {
+    cwd: unpacked,
+    env,
+    stdio: 'pipe',
+  })
+  const read = (path: string) => JSON.parse(readFileSync(join(path), 'utf8')) as Record<string, unknown>
+  const locked = read(join(root, 'package-lock.json'))['packages'] as Record<
+    string,
+    { version: string; optional?: boolean }
+  >
+  const wrapped = read(join(unpacked, 'npm-shrinkwrap.json'))['packages'] as typeof locked
+  const versions = new Set<string>()
+  for (const [path, { version, optional }] of Object.entries(wrapped)) {
+    if (path === '') continue
+    assert.equal(version, locked[path]?.version, path)
+    versions.add(`${path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)} ${version}`)
+    const found = join(unpacked, path, 'package.json')
+    if (existsSync(found)) assert.equal(read(found)['version'], version, path)
+    else assert.equal(optional, true, `${path} is not for other machines, and is not installed`)
+  }
+  const bill = read(join(unpacked, 'dist/bom.cdx.json')) as { components: { name: string; version: string }[] }
+  assert.ok(bill.components.length > 10)
+  for (const { name, version } of bill.components) assert.ok(versions.has(`${name} ${version}`), name)
+  assert.ok(!existsSync(join(unpacked, 'node_modules/typescript')))
 })
 
 test('the demo on models runs to its end', () => {
