@@ -39,6 +39,8 @@ export const annotations = {
   controllerManagedAttach: 'volumes.kubernetes.io/controller-managed-attach-detach',
   /** On a node: `host:port` of its own server, and the SHA-256 of the certificate it is known by. */
   nodeServer: 'hawser.dev/node-server',
+  /** `server`: the server does the jobs of the drivers on this node. */
+  csiJobs: 'hawser.dev/csi-jobs',
   nodeServerCertificate: 'hawser.dev/node-server-certificate',
   /** On namespace kube-system: when an older store was accepted last, in milliseconds since 1970. */
   clusterEpoch: 'hawser.dev/cluster-epoch',

@@ -15,7 +15,7 @@ import { createMetrics } from '../telemetry/metrics.ts'
 import { openAuditFile } from '../telemetry/audit-file.ts'
 import { nodeAuditFileName } from '../installation/config.ts'
 import type { HawserConfig } from '../installation/config.ts'
-import { startCsiJobs } from './csi.ts'
+import { startBuiltInDriver, startCsiJobs } from './csi.ts'
 import { startNode } from './node.ts'
 import { keepNodeCertificate } from './node-certificate.ts'
 import { openNodeServer } from './node-server.ts'
@@ -58,15 +58,39 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
   const auditPath = join(dataDirectory, nodeAuditFileName)
   const audit = stack.use(openAuditFile({ path: auditPath, clock, log, onFailure: config.auditFailure }))
   const openServer = (nodeServer: NodeServer) =>
-    openNodeServer({ dataDirectory, node: node.name, server, listen }, { clock, log, transport, nodeServer, audit })
+    openNodeServer(
+      { dataDirectory, node: node.name, server, listen, takesDriverCalls: config.joined },
+      { clock, log, transport, nodeServer, audit },
+    )
   if (config.joined) stack.use(keepNodeCertificate({ dataDirectory, node: node.name }, { transport, clock, log }))
+  const builtIn = config.joined
+    ? [stack.use(await startBuiltInDriver({ clock, log }, { ...config, nodes: [node] }, node))]
+    : []
   const version = packageVersion
-  const deps = { config, node, identity, client, clock, random, log, metrics, host, version, csiDrivers, openServer }
+  const deps = {
+    config,
+    node,
+    identity,
+    client,
+    clock,
+    random,
+    log,
+    metrics,
+    host,
+    version,
+    csiDrivers: [...builtIn, ...csiDrivers],
+    openServer,
+  }
   const { drivers } = stack.use(await startNode(deps))
   if (config.csiJobs) {
     const informers = stack.use(createInformers({ client, clock, random, log }))
     const history = stack.use(createHistory({ client, clock, log, owns: (actor) => actor.startsWith('csi') }))
-    stack.use(startCsiJobs({ client, informers, clock, log, history, drivers }, config.leaveToSidecars))
+    stack.use(
+      startCsiJobs(
+        { client, informers, clock, log, history, drivers },
+        { leaveToSidecars: config.leaveToSidecars, ownNode: node.name },
+      ),
+    )
   }
   return stack.move()
 }

@@ -1,5 +1,6 @@
 // Everything in one process: `hawser up`, and the library's embedded cluster.
 import { randomBytes } from 'node:crypto'
+import { annotations } from '../api/annotations.ts'
 import type { Clock } from '../clock/clock.ts'
 import { createRandom } from '../clock/random.ts'
 import type { Random } from '../clock/random.ts'
@@ -96,6 +97,7 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
     }
     stack.use(await startModelNodes(parts, deps.modelNodes))
   }
+  stack.use(serveRemoteDrivers(shared, running))
   const kept = stack.move()
   return {
     url: plane.url,
@@ -165,8 +167,7 @@ async function startNodes(
       }),
     )
     onProgress(`node ${node.name} runs`)
-    // One instance of each driver does the jobs of the whole cluster.
-    if (index === 0) stack.use(await startJobs(shared, running, drivers))
+    stack.use(await startJobs(shared, running, drivers, { ownNode: node.name, bindSnapshots: index === 0 }))
   }
   return stack.move()
 }
@@ -177,10 +178,51 @@ async function startJobsForRemoteAgents(shared: Shared, running: RunningPlane): 
   return startJobs(shared, running, openDrivers(shared.clock, shared.config.csiDrivers))
 }
 
-async function startJobs(shared: Shared, running: RunningPlane, drivers: Drivers): Promise<AsyncDisposable> {
+async function startJobs(
+  shared: Shared,
+  running: RunningPlane,
+  drivers: Drivers,
+  options: { readonly ownNode?: string; readonly bindSnapshots?: boolean } = {},
+): Promise<AsyncDisposable> {
   const { clock, log, config } = shared
   const { client, history, controllers } = running
   const { startCsiJobs } = await import('./csi.ts')
   const deps = { client, informers: controllers.informers, clock, log, history, drivers }
-  return startCsiJobs(deps, config.leaveToSidecars)
+  return startCsiJobs(deps, { leaveToSidecars: config.leaveToSidecars, ...preferred(config), ...options })
+}
+
+/** Of a driver without a topology, the instance on the server's own machine does the jobs. */
+function preferred({ nodes: [first] }: HawserConfig): { readonly prefers?: string } {
+  return first ? { prefers: first.name } : {}
+}
+
+/** Machines that have joined leave the jobs of their drivers to us. Loaded when the first one is there. */
+function serveRemoteDrivers(shared: Shared, { plane, client, history, controllers }: RunningPlane): AsyncDisposable {
+  const { clock, log, config } = shared
+  const { informers } = controllers
+  const deps = {
+    client,
+    informers,
+    clock,
+    log,
+    history,
+    nodeClient: plane.nodeClient,
+    dataDirectory: config.dataDirectory,
+  }
+  const stack = new AsyncDisposableStack()
+  let loading: Promise<void> | undefined
+  const load = async () => {
+    const { startRemoteDrivers } = await import('./remote-drivers.ts')
+    stack.use(startRemoteDrivers(deps, { leaveToSidecars: config.leaveToSidecars, ...preferred(config) }))
+  }
+  const watching = informers.of('Node').subscribe(({ object }) => {
+    if (object?.metadata.annotations?.[annotations.csiJobs] === 'server') loading ??= load()
+  })
+  return {
+    async [Symbol.asyncDispose]() {
+      watching[Symbol.dispose]()
+      await loading
+      await stack.disposeAsync()
+    },
+  }
 }

@@ -41,6 +41,8 @@ export interface ControlPlane extends AsyncDisposable {
   readonly store: Store
   /** The servers of nodes in this process, by their names. */
   readonly localNodeServers: Map<string, NodeServer>
+  /** Asks a node, in this process or elsewhere. */
+  readonly nodeClient: NodeClient
   /** In process, as an administrator of the system. */
   clientFor(name: string): Client
 }
@@ -65,6 +67,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
       identity: () => readAdminCertificate(directory.path),
     })
   }
+  const askNode: NodeClient = async (node, request) => await (nodeClient ??= await openNodeClient())(node, request)
   const server = await startApiServer({
     store,
     clock,
@@ -81,7 +84,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
     alsoListen: config.alsoListen ?? [],
     tls,
     nodeSigner: createNodeSigner(() => readAuthority(directory.path)),
-    nodeClient: async (node, request) => await (nodeClient ??= await openNodeClient())(node, request),
+    nodeClient: askNode,
   }).catch((error: unknown) => {
     throw explainListenError(error, [config.listen, ...(config.alsoListen ?? [])])
   })
@@ -99,6 +102,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
     server,
     store,
     localNodeServers,
+    nodeClient: askNode,
     clientFor,
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }

@@ -8,7 +8,7 @@ import type { Clock } from '../clock/clock.ts'
 import { openChannel } from '../csi/channel.ts'
 import type { Drivers } from '../csi/drivers.ts'
 import { createDrivers, openDriver } from '../csi/drivers.ts'
-import type { CsiJobs } from '../csi/sidecars/jobs.ts'
+import type { CsiJobs, CsiJobsOptions } from '../csi/sidecars/jobs.ts'
 import { createCsiJobs } from '../csi/sidecars/jobs.ts'
 import { spawnLocalDriver } from '../drivers/local/process.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -26,7 +26,7 @@ export const sharesImages = (config: Pick<HawserConfig, 'nodes'>) => config.node
 
 export async function startBuiltInDriver(
   deps: { readonly clock: Clock; readonly log: Log },
-  config: HawserConfig,
+  config: Pick<HawserConfig, 'dataDirectory' | 'nodes' | 'overcommit'>,
   node: NodeConfig,
 ): Promise<BuiltInDriver> {
   const socket = join(pluginsDirectory(node.root), builtInDriver, 'csi.sock')
@@ -59,7 +59,12 @@ export interface JobsDeps {
   readonly drivers: Drivers
 }
 
-export function startCsiJobs(deps: JobsDeps, leaveToSidecars: readonly string[]): CsiJobs {
+export interface JobsOptions extends Pick<CsiJobsOptions, 'ownNode' | 'prefers' | 'bindSnapshots'> {
+  readonly leaveToSidecars: readonly string[]
+}
+
+export function startCsiJobs(deps: JobsDeps, options: JobsOptions): CsiJobs {
+  const { leaveToSidecars, ...rest } = options
   const leaveTo = Object.fromEntries(leaveToSidecars.map((name) => [name, 'all' as const]))
-  return createCsiJobs({ ...deps, log: deps.log.child({ part: 'csi' }) }, { leaveTo, identity: 'hawser' })
+  return createCsiJobs({ ...deps, log: deps.log.child({ part: 'csi' }) }, { ...rest, leaveTo, identity: 'hawser' })
 }

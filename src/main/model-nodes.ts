@@ -51,7 +51,10 @@ export async function startModelNodes(deps: ModelNodesDeps, nodes: ModelNodes): 
   for (const [index, name] of nodes.names.entries()) {
     const drivers = stack.use(await startModelNode(deps, name, storage, nodes.driverFault))
     // One instance of the driver does the jobs of the whole cluster.
-    if (index === 0) stack.use(startCsiJobs({ client, informers, clock, log, history, drivers: drivers.drivers }, []))
+    if (index === 0)
+      stack.use(
+        startCsiJobs({ client, informers, clock, log, history, drivers: drivers.drivers }, { leaveToSidecars: [] }),
+      )
   }
   return stack.move()
 }

@@ -18,6 +18,8 @@ export interface NodeServerConfig {
   readonly node: string
   /** Where to listen; without it on the kubelet's port, or on a free one when that is taken. */
   readonly listen: { readonly host: string; readonly port: number } | undefined
+  /** The server does the jobs of the drivers on this node. */
+  readonly takesDriverCalls: boolean
   readonly server: { readonly url: string; readonly ca?: string }
 }
 
@@ -64,7 +66,7 @@ export async function openNodeServer(
   const { fingerprint256: fingerprint } = new X509Certificate(pair.certificate)
   const told = allAddresses.includes(host) ? hostAddress() : host
   return {
-    address: { host: told, port: listener.port, fingerprint },
+    address: { host: told, port: listener.port, fingerprint, takesDriverCalls: config.takesDriverCalls },
     [Symbol.asyncDispose]: () => listener[Symbol.asyncDispose](),
   }
 }

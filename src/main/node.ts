@@ -37,6 +37,7 @@ import { markOfServer } from '../installation/cluster-mark.ts'
 import { describeMachine, hostAddress, measureMachine } from '../installation/machine.ts'
 import { fetchManifest } from '../installation/manifest-url.ts'
 import type { NodeIdentity } from '../installation/node-identity.ts'
+import { dialDriver } from './driver-tunnel.ts'
 import type { OpenNodeServer } from './node-server.ts'
 import { createOwnBinds } from '../host/linux/own-binds.ts'
 
@@ -179,7 +180,15 @@ function lazyNodeServer(parts: NodeParts, runtime: Runtime, network: Network, ag
     const machine = () => measureMachine(node.root)
     const { stats, pods, settings } = agent()
     const deps = { clock, runtime, logs, metrics, settings, stats, pods, machine, node: node.name, startedAt }
-    return createNodeServer({ ...deps, dial: (port, signal) => network.open({ host: '127.0.0.1', port }, signal) })
+    const dialRegistered = (name: string, signal: AbortSignal) => {
+      const driver = parts.drivers.get(name)
+      return driver && dialDriver(driver.endpoint, signal)
+    }
+    return createNodeServer({
+      ...deps,
+      dialDriver: dialRegistered,
+      dial: (port, signal) => network.open({ host: '127.0.0.1', port }, signal),
+    })
   }
   let loaded: Promise<NodeServer> | undefined
   return async (request) => await (await (loaded ??= load()))(request)

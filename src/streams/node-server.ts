@@ -19,6 +19,9 @@ export interface NodeResponse {
   readonly upgrade?: (connection: ByteStream) => Promise<void>
 }
 
+/** What a connection to `/csi/DRIVER` is upgraded to: gRPC with a driver of the node. */
+export const driverProtocol = 'hawser-csi'
+
 export type NodeServer = (request: NodeRequest) => Promise<NodeResponse>
 
 /** The path without its query, decoded, and the query. */

@@ -26,6 +26,7 @@ export async function modelNode(
     stats: { ofPod: async () => new Map([['data', usage]]), refreshClaims: async () => {} },
     machine: async () => ({ cpu: { usageCoreNanoSeconds: 7 } }),
     settings: async () => ({ env: {}, workingDirectory: '/', groups: [] }),
+    dialDriver: () => undefined,
     dial: (port, signal) => network.open({ host: '127.0.0.1', port }, signal),
     async logs({ previous, tailLines, container }) {
       if (previous || container === 'quiet') return undefined

@@ -55,7 +55,8 @@ export const agent = buildCommand<Flags, [], Context>({
       csiJobs: {
         kind: 'boolean',
         default: true,
-        brief: 'Provision, attach, resize and snapshot for the drivers on this node (one agent per driver)',
+        brief:
+          'With a kubeconfig: provision, attach, resize and snapshot for the drivers here; once joined, the server does',
       },
     },
   },

@@ -44,7 +44,7 @@ export function createAttacher(deps: JobDeps): AsyncDisposable {
       ...{ name: 'attacher', workers, history, failure: 'attachment failed' },
       async sync(key, signal) {
         const attachment = attachments.get(refKey(key))
-        if (!attachment) return
+        if (!attachment || !isOwned(deps, attachment)) return
         const facts = { attachment, driver: driver.name, finalizer, canPublish, isDisputed: disputed.delete(key.name) }
         const action = planAttachment(facts)
         const perform = () => carryOut(deps, attachment, finalizer, action, signal)
@@ -57,12 +57,19 @@ export function createAttacher(deps: JobDeps): AsyncDisposable {
   if (canPublish && deps.controller.has('LIST_VOLUMES_PUBLISHED_NODES')) {
     stack.use(
       createAudit(deps, (attachment) => {
+        if (!isOwned(deps, attachment)) return
         disputed.add(attachment.metadata.name)
         loop.wake(objectKey('VolumeAttachment', attachment))
       }),
     )
   }
   return stack
+}
+
+/** An attachment whose volume is gone, or written in it, goes by its node. */
+function isOwned({ owns, informers }: JobDeps, { spec }: VolumeAttachment): boolean {
+  const volume = informers.of('PersistentVolume').get(spec.source.persistentVolumeName ?? '')
+  return volume ? owns().volume(volume) : owns().claim(spec.nodeName)
 }
 
 const calls: Readonly<Partial<Record<AttachmentAction, string>>> = {

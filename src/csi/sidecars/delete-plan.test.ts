@@ -1,7 +1,7 @@
 // Every branch of deleting a volume as a table.
 import assert from 'node:assert/strict'
 import test from 'node:test'
-import type { Node, PersistentVolume } from '../../api/generated/types.ts'
+import type { PersistentVolume } from '../../api/generated/types.ts'
 import { planDelete } from './delete-plan.ts'
 import type { DeleteFacts } from './delete-plan.ts'
 
@@ -20,16 +20,9 @@ const facts = (given: PersistentVolume, rest: Partial<DeleteFacts> = {}): Delete
   volume: given,
   driver: 'd',
   attachedTo: undefined,
+  owned: true,
   ...rest,
 })
-const affinity = {
-  required: {
-    nodeSelectorTerms: [{ matchExpressions: [{ key: 'zone', operator: 'In' as const, values: ['a'] }] }],
-  },
-}
-const node = (zone: string): Node => ({ metadata: { name: 'n', labels: { zone } } })
-const local = volume({ spec: { nodeAffinity: affinity } })
-
 const table: readonly [string, DeleteFacts, string][] = [
   ['a released volume is deleted (SIDE-20)', facts(volume(held)), 'delete'],
   ['not while it is attached (SIDE-21)', facts(volume(held), { attachedTo: 'n' }), 'waitForDetach'],
@@ -53,8 +46,6 @@ const table: readonly [string, DeleteFacts, string][] = [
     facts(volume({ metadata: { ...held.metadata, annotations: { 'pv.kubernetes.io/provisioned-by': 'x' } } })),
     'nothing',
   ],
-  ['an instance per node deletes what its node reaches', facts(local, { ownNode: { node: node('a') } }), 'delete'],
-  ['and nothing else', facts(local, { ownNode: { node: node('b') } }), 'nothing'],
-  ['and nothing while its node is unknown', facts(local, { ownNode: { node: undefined } }), 'nothing'],
+  ['an instance per node deletes nothing of another', facts(volume(held), { owned: false }), 'nothing'],
 ]
 for (const [name, given, expected] of table) test(name, () => assert.equal(planDelete(given).kind, expected))

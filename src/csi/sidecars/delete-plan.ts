@@ -1,14 +1,13 @@
 // What must be done for a volume of this driver? It is deleted when it is released and its policy says Delete. Pure.
 import { annotations, finalizers } from '../../api/annotations.ts'
-import type { Node, PersistentVolume } from '../../api/generated/types.ts'
+import type { PersistentVolume } from '../../api/generated/types.ts'
 import { annotation, hasFinalizer, isDeleting } from '../../api/meta.ts'
-import { factsOfNode, matchesNodeSelector } from '../../api/node-selector.ts'
 
 export interface DeleteFacts {
   readonly volume: PersistentVolume
   readonly driver: string
-  /** Set when each node runs its own instance: only volumes that this node reaches are ours. */
-  readonly ownNode?: { readonly node: Node | undefined }
+  /** Whether the volume is this instance's. */
+  readonly owned: boolean
   /** The node that an attachment of this volume names, if the driver attaches volumes at all. */
   readonly attachedTo: string | undefined
 }
@@ -29,11 +28,9 @@ export function planDelete(facts: DeleteFacts): DeletePlan {
   return facts.attachedTo === undefined ? { kind: 'delete' } : { kind: 'waitForDetach', node: facts.attachedTo }
 }
 
-function isOurs({ volume, driver, ownNode }: DeleteFacts): boolean {
+function isOurs({ volume, driver, owned }: DeleteFacts): boolean {
   const provisioner = annotation(volume, annotations.migratedTo) ?? annotation(volume, annotations.provisionedBy)
   const source = volume.spec?.csi?.driver
   if ((provisioner ?? source) !== driver || source !== driver) return false
-  const required = volume.spec.nodeAffinity?.required
-  if (ownNode === undefined || !required) return true
-  return ownNode.node !== undefined && matchesNodeSelector(required, factsOfNode(ownNode.node))
+  return owned
 }

@@ -19,8 +19,6 @@ import type { JobDeps } from './job.ts'
 import { resolveSecret, splitParameters } from './parameters.ts'
 
 export interface DeleterOptions {
-  /** Set when each node runs its own instance: only volumes that this node reaches are ours. */
-  readonly ownNode?: string
   onDeleted?(): void
 }
 
@@ -53,7 +51,7 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
         if (!volume) return
         const publishes = deps.controller.has('PUBLISH_UNPUBLISH_VOLUME')
         const attachment = publishes ? [...attachedTo.get(name)][0] : undefined
-        const facts = { ...factsOf(deps, options, volume), attachedTo: attachment?.spec.nodeName }
+        const facts = { ...factsOf(deps, volume), attachedTo: attachment?.spec.nodeName }
         return carryOut(
           { ...deps, told: history },
           options,
@@ -80,9 +78,8 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
   return stack
 }
 
-function factsOf({ driver, informers }: JobDeps, { ownNode }: DeleterOptions, volume: PersistentVolume) {
-  const own = ownNode === undefined ? {} : { ownNode: { node: informers.of('Node').get(ownNode) } }
-  return { volume, driver: driver.name, ...own }
+function factsOf({ driver, owns }: JobDeps, volume: PersistentVolume) {
+  return { volume, driver: driver.name, owned: owns().volume(volume) }
 }
 
 async function carryOut(

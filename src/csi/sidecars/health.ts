@@ -26,8 +26,9 @@ export function createHealthMonitor(deps: JobDeps): AsyncDisposable {
 
   const compare = async (signal: AbortSignal) => {
     const listed = lists ? await listedConditions(signal) : undefined
+    const owns = deps.owns()
     const ours = [...volumes.items.values()].filter(
-      ({ spec, status }) => spec?.csi?.driver === driver.name && status?.phase === 'Bound',
+      (each) => each.spec?.csi?.driver === driver.name && each.status?.phase === 'Bound' && owns.volume(each),
     )
     for (const volume of ours) {
       const handle = volume.spec?.csi?.volumeHandle ?? ''

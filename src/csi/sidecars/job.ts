@@ -15,6 +15,7 @@ import type { Log } from '../../telemetry/log.ts'
 import { VolumeError, asVolumeError } from '../../volume/effect.ts'
 import type { Driver } from '../drivers.ts'
 import type { Caches } from './fresh-view.ts'
+import type { Ownership } from './ownership.ts'
 import type { ControllerCapabilityName, NodeCapabilityName, PluginCapabilityName, Strings } from '../values.ts'
 
 export interface JobDeps {
@@ -30,6 +31,10 @@ export interface JobDeps {
   readonly plugin: ReadonlySet<PluginCapabilityName>
   readonly controller: ReadonlySet<ControllerCapabilityName>
   readonly node: ReadonlySet<NodeCapabilityName>
+  /** Which claims, volumes and snapshots are this instance's; asked anew for each decision. */
+  owns(): Ownership
+  /** Set when this instance works for its own node only. */
+  readonly ownNode?: string | undefined
   /** False while upstream's sidecar holds the lease of this job: then it is left alone. */
   active(): boolean
 }

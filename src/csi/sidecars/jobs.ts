@@ -22,6 +22,8 @@ import type { JobDeps } from './job.ts'
 import { createLeaseWatch } from './leases.ts'
 import type { JobName } from './leases.ts'
 import { createModifier } from './modifier.ts'
+import type { JobsMode } from './ownership.ts'
+import { ownershipFrom, planMode } from './ownership.ts'
 import { createProvisioner } from './provisioner.ts'
 import { createResizer } from './resizer.ts'
 import { createConnectionHistory } from './connection-history.ts'
@@ -45,8 +47,12 @@ export interface CsiJobsOptions {
   readonly identity?: string
   /** Where CSIStorageCapacity objects are kept. */
   readonly namespace?: string
-  /** Set when each node's agent runs the jobs of its own driver instance. */
+  /** The node whose instances of drivers these are: with a topology, each does the jobs of its own node, else one of them does all. */
   readonly ownNode?: string
+  /** Of a driver without a topology, the instance on this node does the jobs, if there is one. */
+  readonly prefers?: string
+  /** Bind snapshots to their contents; once in a process (default true). */
+  readonly bindSnapshots?: boolean
   readonly strictTopology?: boolean
   readonly defaultFsType?: string
   readonly extraMetadata?: boolean
@@ -63,17 +69,18 @@ export function createCsiJobs(deps: CsiJobsDeps, options: CsiJobsOptions = {}): 
   const view = stack.use(createFreshView({ client, informers }))
   const connection = createConnectionHistory(deps.history, options.ownNode)
   const leases = createLeaseWatch({ informers, clock, identity: options.identity ?? '' })
-  const running = new Map<Driver, AsyncDisposable>()
+  const running = new Map<Driver, { readonly mode: JobsMode; readonly jobs: AsyncDisposable }>()
   const names = new Set<string>()
   const stale = new Set<Driver>()
   // Asked for before the first job starts, so that no job decides on a half-filled cache.
   for (const kind of watchedKinds) informers.of(kind)
 
+  const csiNodes = informers.of('CSINode')
   const stop = async (driver: Driver) => {
-    const jobs = running.get(driver)
+    const found = running.get(driver)
     running.delete(driver)
     names.delete(driver.name)
-    await jobs?.[Symbol.asyncDispose]()
+    await found?.jobs[Symbol.asyncDispose]()
   }
   const loop = stack.use(
     createKeyLoop<Driver>({
@@ -84,11 +91,15 @@ export function createCsiJobs(deps: CsiJobsDeps, options: CsiJobsOptions = {}): 
       async look(driver, signal) {
         const registered = drivers.get(driver.name) === driver
         if (!registered || stale.delete(driver)) await stop(driver)
-        if (!registered || running.has(driver)) return
+        if (!registered) return
         await informers.synced()
-        const jobs = await start(deps, options, { leases, view, connection }, driver, signal)
+        const { ownNode, prefers } = options
+        const mode = planMode({ driver: driver.name, ownNode, prefers, csiNodes: csiNodes.items.values() })
+        if (running.get(driver)?.mode !== mode) await stop(driver)
+        if (mode === 'none' || running.has(driver)) return
+        const jobs = await start(deps, optionsFor(options, mode), { leases, view, connection }, driver, signal)
         connection.works(driver)
-        running.set(driver, jobs)
+        running.set(driver, { mode, jobs })
         names.add(driver.name)
         log.info('csi jobs started', { driver: driver.name })
       },
@@ -98,6 +109,8 @@ export function createCsiJobs(deps: CsiJobsDeps, options: CsiJobsOptions = {}): 
       },
     }),
   )
+  if (options.ownNode !== undefined)
+    stack.use(csiNodes.subscribe(() => drivers.all().forEach((each) => loop.wake(each))))
   const connections = new Map<Driver, Disposable>()
   stack.use(
     drivers.subscribe(({ kind, driver }) => {
@@ -110,11 +123,7 @@ export function createCsiJobs(deps: CsiJobsDeps, options: CsiJobsOptions = {}): 
       loop.wake(driver)
     }),
   )
-  const recorder = stack.use(createRecorder({ client, clock, log, component: 'snapshot-controller' }))
-  const binder = { client: view.client, clock, log, informers: view.caches, recorder, history: deps.history }
-  const active = () => !leases.heldByAnother('snapshot-controller', '')
-  const isLeft = (driver: string) => isLeftTo(options, driver, 'snapshot-controller')
-  stack.use(createSnapshotBinder({ ...binder, active }, { isLeft }))
+  if (options.bindSnapshots !== false) bindSnapshots(stack, deps, options, { leases, view })
   return {
     running: names,
     async [Symbol.asyncDispose]() {
@@ -122,6 +131,19 @@ export function createCsiJobs(deps: CsiJobsDeps, options: CsiJobsOptions = {}): 
       for (const driver of [...running.keys()]) await stop(driver)
     },
   }
+}
+
+function bindSnapshots(
+  stack: AsyncDisposableStack,
+  { client, clock, log, history }: CsiJobsDeps,
+  options: CsiJobsOptions,
+  { leases, view }: { readonly leases: ReturnType<typeof createLeaseWatch>; readonly view: FreshView },
+): void {
+  const recorder = stack.use(createRecorder({ client, clock, log, component: 'snapshot-controller' }))
+  const active = () => !leases.heldByAnother('snapshot-controller', '')
+  const isLeft = (driver: string) => isLeftTo(options, driver, 'snapshot-controller')
+  const binder = { client: view.client, clock, log, informers: view.caches, recorder, history, active }
+  stack.use(createSnapshotBinder(binder, { isLeft }))
 }
 
 /** A driver that was away begins anew, and as soon as it is back: how long it was away is no reason to wait. */
@@ -181,7 +203,9 @@ async function start(
     if (isLeftTo(options, driver.name, job)) return undefined
     const recorder = stack.use(createRecorder({ client, clock, log, component }))
     const active = () => !shared.leases.heldByAnother(job, driver.name)
-    return { client, clock, log, informers, driver, plugin, controller, node, recorder, active, history }
+    const owns = () => ownershipFrom(informers, driver.name, options.ownNode)
+    const known = { plugin, controller, node, ownNode: options.ownNode }
+    return { client, clock, log, informers, driver, ...known, recorder, active, owns, history }
   }
   const own = options.ownNode === undefined ? {} : { ownNode: options.ownNode }
   const provisioner = base('provisioner', `${driver.name}_hawser`)
@@ -208,6 +232,11 @@ function isLeftTo({ leaveTo }: CsiJobsOptions, driver: string, job: JobName): bo
 function tellsHealth(controller: ReadonlySet<ControllerCapabilityName>): boolean {
   if (controller.has('LIST_VOLUME_HEALTH') || controller.has('GET_VOLUME_HEALTH')) return true
   return controller.has('VOLUME_CONDITION') && (controller.has('LIST_VOLUMES') || controller.has('GET_VOLUME'))
+}
+
+/** An instance that does the jobs of the whole cluster works as if it were the only one. */
+function optionsFor({ ownNode, ...rest }: CsiJobsOptions, mode: JobsMode): CsiJobsOptions {
+  return mode === 'own' && ownNode !== undefined ? { ...rest, ownNode } : rest
 }
 
 /** Whose CSIStorageCapacity objects are ours. */
@@ -241,5 +270,5 @@ function startProvisioner(
     }),
   )
   stack.use(createSourceReleaser(deps))
-  stack.use(createDeleter(deps, { ...own, onDeleted: changed }))
+  stack.use(createDeleter(deps, { onDeleted: changed }))
 }

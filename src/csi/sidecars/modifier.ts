@@ -41,9 +41,11 @@ export function createModifier(deps: JobDeps): AsyncDisposable {
       async sync(key, signal) {
         const claim = claims.get(refKey(key))
         if (!claim) return
+        const volume = claim.spec?.volumeName ? volumes.get(claim.spec.volumeName) : undefined
+        if (volume && !deps.owns().volume(volume)) return
         const plan = planModify({
           claim,
-          volume: claim.spec?.volumeName ? volumes.get(claim.spec.volumeName) : undefined,
+          volume,
           driver: driver.name,
           wasRefused: modifier.refused.has(refKey(key)),
           attributesClass: classes.get,

@@ -30,7 +30,7 @@ const table: readonly [string, Partial<ProvisionFacts>, string][] = [
   ['not for another driver', { driver: 'x' }, 'nothing'],
   ['not before a node is chosen (XPR-2)', { storageClass: late }, 'nothing'],
   ['but then', { storageClass: late, claim: claim(onNode) }, 'provision'],
-  ['not on another node’s instance', { claim: claim(onNode), ownNode: 'other' }, 'nothing'],
+  ['not on another node’s instance', { claim: claim(onNode), owns: () => false }, 'nothing'],
   ['an order is finished whatever the claim says (SIDE-17)', { isOrdered: true, storageClass: undefined }, 'provision'],
   ['also when the claim is being deleted', { isOrdered: true, claim: claim({ ...gone, ...held }) }, 'provision'],
   ['a bound claim is released', { claim: claim(held, { volumeName: 'v' }) }, 'release with finalizer'],
@@ -46,7 +46,7 @@ const table: readonly [string, Partial<ProvisionFacts>, string][] = [
 ]
 for (const [name, rest, expected] of table) {
   test(name, () => {
-    const facts = { claim: claim(), storageClass: storageClass(), driver: 'd', ownNode: undefined }
+    const facts = { claim: claim(), storageClass: storageClass(), driver: 'd', owns: () => true }
     const plan = planProvision({ ...facts, volumeExists: false, isOrdered: false, isSettled: false, ...rest })
     assert.equal(plan.kind === 'release' && plan.dropFinalizer ? 'release with finalizer' : plan.kind, expected)
   })

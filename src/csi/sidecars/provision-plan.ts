@@ -19,8 +19,8 @@ export interface ProvisionFacts {
   /** The driver's last answer was final: nothing is under way. */
   readonly isSettled: boolean
   readonly driver: string
-  /** Set when each node runs its own instance: only claims of this node are ours. */
-  readonly ownNode: string | undefined
+  /** Whether a claim for which this node was selected, or none, is this instance's. */
+  owns(selectedNode: string | undefined): boolean
 }
 
 export type ProvisionPlan =
@@ -35,7 +35,7 @@ export function planProvision(facts: ProvisionFacts): ProvisionPlan {
   if (facts.isOrdered) return { kind: 'provision' }
   if (isDeleting(claim) && !hasFinalizer(claim, provisioningFinalizer)) return { kind: 'nothing' }
   if (isDeleting(claim) && facts.isSettled) return release(claim)
-  const isWanted = storageClass !== undefined && isOurs(claim, storageClass, facts.driver, facts.ownNode)
+  const isWanted = storageClass !== undefined && isOurs(claim, storageClass, facts)
   return { kind: isWanted ? 'provision' : 'nothing' }
 }
 
@@ -58,13 +58,12 @@ export function provisionerOf(claim: PersistentVolumeClaim): string | undefined 
 function isOurs(
   claim: PersistentVolumeClaim,
   storageClass: StorageClass,
-  driver: string,
-  ownNode: string | undefined,
+  { driver, owns }: Pick<ProvisionFacts, 'driver' | 'owns'>,
 ): boolean {
   if (!mayConcern(claim, driver)) return false
   const node = selectedNodeOf(claim)
   if (storageClass.volumeBindingMode === 'WaitForFirstConsumer' && node === undefined) return false
-  return ownNode === undefined || node === ownNode
+  return owns(node)
 }
 
 /** The scheduler must choose another node before anything is asked of the driver. */

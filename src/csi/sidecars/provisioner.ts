@@ -83,7 +83,7 @@ export function createProvisioner(deps: JobDeps, options: ProvisionerOptions): A
           isOrdered: orders.has(uid),
           isSettled: settled.has(uid),
           driver: driver.name,
-          ownNode: options.ownNode,
+          owns: deps.owns().claim,
         })
         await carryOut(provisioner, claim, plan, signal)
       },
@@ -149,6 +149,7 @@ async function provision(provisioner: Provisioner, claim: PersistentVolumeClaim,
   const { client, driver } = deps
   const uid = uidOf(claim)
   const kept = orders.get(uid)
+  if (!kept && (await selectOwnNode(provisioner, claim, signal))) return
   const order = kept ?? (await prepare(provisioner, claim, signal))
   if (order === undefined) return
   if (!kept && !isDeleting(claim)) {
@@ -169,6 +170,23 @@ async function provision(provisioner: Provisioner, claim: PersistentVolumeClaim,
   deps.log.info('volume provisioned', { driver: driver.name, claim: keyOf(claim), volume: order.volumeName })
   options.onProvisioned?.()
   if (isDeleting(claim)) loop.wake(claimKey(claim))
+}
+
+/**
+ * A claim that nobody selected a node for, of a driver with an instance per node: this instance takes it, durably and before
+ * anything is asked of the driver, so that no other instance ever makes a second volume. Answers whether it wrote the claim.
+ */
+async function selectOwnNode(
+  { deps, options }: Provisioner,
+  claim: PersistentVolumeClaim,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { ownNode } = options
+  if (ownNode === undefined || isDeleting(claim) || selectedNodeOf(claim) !== undefined) return false
+  const select = (each: PersistentVolumeClaim) =>
+    selectedNodeOf(each) === undefined ? withAnnotations(each, { [annotations.selectedNode]: ownNode }) : undefined
+  await change(deps.client, 'PersistentVolumeClaim', claim, select, {}, signal)
+  return true
 }
 
 /** Everything the call depends on; undefined when somebody else makes the volume. */
@@ -205,7 +223,8 @@ function requirementsOf(
     selectedNode: selectedNodeOf(claim),
     nodes: [...informers.of('Node').items.values()],
     csiNodes: [...informers.of('CSINode').items.values()],
-    strict: options.strictTopology,
+    // An instance of one node makes volumes there and nowhere else.
+    strict: options.strictTopology || options.ownNode !== undefined,
   })
   if (topology.kind === 'reschedule') throw new RescheduleError(topology.reason)
   return topology.kind === 'required' ? topology.requirements : undefined

@@ -47,6 +47,7 @@ export function createResizer(deps: JobDeps): AsyncDisposable {
         const claim = claims.get(refKey(key))
         if (!claim) return
         const volume = claim.spec?.volumeName ? volumes.get(claim.spec.volumeName) : undefined
+        if (volume && !deps.owns().volume(volume)) return
         const memory = resizer.memory.get(uidOf(claim))
         const isUsed = isAnyRunning(podsOf.get(refKey(key)))
         const facts = { claim, volume, driver: driver.name, trivial, memory, isUsed, now: clock.now() }

@@ -15,6 +15,7 @@ import type { JobHistory } from './job-history.ts'
 import { createLoopWithHistory } from './job-loop.ts'
 import { change, dropFinalizer, readSecret } from './job.ts'
 import type { JobDeps } from './job.ts'
+import { managedByLabel } from './ownership.ts'
 import { beingCreated, beingDeleted, deletionSecretOf, snapshotParameters, snapshotSecretOf } from './snapshot-names.ts'
 import { planSnapshot } from './snapshot-plan.ts'
 import type { SnapshotPlan } from './snapshot-plan.ts'
@@ -36,7 +37,7 @@ export function createSnapshotter(deps: JobDeps): AsyncDisposable {
       ...{ name: 'snapshotter', workers: 10, history, failure: 'snapshot failed' },
       async sync({ name }, signal) {
         const content = contents.get(name)
-        if (!content) return
+        if (!content || !deps.owns().snapshot(content)) return
         try {
           return await carryOut(
             { ...deps, told: history },
@@ -99,10 +100,15 @@ async function create(
   isMarked: boolean,
   signal: AbortSignal,
 ): Promise<Looked | void> {
-  const { client, clock, driver, log } = deps
+  const { client, clock, driver, log, ownNode } = deps
+  // Who makes the snapshot deletes it, also when its volume is gone by then.
+  const managed = ({ metadata, ...rest }: VolumeSnapshotContent): VolumeSnapshotContent =>
+    ownNode === undefined
+      ? { metadata, ...rest }
+      : { ...rest, metadata: { ...metadata, labels: { ...metadata.labels, [managedByLabel]: ownNode } } }
   const request = await requestFor(deps, content, signal)
   const mark = (each: VolumeSnapshotContent) =>
-    isDeleting(each) ? undefined : withAnnotations(each, { [beingCreated]: 'yes' })
+    isDeleting(each) ? undefined : withAnnotations(managed(each), { [beingCreated]: 'yes' })
   const marked = isMarked ? content : await change(client, 'VolumeSnapshotContent', content, mark, {}, signal)
   if (!marked || annotation(marked, beingCreated) !== 'yes') return
   let snapshot: DriverSnapshot

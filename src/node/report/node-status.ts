@@ -36,6 +36,8 @@ export interface NodeServerAddress {
   readonly port: number
   /** SHA-256 of the certificate, as `AB:CD:…`. */
   readonly fingerprint: string
+  /** The server is to make the controller calls of the drivers here. */
+  readonly takesDriverCalls?: boolean
 }
 
 export interface NodeStatusDeps {
@@ -208,7 +210,12 @@ async function register(deps: NodeStatusDeps, signal: AbortSignal): Promise<void
   } catch (error) {
     if (!isAlreadyExists(error)) throw error
     // What an earlier life said of a server that is no longer there must go.
-    const all = { [wellKnown.nodeServer]: null, [wellKnown.nodeServerCertificate]: null, ...annotations }
+    const all = {
+      [wellKnown.nodeServer]: null,
+      [wellKnown.nodeServerCertificate]: null,
+      [wellKnown.csiJobs]: null,
+      ...annotations,
+    }
     const patch = { type: 'merge' as const, body: { metadata: { labels, annotations: all } } }
     const known = await client.patch('Node', { name: node }, patch, {}, signal)
     // Read from the answer, not from a cache that may be empty yet: a Ready that vanished for a moment would let the
@@ -283,6 +290,7 @@ function nodeServerAnnotations(nodeServer: NodeServerAddress | undefined): Reado
   return {
     [wellKnown.nodeServer]: `${host}:${nodeServer.port}`,
     [wellKnown.nodeServerCertificate]: nodeServer.fingerprint,
+    ...(nodeServer.takesDriverCalls ? { [wellKnown.csiJobs]: 'server' } : {}),
   }
 }
 

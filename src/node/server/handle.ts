@@ -3,8 +3,9 @@
 import type { Pod } from '../../api/generated/types.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { ByteStream } from '../../streams/byte-stream.ts'
+import { joinStreams } from '../../streams/byte-stream.ts'
 import type { NodeServer, NodeResponse, NodeRequest } from '../../streams/node-server.ts'
-import { parsePath } from '../../streams/node-server.ts'
+import { driverProtocol, parsePath } from '../../streams/node-server.ts'
 import { negotiateUpgrade, textAnswer } from '../../streams/upgrade.ts'
 import type { PodView } from '../pods/pods.ts'
 import type { InteractiveRequest, ProcessSettings, Runtime, WriteStdinRequest } from '../runtime/port.ts'
@@ -22,6 +23,8 @@ export interface NodeServerDeps extends SummaryDeps {
   settings(view: PodView, container: string, signal: AbortSignal): Promise<ProcessSettings>
   /** A connection to a port of this machine's own address: containers share its network. */
   dial(port: number, signal: AbortSignal): Promise<ByteStream>
+  /** A connection to the socket of a driver that is registered here; undefined for any other. */
+  dialDriver(name: string, signal: AbortSignal): Promise<ByteStream> | undefined
 }
 
 /** Each has processes and sockets of its own. */
@@ -56,6 +59,7 @@ function answerer(deps: NodeServerDeps): NodeServer {
     const path = `/${words.join('/')}`
     if (first === 'exec' || first === 'attach') return await command(deps, first, rest, query, request)
     if (first === 'portForward') return await portForward(deps, rest, query, request)
+    if (first === 'csi') return await callDriver(deps, rest[0] ?? '', request)
     if (request.method !== 'GET') return textAnswer(405, 'only GET is answered here')
     if (first === 'containerLogs') return await logs(deps, rest, query, request)
     switch (path) {
@@ -71,6 +75,17 @@ function answerer(deps: NodeServerDeps): NodeServer {
         return textAnswer(404, '404 page not found')
     }
   }
+}
+
+/** The server makes the controller calls of drivers on this node. */
+async function callDriver(deps: NodeServerDeps, name: string, request: NodeRequest): Promise<NodeResponse> {
+  if (request.headers['upgrade'] !== driverProtocol) return textAnswer(400, 'Upgrade request required')
+  const dialled = deps.dialDriver(name, request.signal)
+  if (!dialled) return textAnswer(404, `driver ${name} is not registered on this node`)
+  const driver = await dialled.catch(() => undefined)
+  if (!driver) return textAnswer(503, `driver ${name} does not answer on its socket`)
+  const headers = { connection: 'Upgrade', upgrade: driverProtocol }
+  return { status: 101, headers, body: new Uint8Array(), upgrade: (connection) => joinStreams(connection, driver) }
 }
 
 function json(value: unknown): NodeResponse {
