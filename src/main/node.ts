@@ -10,6 +10,8 @@ import type { Random } from '../clock/random.ts'
 import type { Drivers } from '../csi/drivers.ts'
 import { createDrivers } from '../csi/drivers.ts'
 import { openChannel } from '../csi/channel.ts'
+import { createConnectionHistory } from '../csi/connection-history.ts'
+import type { ConnectionHistory } from '../csi/connection-history.ts'
 import { registerDrivers } from '../csi/registration/register-drivers.ts'
 import { createRegistrar } from '../csi/registration/registrar.ts'
 import type { Network } from '../host/network.ts'
@@ -103,7 +105,8 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
   const opened = await deps.openServer?.(lazyNodeServer(parts, runtime, network, () => agent))
   if (opened) stack.use(opened)
   const history = stack.use(createHistory({ client, clock, log, owns: (actor) => actor === `node ${node.name}` }))
-  const register = () => registerCsiDrivers(parts, stack)
+  const told = createConnectionHistory(history, node.name, `node ${node.name}`)
+  const register = () => registerCsiDrivers(parts, stack, told)
   const proven = proveIdentity(parts)
   const registeredFirst = proven.then(() => registerOnRestart(parts, register))
   const agent: Agent = stack.use(
@@ -222,12 +225,16 @@ async function registerOnRestart(parts: NodeParts, register: () => Promise<void>
   return isKnown
 }
 
-async function registerCsiDrivers(parts: NodeParts, stack: AsyncDisposableStack): Promise<void> {
+async function registerCsiDrivers(
+  parts: NodeParts,
+  stack: AsyncDisposableStack,
+  told: ConnectionHistory,
+): Promise<void> {
   const { node, client, informers, host, clock, log, metrics, drivers, signal } = parts
   await host.files.mkdirAll(registrationDirectory(node.root), 0o750, signal)
   const deps = { client, informers, host, clock, log, metrics, connect: openChannel, drivers }
   const registrar = stack.use(await createRegistrar({ ...deps, nodeName: node.name, root: node.root }, signal))
-  const registration = stack.use(registerDrivers({ clock, log, registrar }, parts.csiDrivers, signal))
+  const registration = stack.use(registerDrivers({ clock, log, registrar, told }, parts.csiDrivers, signal))
   await Promise.race([registration.tried, clock.sleep(longestRegistrationMs, signal)])
 }
 

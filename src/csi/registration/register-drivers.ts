@@ -2,6 +2,7 @@
 import type { Clock } from '../../clock/clock.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
+import type { ConnectionHistory } from '../connection-history.ts'
 import type { Registrar } from './registrar.ts'
 
 export interface DriverRegistration extends AsyncDisposable {
@@ -15,18 +16,31 @@ export interface SocketDriver {
 }
 
 export function registerDrivers(
-  { clock, log, registrar }: { readonly clock: Clock; readonly log: Log; readonly registrar: Registrar },
+  deps: {
+    readonly clock: Clock
+    readonly log: Log
+    readonly registrar: Registrar
+    /** Hears of drivers that do not answer, for `hawser why`. */
+    readonly told?: ConnectionHistory
+  },
   drivers: readonly SocketDriver[],
   signal: AbortSignal,
 ): DriverRegistration {
+  const { clock, log, registrar, told } = deps
   const loop = createKeyLoop<SocketDriver>({
     name: 'driver registration',
     clock,
     workers: 4,
     backoff: { firstMs: 250, capMs: 30_000 },
-    look: ({ name, socket }) => registrar.register({ name, endpoint: socket }, signal),
-    onError: ({ name, socket }, error, retryAt) =>
-      log.warn('driver not registered', { driver: name, socket, error, retryAt, try: `hawser driver check ${socket}` }),
+    async look({ name, socket }) {
+      await registrar.register({ name, endpoint: socket }, signal)
+      told?.works({ name, endpoint: socket })
+    },
+    onError({ name, socket }, error, retryAt) {
+      told?.failed({ name, endpoint: socket }, error)
+      const hint = `hawser driver check ${socket}`
+      log.warn('driver not registered', { driver: name, socket, error, retryAt, try: hint })
+    },
   })
   for (const driver of drivers) loop.wake(driver)
   return { tried: loop.idle(), [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose]() }

@@ -1,21 +1,27 @@
 // Can a driver be used at all? What the history has of its connection: where it listens, and since when it does not answer.
-import type { History } from '../../client/history.ts'
-import type { DriverWaitReason } from '../../volume/wait-reasons.ts'
-import { CsiError, statusText } from '../codes.ts'
-import type { Driver } from '../drivers.ts'
+import type { History } from '../client/history.ts'
+import type { DriverWaitReason } from '../volume/wait-reasons.ts'
+import { CsiError, statusText } from './codes.ts'
+import type { Driver } from './drivers.ts'
+
+type Listening = Pick<Driver, 'name' | 'endpoint'>
 
 export interface ConnectionHistory {
-  waits(driver: Driver, reason: DriverWaitReason, words?: string): void
+  waits(driver: Listening, reason: DriverWaitReason, words?: string): void
   /** The first questions to the driver failed. */
-  failed(driver: Driver, error: unknown): void
-  works(driver: Driver): void
+  failed(driver: Listening, error: unknown): void
+  works(driver: Listening): void
 }
 
-/** `node`: where this driver's process serves only that node. */
-export function createConnectionHistory(history: History | undefined, node: string | undefined): ConnectionHistory {
+/** `node`: where this driver's process serves only that node. `actor`: who asks the driver, if it is not its jobs. */
+export function createConnectionHistory(
+  history: History | undefined,
+  node: string | undefined,
+  actor?: string,
+): ConnectionHistory {
   const on = node === undefined ? {} : { node }
-  const subject = ({ name, endpoint }: Driver) => ({
-    actor: `csi ${name}`,
+  const subject = ({ name, endpoint }: Listening) => ({
+    actor: actor ?? `csi ${name}`,
     operation: 'connect',
     key: `${endpoint} ${node ?? ''}`,
     endpoint,
