@@ -191,8 +191,9 @@ function attachCalls(controller: Wire, call: Caller): Pick<ControllerCalls, 'att
   }
 }
 
-/** A driver that answers the same token for ever must not hold us for ever. */
+/** A driver that answers tokens or entries without end must not hold us, or fill our memory, for ever. */
 const maxPages = 10_000
+const maxEntries = 250_000
 
 /** Every entry of a list that comes in pages. */
 async function allEntries<T>(
@@ -203,8 +204,15 @@ async function allEntries<T>(
   let token = ''
   for (let count = 0; count < maxPages; count++) {
     const { entries, nextToken } = await page(token)
-    all.push(...entries)
+    // One by one: a page of a million entries is too long for the arguments of a call.
+    for (const entry of entries) all.push(entry)
+    if (all.length > maxEntries)
+      throw new CsiError('INTERNAL', `driver answered more than ${maxEntries} entries`, { rpc })
     if (nextToken === '') return all
+    if (nextToken === token)
+      throw new CsiError('INTERNAL', `driver answered the token ${JSON.stringify(token)} twice: its list has no end`, {
+        rpc,
+      })
     token = nextToken
   }
   throw new CsiError('INTERNAL', `driver answered more than ${maxPages} pages`, { rpc })
