@@ -118,7 +118,7 @@ test('two provisioners at work without a lease: the claim is told, and which fla
   })
   await world.clock.advance(10_000)
   assert.deepEqual(await told(), [
-    `Warning AnotherProvisioner: volume ${name} was made by somebody else at the same time. If the sidecars of driver ${driver} run, start hawser with --leave-to-sidecars ${driver}, or start them with --leader-election`,
+    `Warning AnotherProvisioner: volume ${name} was made by somebody else at the same time. If the sidecars of driver ${driver} run, start the server with --leave-to-sidecars ${driver}, or start them with --leader-election`,
   ])
   await life.stop()
 })

@@ -289,7 +289,7 @@ async function createVolume({ driver }: JobDeps, order: Order, signal: AbortSign
 /** Two provisioners that know nothing of each other ask the driver for everything twice. */
 function warnOfAnother(deps: JobDeps, claim: PersistentVolumeClaim, volume: string): void {
   const { name } = deps.driver
-  const text = `volume ${volume} was made by somebody else at the same time. If the sidecars of driver ${name} run, start hawser with --leave-to-sidecars ${name}, or start them with --leader-election`
+  const text = `volume ${volume} was made by somebody else at the same time. If the sidecars of driver ${name} run, start the server with --leave-to-sidecars ${name}, or start them with --leader-election`
   recordOnClaim(deps, claim, 'Warning', 'AnotherProvisioner', text)
   deps.log.warn('another provisioner works for this driver', { driver: name, volume, flag: '--leave-to-sidecars' })
 }
