@@ -47,6 +47,8 @@ interface RunResult {
 
 export interface InteractiveRequest {
   readonly argv: readonly [string, ...string[]]
+  /** A program and its arguments that lead to where `argv` runs (nsenter); the terminal becomes the command's only there. */
+  readonly enter?: readonly string[]
   /** The whole environment; nothing of ours is inherited. */
   readonly env: Readonly<Record<string, string>>
   /** A terminal of its own; then all its output is standard output. */
@@ -85,7 +87,7 @@ export interface MountNamespace extends AsyncDisposable {
    * Attaches copies of mounts of ours at places in it, in this order. Its root must not lead to ours any more. A target is made
    * if it is missing; links on the way are followed only on the root's own filesystem, never inside an attached mount.
    */
-  attach(mounts: readonly MountInside[], signal: AbortSignal): Promise<void>
+  attach(mounts: readonly MountInside[], kernelPaths: ProtectedPaths, signal: AbortSignal): Promise<void>
   /** Kills every process in it; refuses our own. Answers how many there were. */
   killAll(): Promise<number>
 }
@@ -98,5 +100,14 @@ export interface MountInside {
   readonly readOnly: boolean
   /** With `readOnly`: the mounts below it too. */
   readonly recursiveReadOnly: boolean
+  /** Device files on it cannot be used. */
+  readonly noDevices: boolean
   readonly propagation: 'private' | 'slave' | 'shared'
+}
+
+/** Paths of /proc and /sys in the namespace; those that do not exist are left out. */
+export interface ProtectedPaths {
+  readonly readOnly: readonly string[]
+  /** Files that read as empty. */
+  readonly masked: readonly string[]
 }

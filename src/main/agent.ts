@@ -42,6 +42,8 @@ export interface AgentConfig extends Pick<
   readonly listen?: { readonly host: string; readonly port: number } | undefined
   /** Do the jobs of the CSI sidecars for the drivers registered here. */
   readonly csiJobs: boolean
+  /** Files that no pod may read, such as the kubeconfig. */
+  readonly secretFiles?: readonly string[]
 }
 
 export async function startAgent(config: AgentConfig, { log }: { readonly log: Log }): Promise<AsyncDisposable> {
@@ -53,7 +55,7 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
   const client = createRestClient(transport)
   const host = stack.use(createLinuxHost())
   const { node } = config
-  const { dataDirectory, server, listen, csiDrivers } = config
+  const { dataDirectory, server, listen, csiDrivers, secretFiles = [] } = config
   const identity = stack.use(await openNodeIdentity({ dataDirectory, node, host }, new AbortController().signal))
   const auditPath = join(dataDirectory, nodeAuditFileName)
   const audit = stack.use(openAuditFile({ path: auditPath, clock, log, onFailure: config.auditFailure }))
@@ -80,6 +82,7 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
     version,
     csiDrivers: [...builtIn, ...csiDrivers],
     openServer,
+    secretFiles,
   }
   const { drivers } = stack.use(await startNode(deps))
   if (config.csiJobs) {

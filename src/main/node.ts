@@ -62,6 +62,8 @@ export interface NodeDeps {
   readonly csiDrivers: HawserConfig['csiDrivers']
   /** Offers the node's own server to those who may ask it; tells where, if that is an address. */
   readonly openServer?: (nodeServer: NodeServer) => Promise<OpenNodeServer> | void
+  /** Files outside the data directory that no pod may read: the kubeconfig of an agent. */
+  readonly secretFiles?: readonly string[]
   /** Hears of every step in place of the history; for tests. */
   readonly observer?: OperationObserver
 }
@@ -238,7 +240,7 @@ async function registerCsiDrivers(
   await Promise.race([registration.tried, clock.sleep(longestRegistrationMs, signal)])
 }
 
-function createRuntime({ config, node, clock, host, log, logDirectory }: NodeParts): Runtime {
+function createRuntime({ config, node, clock, host, log, logDirectory, secretFiles = [] }: NodeParts): Runtime {
   if (config.runtime === 'none') return createNoRuntime({ clock })
   return createProcessRuntime({
     host,
@@ -247,8 +249,8 @@ function createRuntime({ config, node, clock, host, log, logDirectory }: NodePar
     log,
     directory: containersDirectory(config, node),
     logDirectory,
-    // Pods must not see keys, tokens and the store.
-    hidden: [config.dataDirectory],
+    // Pods must not see keys, tokens, the store, and the volumes of other pods.
+    hidden: [...new Set([config.dataDirectory, node.root, ...secretFiles])],
   })
 }
 

@@ -78,7 +78,7 @@ async function stopParts({ pods, volumes, reports, shared }: AgentParts): Promis
 }
 
 async function settingsOf(
-  { client, hostAddress }: AgentDeps,
+  { client, hostAddress, host }: AgentDeps,
   { volumes, shared }: AgentParts,
   { pod, settings }: PodView,
   name: string,
@@ -89,6 +89,6 @@ async function settingsOf(
   const { initContainers = [], containers = [], ephemeralContainers = [] } = pod.spec ?? {}
   const container = [...initContainers, ...containers, ...ephemeralContainers].find((each) => each.name === name)
   if (!container) throw new Error(`container ${name} is not valid for pod ${pod.metadata.name}`)
-  const parts = { client, hostAddress, manager: volumes.manager, ownNode: shared.ownNode }
+  const parts = { client, hostAddress, host, manager: volumes.manager, ownNode: shared.ownNode }
   return (await processSettings(parts, pod, container, signal)).settings
 }

@@ -415,7 +415,7 @@ test(
   async () => {
     const real = createLinuxProcesses({ clock })
     // The file `pid` appears a second after everything that comes before it.
-    const delay = (word: string) => word.replaceAll('mv "$dir/pid.new"', 'sleep 1; mv "$dir/pid.new"')
+    const delay = (word: string) => word.replaceAll('mv "setup-$token" pid', 'sleep 1; mv "setup-$token" pid')
     const processes: typeof real = {
       ...real,
       launch(asked, given) {

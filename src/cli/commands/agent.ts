@@ -81,7 +81,7 @@ export const agent = buildCommand<Flags, [], Context>({
     // A node's certificate has no right to the jobs of a driver.
     const csiJobs = flags.csiJobs && !joined
     const starting = startAgent(
-      { dataDirectory, server, node, listen, joined, csiJobs, ...drivers },
+      { dataDirectory, server, node, listen, joined, secretFiles: [resolve(path)], csiJobs, ...drivers },
       { log: createPinoLog({ level: flags.logLevel }) },
     )
     const started = await Promise.race([starting, stop.promise]).finally(() => clearTimeout(late))

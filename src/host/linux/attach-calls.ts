@@ -6,11 +6,12 @@
 // 3. One component is opened at a time and no link is followed by the kernel. Links count only on the container's own root
 //    layer; whoever writes to a volume decides about nothing outside of it.
 // 4. The thread comes back to the host's namespace, or it ends.
-import type { MountInside } from '../processes.ts'
+import type { MountInside, ProtectedPaths } from '../processes.ts'
 import { HostError, hasCode } from '../host-error.ts'
 import * as libc from './libc.ts'
 
 const MOUNT_ATTR_RDONLY = 0x1n
+const MOUNT_ATTR_NODEV = 0x4n
 const propagations = { private: 1n << 18n, slave: 1n << 19n, shared: 1n << 20n } as const
 const kindMask = 0o170000
 const [directoryKind, linkKind] = [0o040000, 0o120000]
@@ -20,7 +21,7 @@ const mostTries = 5
 
 export const attachCalls = {
   /** `namespace` is an open mount namespace whose root no longer leads to the host's. */
-  attachMounts(namespace: number, mounts: readonly MountInside[]): void {
+  attachMounts(namespace: number, mounts: readonly MountInside[], paths: ProtectedPaths): void {
     const trees: { readonly tree: number; readonly mount: MountInside }[] = []
     const opened = new Set<number>()
     try {
@@ -30,6 +31,7 @@ export const attachCalls = {
         trees.push({ tree, mount })
       }
       insideNamespace(namespace, () => {
+        protect(paths)
         for (const { tree, mount } of trees) inWords(mount, () => attach(tree, mount.target))
       })
     } finally {
@@ -48,10 +50,11 @@ function inWords<T>({ target }: MountInside, work: () => T): T {
   }
 }
 
-function copyTree({ source, readOnly, recursiveReadOnly, propagation }: MountInside): number {
+function copyTree({ source, readOnly, recursiveReadOnly, noDevices, propagation }: MountInside): number {
   const tree = libc.openTreeClone(libc.AT_FDCWD, source, libc.AT_RECURSIVE)
   try {
-    libc.setMountAttributes(tree, { set: 0n, clear: 0n, propagation: propagations[propagation], recursive: true })
+    const set = noDevices ? MOUNT_ATTR_NODEV : 0n
+    libc.setMountAttributes(tree, { set, clear: 0n, propagation: propagations[propagation], recursive: true })
     if (readOnly) libc.setMountAttributes(tree, { set: MOUNT_ATTR_RDONLY, clear: 0n, recursive: recursiveReadOnly })
     return tree
   } catch (error) {
@@ -83,6 +86,28 @@ function comeBack(own: number): void {
   } catch {
     // It must never answer another question: every path it names is a path of the container.
     process.exit(1)
+  }
+}
+
+/** Only the kernel writes names in /proc, so these may be looked up by path. */
+function protect({ readOnly, masked }: ProtectedPaths): void {
+  for (const path of readOnly) cover(path, path, true)
+  for (const path of masked) cover('/dev/null', path, false)
+}
+
+function cover(source: string, target: string, readOnly: boolean): void {
+  try {
+    libc.close(libc.open(target, libc.O_PATH | libc.O_NOFOLLOW))
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return
+    throw error
+  }
+  const tree = libc.openTreeClone(libc.AT_FDCWD, source, libc.AT_RECURSIVE)
+  try {
+    if (readOnly) libc.setMountAttributes(tree, { set: MOUNT_ATTR_RDONLY, clear: 0n, recursive: true })
+    libc.moveMount(tree, target)
+  } finally {
+    libc.close(tree)
   }
 }
 

@@ -29,14 +29,14 @@ export function startSession(request: SessionRequest, listener: Listener): Sessi
   return request.tty ? withTerminal(request, listener) : withPipes(request, listener)
 }
 
-function withPipes({ argv, env, stdin, owner = 0 }: SessionRequest, listener: Listener): Session {
+function withPipes({ argv, enter = [], env, stdin, owner = 0 }: SessionRequest, listener: Listener): Session {
   const [input, output, errors] = [stdin ? makePipe() : undefined, makePipe(), makePipe()]
   const given = [...(input ? [input.read] : []), output.write, errors.write]
   const kept = [...(input ? [input.write] : []), output.read, errors.read]
   try {
     for (const fd of given) fchownSync(fd, owner, sameGroup)
     const stdio = [input?.read ?? 'ignore', output.write, errors.write] as StdioOptions
-    const pid = start(argv, env, stdio, true, listener)
+    const pid = start([...enter, ...argv], env, stdio, listener)
     // Sockets that are only handed on must not read: what they read would be lost.
     const asSocket = (fd: number) => new Socket({ fd, readable: false, writable: false })
     if (input) listener.onStream('stdin', asSocket(input.write))
@@ -51,16 +51,16 @@ function withPipes({ argv, env, stdin, owner = 0 }: SessionRequest, listener: Li
   }
 }
 
-function withTerminal({ argv, env, owner = 0, size }: SessionRequest, listener: Listener): Session {
+function withTerminal({ argv, enter = [], env, owner = 0, size }: SessionRequest, listener: Listener): Session {
   const { master, slave } = openTerminal()
   let open = true
-  // `setsid` makes it lead a session (it must not lead one before, or it would fork first), and the terminal its own.
-  const sessionArgv = ['setsid', '--ctty', ...argv] as const
+  // `setsid` makes it lead a session, and the terminal its own. It waits in case that it has to fork for that.
+  const sessionArgv = [...enter, 'setsid', '--ctty', '--wait', ...argv]
   let pid: number
   try {
     fchownSync(slave, owner, sameGroup)
     if (size) resizeTerminal(master, size)
-    pid = start(sessionArgv, env, [slave, slave, slave], false, listener)
+    pid = start(sessionArgv, env, [slave, slave, slave], listener)
   } catch (error) {
     closeSync(master)
     throw error
@@ -89,14 +89,13 @@ function withTerminal({ argv, env, owner = 0, size }: SessionRequest, listener: 
 }
 
 function start(
-  argv: readonly [string, ...string[]],
+  argv: readonly string[],
   env: Readonly<Record<string, string>>,
   stdio: StdioOptions,
-  ownSession: boolean,
   listener: Listener,
 ): number {
-  const [program, ...args] = argv
-  const child = spawn(program, args, { detached: ownSession, env: { ...env }, cwd: '/', stdio })
+  const [program = '', ...args] = argv
+  const child = spawn(program, args, { detached: true, env: { ...env }, cwd: '/', stdio })
   // A program that cannot be started has no pid; that is checked below.
   child.once('error', () => {})
   if (child.pid === undefined) throw new Error(`${program} cannot be started`)
@@ -122,15 +121,18 @@ function killSession(leader: number): void {
   }
 }
 
-function membersOf(session: number): readonly number[] {
-  return readdirSync('/proc').flatMap((name) => {
+/** The leader's session, and the one that its child began (the command whose terminal it is). */
+function membersOf(leader: number): readonly number[] {
+  const all = readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name)) return []
     try {
       const text = readFileSync(`/proc/${name}/stat`, 'utf8')
-      const [, , , found] = text.slice(text.lastIndexOf(')') + 2).split(' ')
-      return Number(found) === session ? [Number(name)] : []
+      const [, parent, , session] = text.slice(text.lastIndexOf(')') + 2).split(' ')
+      return [{ pid: Number(name), parent: Number(parent), session: Number(session) }]
     } catch {
       return [] // gone while we looked
     }
   })
+  const begun = all.filter(({ pid, parent, session }) => parent === leader && session === pid).map(({ pid }) => pid)
+  return all.filter(({ session }) => session === leader || begun.includes(session)).map(({ pid }) => pid)
 }

@@ -65,11 +65,11 @@ async function holdNamespace(
   let held = true
   const kills = new Set<Promise<number>>()
   return {
-    async attach(mounts, signal) {
+    async attach(mounts, paths, signal) {
       if (!held) throw new HostError('CLOSED', 'the mount namespace is no longer held')
       if (name === (await mountNamespaceOf('self')))
         throw new HostError('EINVAL', `process ${identity.pid} has no mount namespace of its own`)
-      await pool.call('attachMounts', [descriptor, mounts], { path: '', timeoutMs: attachTimeoutMs }, signal)
+      await pool.call('attachMounts', [descriptor, mounts, paths], { path: '', timeoutMs: attachTimeoutMs }, signal)
     },
     async killAll() {
       if (!held) return 0

@@ -1,13 +1,14 @@
 // How does a container begin and end? Start, then its postStart hook; preStop hook, then the signals, all within one grace.
 // Ends run beside the pod loop, so that a shorter grace can overtake a longer one. Sidecars go last, in reverse order.
 import type { PodUid } from '../../api/names.ts'
-import type { Container, LifecycleHandler } from '../../api/generated/types.ts'
+import type { Container, LifecycleHandler, Pod } from '../../api/generated/types.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { errorText } from '../../telemetry/error-text.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { isRunning, isSidecar } from '../pods/container-plan.ts'
 import { graceOf } from '../pods/pod-lifetime.ts'
 import type { PodRecord, PodWorld } from '../pods/pod-record.ts'
+import type { ContainerRequest, ProcessSettings } from '../runtime/port.ts'
 import type { ContainerRequestDeps } from './container-request.ts'
 import { containerRequest } from './container-request.ts'
 import type { HandlerDeps } from './handlers.ts'
@@ -93,10 +94,9 @@ async function tryStart(
     const request = await containerRequest(deps, { pod, uid, container, attempt }, signal)
     reason = 'RunContainerError'
     const record = await deps.runtime.start(request, signal)
-    const { env, workingDirectory, user, group, groups } = request
-    const ids = { ...(user === undefined ? {} : { user }), ...(group === undefined ? {} : { group }) }
-    pods.apply({ kind: 'containerStarted', uid, record, settings: { env, workingDirectory, groups, ...ids } })
+    pods.apply({ kind: 'containerStarted', uid, record, settings: settingsOf(request) })
     tell(uid, 'Normal', 'Started', `Started container ${name}`)
+    if (attempt === 0 && isFirst(pod, container)) tellUnheldWishes(deps, uid, pod)
     return true
   } catch (error) {
     if (signal.aborted) return false
@@ -106,6 +106,29 @@ async function tryStart(
     pods.apply({ kind: 'startFailed', uid, container: name, error: { reason, message, retryAt, failures } })
     tell(uid, 'Warning', 'Failed', `Error: ${message}`)
     return false
+  }
+}
+
+/** Once per pod: whoever wrote the field may not have seen the warning at its creation. */
+function tellUnheldWishes({ runtime, tell }: ContainerLifeDeps, uid: PodUid, pod: Pod): void {
+  const wishes = runtime.unheldWishes?.(pod) ?? []
+  if (wishes.length > 0) tell(uid, 'Warning', 'NotHonoured', wishes.join('; '))
+}
+
+const isFirst = ({ spec }: Pod, { name }: Container) =>
+  (spec?.initContainers?.[0] ?? spec?.containers?.[0])?.name === name
+
+/** What a command beside the container's own needs of its request. */
+function settingsOf(request: ContainerRequest): ProcessSettings {
+  const { env, workingDirectory, user, group, groups, capabilities, noNewPrivileges } = request
+  return {
+    env,
+    workingDirectory,
+    groups,
+    ...(user === undefined ? {} : { user }),
+    ...(group === undefined ? {} : { group }),
+    ...(capabilities === undefined ? {} : { capabilities }),
+    ...(noNewPrivileges === undefined ? {} : { noNewPrivileges }),
   }
 }
 

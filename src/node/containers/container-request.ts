@@ -3,12 +3,14 @@
 import type { PodUid } from '../../api/names.ts'
 import type { Container, Pod, VolumeMount } from '../../api/generated/types.ts'
 import type { Host } from '../../host/host.ts'
+import { readIfThere } from '../../host/read-if-there.ts'
 import { bindSubPath, createSubPath, subPathProblem } from '../../host/subpaths.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { podDirectory, subPathTarget } from '../../volume/paths.ts'
 import type { EnvironmentDeps } from './environment.ts'
 import { environmentOf, expandReferences, expandStrictly } from './environment.ts'
 import { readOnlyDevice } from '../operations/block-map.ts'
+import { privilegesFor } from './privileges.ts'
 import { fullNameOf } from '../pods/container-plan.ts'
 import type { ContainerDevice, ContainerMount, ContainerRequest, ProcessSettings } from '../runtime/port.ts'
 import type { MountedVolume, VolumeManager } from '../volumes/manager.ts'
@@ -48,6 +50,7 @@ export async function containerRequest(
     graceMs: (pod.spec?.terminationGracePeriodSeconds ?? 30) * 1000,
     argv: [...expand(container.command), ...expand(container.args)],
     stdin: container.stdin === true,
+    hostPid: pod.spec?.hostPID === true,
     readOnlyRoot: container.securityContext?.readOnlyRootFilesystem === true,
     mounts,
     devices: await devicesOf(deps, container, volumes, signal),
@@ -69,7 +72,7 @@ export function rootRefusal(pod: Pod, container: Container): string | undefined 
 
 /** As whom and with which variables the container's processes run; `own` are the variables the pod's author named. */
 export async function processSettings(
-  deps: EnvironmentDeps & Pick<ContainerRequestDeps, 'manager'>,
+  deps: EnvironmentDeps & Pick<ContainerRequestDeps, 'host' | 'manager'>,
   pod: Pod,
   container: Container,
   signal: AbortSignal,
@@ -81,11 +84,26 @@ export async function processSettings(
   const settings = {
     env: { ...base, ...own },
     workingDirectory: container.workingDir || '/',
-    ...(user === undefined ? {} : { user, group: group ?? 0 }),
+    ...(user === undefined ? {} : { user, group: group ?? (await primaryGroup(deps, user, signal)) }),
     ...(user === undefined && group !== undefined ? { group } : {}),
     groups: groupsOf(deps, pod),
+    ...privilegesFor(container),
   }
   return { own, settings }
+}
+
+/** `nogroup`: owns nothing. */
+const nobodysGroup = 65534
+
+/**
+ * Images are names only, so none says a group. Kubernetes would take 0; here that is the machine's own group `root`, so it is the
+ * group that the machine's user of this id has, and never 0.
+ */
+async function primaryGroup({ host }: Pick<ContainerRequestDeps, 'host'>, user: number, signal: AbortSignal) {
+  if (user === 0) return 0
+  const lines = ((await readIfThere(host.files, '/etc/passwd', signal)) ?? '').split('\n')
+  const found = lines.map((line) => line.split(':')).find(([, , id]) => id === String(user))
+  return Number(found?.[3] ?? 0) || nobodysGroup
 }
 
 function groupsOf({ manager }: Pick<ContainerRequestDeps, 'manager'>, pod: Pod): readonly number[] {

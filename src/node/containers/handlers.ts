@@ -16,7 +16,10 @@ import type { ContainerRequestDeps } from './container-request.ts'
 import { processSettings } from './container-request.ts'
 import type { ProcessSettings, Runtime } from '../runtime/port.ts'
 
-export interface HandlerDeps extends Pick<ContainerRequestDeps, 'client' | 'ownNode' | 'hostAddress' | 'manager'> {
+export interface HandlerDeps extends Pick<
+  ContainerRequestDeps,
+  'client' | 'host' | 'ownNode' | 'hostAddress' | 'manager'
+> {
   readonly clock: Clock
   readonly runtime: Runtime
   readonly network: Network

@@ -8,6 +8,9 @@
 //            (host/linux/attach-calls.ts). Without its agent, setup gives up: nothing has begun until `pid` is written.
 // exec       in a running container's namespace: the same user and variables for one more command.
 // enter      after the change of user: sets the container's environment and becomes the command.
+//
+// A container has its own process ids unless its pod has hostPID. Setup stays as process 1 then: it passes SIGTERM on, collects
+// orphans, and when it ends the kernel ends everybody else.
 
 /**
  * Arguments: directory, token, whether it may be spoken to (1 or empty), then the command to supervise. Descriptor 3 leads to
@@ -26,25 +29,28 @@ if [ -n "$3" ]; then
   keeper=$!
 fi
 shift 3
-setsid "$@" <"$input" &
+setsid "$@" <"$input" 2>&3 &
 pid=$!
 exec 3>&-
 wait "$pid"
 code=$?
 if [ -n "$keeper" ]; then kill "$keeper" 2>/dev/null; fi
 if [ ! -e "$dir/pid" ]; then exit 1; fi
+# unshare of util-linux 2.38 answers something else when process 1 was killed. Process 1 writes its code, if it lives to do so.
+if [ "$code" != 0 ] && [ -e "$dir/code" ] && [ ! -s "$dir/code" ]; then code=137; fi
 printf '%s %s\\n' "$code" "$(date +%s%3N)" >"$dir/exit.new"
 mv "$dir/exit.new" "$dir/exit"
 `
 
 /**
- * Arguments: directory, token, hidden directories (colon-separated), read-only root (1 or empty), own /dev (1 or empty),
- * working directory, setpriv arguments (space-separated, may be empty), enter script, then the command. Descriptor 3 is a
+ * Arguments: directory, token, hidden paths (colon-separated), flags, working directory, setpriv arguments (space-separated, may be
+ * empty), enter script, then the command. Flags are words: `readonly` root, `owndev` (a layer above the host's /dev), `basicdev`
+ * (a /dev with the harmless devices only), `hostpid`, `hostsys` (the host's /sys as it is). Descriptor 3 is a
  * conversation with the agent: errors and "ready" go out, "go" comes back when the volumes are attached, "started" goes out.
  *
  * It first writes who it is to `setup-TOKEN`, so that the agent finds its namespace. The start counts from the moment when the
  * token is renamed to `begun`: an agent that restarts takes the token away before that, and the container never runs. `pid`
- * follows, always before "started". The pid stays the same: all that follows is exec.
+ * follows, always before "started". The pid stays the same: it becomes the command (exec), or process 1 above it.
  *
  * The container's directory stays the working directory meanwhile: after pivot_root no path leads there.
  */
@@ -52,9 +58,12 @@ export const setupScript = `
 set -eu
 umask 022
 trap '' PIPE
-exec 4>&2 2>&3
-dir=$1 token=$2 hidden=$3 readonly=$4 owndev=$5 workdir=$6 privileges=$7 enter=$8
-shift 8
+exec 4>&1 2>&3
+dir=$1 token=$2 hidden=$3 flags=" $4 " workdir=$5 privileges=$6 enter=$7
+shift 7
+has() { case $flags in *" $1 "*) ;; *) return 1 ;; esac; }
+# The agent may be the last process that the kernel should end; a container is not.
+echo 0 >/proc/self/oom_score_adj || :
 cd "$dir"
 start_time() { shift 19; echo "$1"; }
 read -r stat </proc/self/stat
@@ -64,11 +73,29 @@ base=$dir/fs root=$dir/fs/root
 mkdir -p fs
 mount -t tmpfs -o mode=0755 tmpfs "$base"
 mkdir "$base/upper" "$base/work" "$root"
-mount -t overlay -o "lowerdir=/,upperdir=$base/upper,workdir=$base/work" overlay "$root"
+mount -t overlay -o "nodev,lowerdir=/,upperdir=$base/upper,workdir=$base/work" overlay "$root"
 mkdir -p "$root/.hawser"
-mount --rbind --make-rslave /proc "$root/proc"
-mount --rbind --make-rslave /sys "$root/sys"
-if [ -n "$owndev" ]; then
+if has hostpid; then
+  mount --rbind --make-rslave /proc "$root/proc"
+else
+  mount -t proc -o nosuid,nodev,noexec proc "$root/proc"
+fi
+if has hostsys; then
+  mount --rbind --make-rslave /sys "$root/sys"
+else
+  mount -t sysfs -o ro,nosuid,nodev,noexec sysfs "$root/sys"
+fi
+if has basicdev; then
+  mount -t tmpfs -o mode=0755,nosuid,size=64k tmpfs "$root/dev"
+  cp -a /dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty /dev/ptmx "$root/dev/"
+  ln -s /proc/self/fd "$root/dev/fd"
+  ln -s /proc/self/fd/0 "$root/dev/stdin"
+  ln -s /proc/self/fd/1 "$root/dev/stdout"
+  ln -s /proc/self/fd/2 "$root/dev/stderr"
+  mkdir "$root/dev/pts" "$root/dev/shm"
+  mount --rbind --make-rslave /dev/pts "$root/dev/pts"
+  mount -t tmpfs -o mode=1777,nosuid,nodev,size=64m tmpfs "$root/dev/shm"
+elif has owndev; then
   mkdir "$base/devupper" "$base/devwork"
   mount -t overlay -o "lowerdir=/dev,upperdir=$base/devupper,workdir=$base/devwork" overlay "$root/dev"
   for part in pts shm mqueue; do
@@ -79,7 +106,11 @@ else
 fi
 IFS=:
 for path in $hidden; do
-  if [ -d "$root$path" ]; then mount -t tmpfs -o ro,mode=0755,size=4k tmpfs "$root$path"; fi
+  if [ -d "$root$path" ]; then
+    mount -t tmpfs -o ro,mode=0755,size=4k tmpfs "$root$path"
+  elif [ -e "$root$path" ]; then
+    mount --bind /dev/null "$root$path"
+  fi
 done
 unset IFS
 # Where people mount things by hand, a container starts with nothing, as it would in an image.
@@ -92,20 +123,50 @@ word=
 echo ready >&3
 read -r word <&3 || exit 1
 if [ "$word" != go ]; then exit 1; fi
-if [ -n "$readonly" ]; then mount -o remount,bind,ro /; fi
-if [ ! -d "$workdir" ]; then mkdir -p "$workdir"; fi
+if has readonly; then mount -o remount,bind,ro,nodev /; fi
+# With the host's processes in view a link in a volume may lead out of here: then the container's own user goes there.
+if has hostpid; then
+  stay=/ goto=$workdir
+else
+  stay=$workdir goto=
+  if [ ! -d "$workdir" ]; then mkdir -p "$workdir"; fi
+fi
 # Fails when this start was given up: its directory is gone, or a later start has made it anew.
 mv "begun-$token" begun
+if ! has hostpid; then exec 5>code; fi
 mv "setup-$token" pid
-cd "$workdir"
+cd "$stay"
+set -- /bin/sh -c "$enter" enter "$goto" "$@"
+if [ -n "$privileges" ]; then set -- setpriv $privileges -- "$@"; fi
 # The agent may be dead by now; the container runs all the same.
-echo started >&3 2>/dev/null || :
-exec 2>&4 3>&- 4>&-
-trap - PIPE
-if [ -n "$privileges" ]; then
-  exec setpriv $privileges -- /bin/sh -c "$enter" enter "$@"
+if has hostpid; then
+  echo started >&3 2>/dev/null || :
+  exec 2>&4 3>&- 4>&-
+  trap - PIPE
+  exec "$@"
 fi
-exec /bin/sh -c "$enter" enter "$@"
+set +e
+# A shell gives /dev/null to what runs beside it; 6 is the real input.
+exec 6<&0 2>/dev/null
+trap - PIPE
+setsid "$@" <&6 2>&4 3>&- 4>&- 5>&- 6<&- &
+child=$!
+# From the moment when it leads its own group, no signal to it is lost.
+tries=0
+while [ "$tries" -lt 5000 ] && ! kill -0 "-$child"; do tries=$((tries + 1)); done
+trap 'kill -TERM "-$child" || kill -TERM "$child"' TERM
+trap '' PIPE
+echo started >&3
+exec </dev/null >/dev/null 3>&- 4>&- 6<&-
+# A signal ends the waiting early; the command is gone when it can no longer be signalled.
+while :; do
+  wait "$child"
+  code=$?
+  if ! kill -0 "$child"; then
+    echo "$code" >&5
+    exit "$code"
+  fi
+done
 `
 
 /** Arguments: working directory, setpriv arguments (may be empty), enter script, then the command. */
@@ -113,15 +174,19 @@ export const execScript = `
 set -u
 workdir=$1 privileges=$2 enter=$3
 shift 3
-cd "$workdir" || exit 126
-if [ -n "$privileges" ]; then
-  exec setpriv $privileges -- /bin/sh -c "$enter" enter "$@"
-fi
-exec /bin/sh -c "$enter" enter "$@"
+cd / || exit 126
+set -- /bin/sh -c "$enter" enter "$workdir" "$@"
+if [ -n "$privileges" ]; then set -- setpriv $privileges -- "$@"; fi
+exec "$@"
 `
 
-/** The container's variables come as HAWSER_E0, HAWSER_E1, … = "name=value", so that none of them touches the tools above. */
+/**
+ * Arguments: the directory to go to as this user (empty: stay), then the command.
+ * The container's variables come as HAWSER_E0, HAWSER_E1, … = "name=value", so that none of them touches the tools above.
+ */
 export const enterScript = `
+if [ -n "$1" ]; then cd "$1" || exit 126; fi
+shift
 hawser_count=$HAWSER_COUNT
 unset HAWSER_COUNT PATH PWD OLDPWD
 hawser_index=0

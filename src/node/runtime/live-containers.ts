@@ -20,11 +20,13 @@ export interface ProcessRuntimeDeps {
   readonly directory: string
   /** `<logs>/<namespace>_<pod>_<uid>/<container>/<attempt>.log` */
   readonly logDirectory: string
-  /** Directories of the node that no container may see. */
+  /** Directories and files of the node that no container may see; links count as what they lead to. */
   readonly hidden: readonly string[]
 }
 
 export interface ProcessRuntimeState extends ProcessRuntimeDeps {
+  /** The real paths of what is hidden. */
+  realHidden: readonly string[]
   /** By pod uid and container name. */
   readonly live: Map<string, LiveContainer>
   readonly listeners: Set<(record: ContainerRecord) => void>

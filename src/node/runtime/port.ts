@@ -1,5 +1,6 @@
 // What must a container runtime do? Start and stop containers, run commands in them, keep records, and report when one ends.
 // A runtime keeps its own records across restarts of the agent; `restore` is how we learn of them.
+import type { Pod } from '../../api/generated/types.ts'
 import type { PodUid } from '../../api/names.ts'
 import type { CommandStreams } from '../../streams/remote-command.ts'
 
@@ -20,6 +21,8 @@ export interface Runtime {
   writeStdin(request: WriteStdinRequest, input: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<void>
   /** Forgets a pod whose containers are gone, with its files. */
   removePod(pod: PodUid, signal: AbortSignal): Promise<void>
+  /** Fields of a pod that have no effect with this runtime, one sentence each. */
+  unheldWishes?(pod: Pod): readonly string[]
   /** The listener is called with every change of a container. */
   subscribe(listener: (record: ContainerRecord) => void): Disposable
 }
@@ -52,6 +55,10 @@ export interface ProcessSettings {
   readonly user?: number
   readonly group?: number
   readonly groups: readonly number[]
+  /** Lower case, without `cap_`. Absent: all; then it also sees the machine's devices and may change the kernel's settings. */
+  readonly capabilities?: readonly string[]
+  /** Programs with the setuid bit give nothing. */
+  readonly noNewPrivileges?: boolean
 }
 
 export interface ContainerRequest extends ProcessSettings {
@@ -64,6 +71,8 @@ export interface ContainerRequest extends ProcessSettings {
   /** Empty: no process of its own (a pause). */
   readonly argv: readonly string[]
   readonly readOnlyRoot: boolean
+  /** It sees the machine's processes; otherwise only its own. */
+  readonly hostPid?: boolean
   /** Its stdin can be written to; otherwise it reads /dev/null. */
   readonly stdin?: boolean
   readonly mounts: readonly ContainerMount[]

@@ -11,24 +11,23 @@ export function variablesOf({ env }: Pick<ProcessSettings, 'env'>): Record<strin
   return { PATH: searchPath, HAWSER_COUNT: String(variables.length), ...Object.fromEntries(variables) }
 }
 
-export function privilegesOf({ user, group, groups }: ProcessSettings): string {
-  if (user === undefined && group === undefined && groups.length === 0) return ''
+/** For setpriv. Root gets back on exec what the bounding set leaves. */
+export function privilegesOf({ user, group, groups, capabilities, noNewPrivileges }: ProcessSettings): string {
   const parts = [groups.length > 0 ? `--groups=${groups.join(',')}` : '--clear-groups']
+  if (capabilities) parts.push(`--bounding-set=${['-all', ...capabilities.map((one) => `+${one}`)].join(',')}`)
+  if (capabilities) parts.push('--inh-caps=-all')
+  if (noNewPrivileges === true) parts.push('--no-new-privs')
   if (user !== undefined) parts.push(`--reuid=${user}`)
   if (group !== undefined) parts.push(`--regid=${group}`)
   return parts.join(' ')
 }
 
-/** A command beside the container's own process: it sees what that one sees. */
-export function argvInside(
-  request: ProcessSettings & { readonly argv: readonly string[] },
-  process: ProcessIdentity,
-): [string, ...string[]] {
+/** The way to a container's own process: from there a command sees what that one sees. */
+export const enterArgv = ({ pid }: ProcessIdentity) => ['nsenter', `--target=${pid}`, '--mount', '--pid', '--'] as const
+
+/** A command beside the container's own process. */
+export function argvInside(request: ProcessSettings & { readonly argv: readonly string[] }): [string, ...string[]] {
   return [
-    'nsenter',
-    `--target=${process.pid}`,
-    '--mount',
-    '--',
     '/bin/sh',
     '-c',
     execScript,

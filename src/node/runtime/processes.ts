@@ -6,13 +6,14 @@
 // its start time.
 import { join } from 'node:path/posix'
 import type { PodUid } from '../../api/names.ts'
+import { unheldWishes } from '../../api/pod-promises.ts'
 import { hasCode } from '../../host/host-error.ts'
 import type { ProcessIdentity } from '../../host/processes.ts'
 import { delayedAbort } from './delayed-abort.ts'
 import type { LiveContainer, ProcessRuntimeDeps, ProcessRuntimeState } from './live-containers.ts'
 import { containerKey, listDirectory, notify } from './live-containers.ts'
 import type { ContainerExit, Runtime, WriteStdinRequest } from './port.ts'
-import { argvInside, variablesOf } from './process-command.ts'
+import { argvInside, enterArgv, variablesOf } from './process-command.ts'
 import { removalPrefix, restoreContainers } from './restore-containers.ts'
 import { startContainer } from './start-container.ts'
 import { createTurns } from './turns.ts'
@@ -27,6 +28,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
   const { processes, clock } = deps
   const state: ProcessRuntimeState = {
     ...deps,
+    realHidden: deps.hidden,
     live: new Map(),
     listeners: new Set(),
     stopping: new AbortController(),
@@ -37,6 +39,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
   const prepare = (signal: AbortSignal) => (prepared ??= prepareDirectory(state, signal))
   return {
     version: 'hawser-processes://1',
+    unheldWishes,
     async restore(signal) {
       await prepare(signal)
       return await restoreContainers(state, signal)
@@ -56,14 +59,14 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       if (entry && !entry.record.exit) await stopContainer(state, entry, graceMs, signal)
     },
     async exec(request, signal) {
-      const argv = argvInside(request, runningProcess(state, request))
+      const argv = [...enterArgv(runningProcess(state, request)), ...argvInside(request)] as const
       return await processes.run({ argv, env: variablesOf(request), timeoutMs: request.timeoutMs }, signal)
     },
     async runInteractive(request, streams, signal) {
       const { tty, user: owner = 0 } = request
       const env = tty ? { TERM: 'xterm', ...request.env } : request.env
-      const argv = argvInside(request, runningProcess(state, request))
-      return await processes.runInteractive({ argv, env: variablesOf({ env }), tty, owner }, streams, signal)
+      const [enter, argv] = [enterArgv(runningProcess(state, request)), argvInside(request)]
+      return await processes.runInteractive({ argv, enter, env: variablesOf({ env }), tty, owner }, streams, signal)
     },
     writeStdin: (request, input, signal) => writeStdin(state, request, input, signal),
     removePod: (pod, signal) => removePod(state, pod, signal),
@@ -78,8 +81,17 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
   }
 }
 
-async function prepareDirectory({ host, directory }: ProcessRuntimeState, signal: AbortSignal): Promise<void> {
+async function prepareDirectory(state: ProcessRuntimeState, signal: AbortSignal): Promise<void> {
+  const { host, directory } = state
   await host.files.mkdirAll(directory, 0o700, signal)
+  state.realHidden = await Promise.all(
+    state.hidden.map((path) =>
+      host.files.realpath(path, signal).catch((error: unknown) => {
+        if (hasCode(error, 'ENOENT')) return path
+        throw error
+      }),
+    ),
+  )
   if (await host.mounts.isMountPoint(directory, signal)) return
   await host.mounts.bind({ source: directory, target: directory }, signal)
   await host.mounts.setPropagation(directory, 'private', { recursive: false }, signal)

@@ -93,11 +93,11 @@ async function attachMounts(
   signal: AbortSignal,
 ): Promise<void> {
   const mounts = mountsInside(request)
-  if (mounts.length === 0) return
+  const protectedPaths = request.capabilities ? kernelPaths : { readOnly: [], masked: [] }
   const setup = await readIdentity(host.files, directory, signal, `setup-${token}`)
   await using namespace = setup && (await processes.mountNamespace(setup))
   if (!namespace) throw new Error('the process that sets the container up is gone')
-  await namespace.attach(mounts, signal)
+  await namespace.attach(mounts, protectedPaths, signal)
 }
 
 /** Kills what a failed start left: its container must not come to life when nobody knows of it any more. */
@@ -128,24 +128,38 @@ async function killUnfinishedStart(state: ProcessRuntimeState, { record, directo
 
 /** The whole command line: supervise → unshare → setup → (setpriv) → enter → the container's command. */
 function supervisorCommand(
-  { hidden }: ProcessRuntimeState,
+  { realHidden }: ProcessRuntimeState,
   { request, directory, token }: Start,
 ): [string, ...string[]] {
-  const ownDev = request.devices.length > 0 || request.mounts.some(({ target }) => target.startsWith('/dev/'))
   const argv: [string, ...string[]] = ['/bin/sh', '-c', superviseScript, 'hawser-supervise', directory, token]
   argv.push(request.stdin ? '1' : '')
-  argv.push('unshare', '--mount', '--propagation', 'slave', '--')
-  argv.push('/bin/sh', '-c', setupScript, 'hawser-setup', directory, token, hidden.join(':'))
-  argv.push(request.readOnlyRoot ? '1' : '', ownDev ? '1' : '', request.workingDirectory)
+  argv.push('unshare', '--mount', '--propagation', 'slave')
+  // Process 1 leads a group of its own, so that it can be signalled; if unshare is killed, it ends too.
+  argv.push(...(request.hostPid ? ['--'] : ['--pid', '--fork', '--kill-child', '--', 'setsid']))
+  argv.push('/bin/sh', '-c', setupScript, 'hawser-setup', directory, token, realHidden.join(':'))
+  argv.push(flagsOf(request), request.workingDirectory)
   argv.push(privilegesOf(request), enterScript, ...request.argv)
   return argv
 }
 
+function flagsOf({ readOnlyRoot, hostPid, capabilities, devices, mounts }: ContainerRequest): string {
+  const ownDev = devices.length > 0 || mounts.some(({ target }) => target.startsWith('/dev/'))
+  const flags = [readOnlyRoot && 'readonly', hostPid && 'hostpid', !capabilities && 'hostsys']
+  return [...flags, capabilities ? 'basicdev' : ownDev && 'owndev'].filter(Boolean).join(' ')
+}
+
+/** Through these, root without any capability could still change the machine. */
+const kernelPaths = {
+  readOnly: ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'],
+  masked: ['/proc/kcore', '/proc/keys', '/proc/latency_stats', '/proc/sched_debug', '/proc/timer_list'],
+}
+
 /** Outer mounts come before those inside them. */
-function mountsInside({ mounts, devices }: ContainerRequest): readonly MountInside[] {
+function mountsInside({ mounts, devices, capabilities }: ContainerRequest): readonly MountInside[] {
   const propagations = { None: 'private', HostToContainer: 'slave', Bidirectional: 'shared' } as const
-  const volumes = mounts.map((mount) => ({ ...mount, propagation: propagations[mount.propagation] }))
-  const plain = { readOnly: false, recursiveReadOnly: false, propagation: 'private' } as const
+  const noDevices = capabilities !== undefined
+  const volumes = mounts.map((mount) => ({ ...mount, noDevices, propagation: propagations[mount.propagation] }))
+  const plain = { noDevices: false, readOnly: false, recursiveReadOnly: false, propagation: 'private' } as const
   return [
     ...volumes.sort((a, b) => depth(a.target) - depth(b.target)),
     ...devices.map((device) => ({ ...device, ...plain })),
