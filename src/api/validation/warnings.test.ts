@@ -39,6 +39,24 @@ test('what is allowed and unwise is said in Kubernetes’ words', () => {
   assert.equal(warnings('CSIDriver', { metadata, spec: { tokenRequests: [{ audience: 'a' }] } }).length, 1)
 })
 
+test('a pod hears which of its fields have no effect on processes (A8)', () => {
+  const none = 'has no effect, because pods run as processes of the node'
+  const profile = { type: 'RuntimeDefault' }
+  const containers = [
+    { name: 'a', image: 'i', resources: { limits: { memory: '1Gi', cpu: '1' }, requests: { memory: '1Gi' } } },
+    { name: 'b', image: 'i', securityContext: { seccompProfile: profile, capabilities: { drop: ['ALL'] } } },
+    { name: 'c', image: 'i', securityContext: { privileged: true, seccompProfile: { type: 'Unconfined' } } },
+  ]
+  const spec = { containers, shareProcessNamespace: true, securityContext: { sysctls: [{ name: 'a', value: 'b' }] } }
+  assert.deepEqual(warnings('Pod', { metadata, spec }), [
+    `spec.securityContext.sysctls: ${none}`,
+    `spec.shareProcessNamespace: ${none}`,
+    `spec.containers[0].resources.limits[cpu]: ${none}`,
+    `spec.containers[0].resources.limits[memory]: ${none}`,
+    `spec.containers[1].securityContext.seccompProfile: ${none}`,
+  ])
+})
+
 test('a pod hears of sources that are gone and of files that take each other’s place', () => {
   const items = [
     { key: 'a', path: 'd' },

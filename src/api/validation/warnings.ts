@@ -1,5 +1,6 @@
 // What is allowed but unwise? Kubernetes accepts it and says a word; kubectl prints that word.
 import { annotations, labels } from '../annotations.ts'
+import { unheldWishes } from '../pod-promises.ts'
 import { tryParseQuantity } from '../quantity.ts'
 import type {
   CSIDriver,
@@ -88,7 +89,8 @@ export function driverWarnings({ spec }: CSIDriver): readonly string[] {
   return [`spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, ${advice}`]
 }
 
-export function podWarnings({ spec }: Pod): readonly string[] {
+export function podWarnings(pod: Pod): readonly string[] {
+  const { spec } = pod
   const containers = [
     ...(spec.initContainers ?? []).map((each, index) => [each, `spec.initContainers[${index}]`] as const),
     ...(spec.containers ?? []).map((each, index) => [each, `spec.containers[${index}]`] as const),
@@ -111,6 +113,7 @@ export function podWarnings({ spec }: Pod): readonly string[] {
         ...fraction(resources?.requests?.[name], `${path}.resources.requests[${name}]`),
       ]),
     ),
+    ...unheldWishes(pod),
   ]
 }
 
