@@ -50,6 +50,13 @@ const trials: Readonly<Record<string, Trial>> = {
       ),
     ),
   },
+  'docs/install.md: sudo dpkg': {
+    elsewhere: {
+      'sudo dpkg -i': 'test/package/deb.test.ts unpacks and runs it',
+      'sudo systemctl': 'a machine with systemd',
+    },
+  },
+  'docs/install.md: hawser doctor': { codes: [4] },
   'docs/quick-start.md: npm ci': { replace: ownListener, elsewhere: { 'npm ci': 'test/package/tarball.test.ts' } },
   'docs/quick-start.md: export PATH=$PWD/bin:$PATH': {},
   'docs/how-to/a-machine-died.md: hawser detach pvc/data NODE': {
