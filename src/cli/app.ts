@@ -15,6 +15,7 @@ type Route = Command<Context> | RouteMap<Context>
 const commands: Readonly<Record<string, () => Promise<Route>>> = {
   up: async () => (await import('./commands/up.ts')).up,
   agent: async () => (await import('./commands/agent.ts')).agent,
+  stop: async () => (await import('./commands/stop.ts')).stop,
   demo: async () => (await import('./commands/demo.ts')).demo,
   why: async () => (await import('./commands/why.ts')).why,
   explain: async () => (await import('./commands/explain.ts')).explainCause,

@@ -38,6 +38,11 @@ export const connectFlags = {
     parse: String,
     optional: true,
     placeholder: 'NAME',
+    async proposeCompletions(this: Context, partial: string) {
+      // Loaded only when a shell asks; it imports this file.
+      const { namesOf } = await import('./completions.ts')
+      return await namesOf('Namespace').call(this, partial)
+    },
     brief: 'Namespace (default: the one in the kubeconfig)',
   },
 } as const

@@ -11,6 +11,8 @@ export interface Context extends CommandContext {
   readonly interactive: boolean
   /** A server that is not reached by a kubeconfig; for tests that run commands in their own process. */
   readonly server?: { readonly client: Client; readonly namespace: string; now(): number }
+  /** While a shell completes: the server and namespace that were typed already. */
+  readonly typed?: { readonly kubeconfig?: string; readonly namespace?: string }
   print(text: string): void
   /** To stdout as it is: the output of somebody else's program. */
   write(bytes: Uint8Array): void

@@ -38,6 +38,8 @@ export async function runRemote(
     commandProtocols.webSocket,
     signal,
   )
+  const leave = () => socket.destroy()
+  signal.addEventListener('abort', leave, { once: true })
   streams.sizes?.((width, height) => {
     const size = JSON.stringify({ Width: width, Height: height })
     socket.send(Uint8Array.of(channels.resize), Buffer.from(size)).catch(() => {})

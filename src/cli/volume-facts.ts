@@ -1,6 +1,7 @@
 // What is there to say about a claim? Its volume, who uses it, where it is attached: gathered from the API once.
 import { shortModes } from '../api/access-modes.ts'
 import type { Client } from '../client/client.ts'
+import { shortSize } from './volume-usage.ts'
 import type {
   PersistentVolume,
   PersistentVolumeClaim,
@@ -23,6 +24,10 @@ export interface VolumeFacts {
   readonly driver?: string
   readonly handle?: string
   readonly reclaimPolicy?: string
+  /** What is used of it, as the node that mounts it says; absent while it is mounted nowhere. */
+  readonly used?: string
+  /** The path that the volume itself names: of hostPath and local volumes. */
+  readonly path?: string
   readonly attachedTo: readonly string[]
   /** Pods that name the claim and have not ended. */
   readonly usedBy: readonly string[]
@@ -83,6 +88,7 @@ export function factsOf(claim: PersistentVolumeClaim, around: Surroundings): Vol
     ...(volume?.spec?.persistentVolumeReclaimPolicy
       ? { reclaimPolicy: volume.spec.persistentVolumeReclaimPolicy }
       : {}),
+    ...pathOf(volume),
     attachedTo: around.attachments
       .filter(({ spec, status }) => spec.source.persistentVolumeName === volumeName && status?.attached === true)
       .map(({ spec }) => spec.nodeName),
@@ -96,6 +102,17 @@ export function factsOf(claim: PersistentVolumeClaim, around: Surroundings): Vol
       .filter(({ status }) => status === 'True')
       .map(({ type, message }) => (message ? `${type}: ${message}` : type)),
   }
+}
+
+function pathOf(volume: PersistentVolume | undefined): { readonly path?: string } {
+  const path = volume?.spec?.local?.path ?? volume?.spec?.hostPath?.path
+  return path === undefined ? {} : { path }
+}
+
+/** With what the nodes say about space. */
+export function withUsage(facts: VolumeFacts, usage: ReadonlyMap<string, number>): VolumeFacts {
+  const bytes = usage.get(`${facts.namespace}/${facts.name}`)
+  return bytes === undefined ? facts : { ...facts, used: shortSize(bytes) }
 }
 
 export const usesClaim = (pod: Pod, name: string) =>

@@ -60,6 +60,15 @@ test('who made what is in the audit log, without its body', async () => {
   assert.ok(!text.includes('hunter2') && !text.includes(Buffer.from('hunter2').toString('base64')))
 })
 
+test('audit searches that log, and says where there is none', async () => {
+  const found = ok(await server.hawser('audit', '--data-dir', server.directory, '--object', 'secret/quiet'))
+  assert.match(found, /admin/)
+  const none = ok(await server.hawser('audit', '--data-dir', server.directory, '--user', 'nobody-of-this-name'))
+  assert.doesNotMatch(none, /secrets/)
+  const nowhere = await server.hawser('audit', '--data-dir', '/nonexistent')
+  assert.deepEqual([nowhere.code, /has no audit log/.test(nowhere.err)], [2, true], nowhere.err)
+})
+
 test('apply creates, then has nothing to do, then changes', async () => {
   const file = fileIn(server.directory, 'objects.yaml', volume)
   assert.equal(
@@ -180,6 +189,7 @@ test('what is not there is exit code 3, in the words of Kubernetes', async () =>
   assert.equal((await server.hawser('delete', 'pod/none')).code, 3)
   assert.equal((await server.hawser('logs', 'none')).code, 3)
   assert.equal((await server.hawser('volume', 'inspect', 'none')).code, 3)
+  assert.equal((await server.hawser('volume', 'export', 'none')).code, 3)
   assert.equal((await server.hawser('volume', 'rm', 'none', '--yes')).code, 3)
   assert.equal((await server.hawser('volume', 'snapshot', 'none')).code, 3)
   assert.equal((await server.hawser('volume', 'restore', 'none', '--as', 'x')).code, 3)
@@ -260,9 +270,9 @@ test('volume commands on a server without nodes: pending is told, waiting ends w
     /not done after TIME|not done after 1\.0 s: waiting for a volume for claim slow\n {2}try: hawser why persistentvolumeclaim\/slow/,
   )
   const list = stable(ok(await server.hawser('volume', 'ls')))
-  assert.match(list, /^NAME STATUS SIZE MODE CLASS USED BY ATTACHED TO\n/)
-  assert.match(list, /slow Pending \(5Gi\) RWO - - -/)
-  assert.match(list, /data Bound 1Gi RWO - - -/)
+  assert.match(list, /^NAME STATUS SIZE USED MODE CLASS USED BY ATTACHED TO\n/)
+  assert.match(list, /slow Pending \(5Gi\) - RWO - - -/)
+  assert.match(list, /data Bound 1Gi - RWO - - -/)
   const facts = JSON.parse(ok(await server.hawser('volume', 'inspect', 'data', '-o', 'json'))) as { volume: string }
   assert.equal(facts.volume, 'disk')
   const unready = await server.hawser('volume', 'snapshot', 'slow')

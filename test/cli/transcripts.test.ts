@@ -32,6 +32,7 @@ const transcripts: Readonly<Record<string, Transcripts>> = {
     works: [agents('an agent joins a server')],
     fails: [agents('an agent says which'), agents('an agent whose server')],
   },
+  stop: { works: ['stop.test.ts: stop ends'], fails: ['stop.test.ts: stop says'] },
   demo: {
     works: ['demo.test.ts: the whole story is told', 'demo.test.ts: on models'],
     fails: ['demo.test.ts: interrupted'],
@@ -60,6 +61,7 @@ const transcripts: Readonly<Record<string, Transcripts>> = {
     works: [volumes('volume resize grows')],
     fails: [notThere, volumes('volume resize grows, and refuses')],
   },
+  'volume export': { works: [volumes('volume export writes')], fails: [notThere] },
   'volume snapshot': { works: [volumes('volume snapshot and restore')], fails: [notThere] },
   'volume restore': { works: [volumes('volume snapshot and restore')], fails: [notThere] },
   'volume rm': { works: [volumes('volume rm deletes')], fails: [notThere, objects('volume rm shows its plan')] },
@@ -75,6 +77,7 @@ const transcripts: Readonly<Record<string, Transcripts>> = {
     works: [machine('doctor compares')],
     fails: [machine('doctor names problems'), machine('doctor after a kill')],
   },
+  audit: { works: [objects('audit searches that log')], fails: [objects('audit searches that log')] },
   backup: { works: [machine('a backup is taken')], fails: [machine('half a backup is refused')] },
   restore: { works: [machine('a backup is taken')], fails: [machine('half a backup is refused')] },
   sim: { works: [machine('sim is the same')], fails: [machine('sim is the same')] },

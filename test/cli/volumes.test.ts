@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { after, before, test } from 'node:test'
 import type { Answer, Server } from '../kit/command-line.ts'
 import { fileIn, isRoot, stable, startServer } from '../kit/command-line.ts'
-import { launcher } from '../kit/server-process.ts'
+import { launcher, runProgram } from '../kit/server-process.ts'
 
 const needs = { skip: !isRoot && 'needs root' }
 let server: Server
@@ -84,13 +84,34 @@ test('logs prints, tails and follows to the end', needs, async () => {
 
 test('volume ls and inspect show what belongs together', needs, async () => {
   const list = stable(ok(await server.hawser('volume', 'ls', '-o', 'wide')))
-  assert.match(list, /data Bound 32Mi RWO hawser-local - \S+ pvc-UID local.hawser.dev Delete -/)
+  assert.match(list, /data Bound 32Mi \S+ RWO hawser-local - \S+ pvc-UID local.hawser.dev Delete -/)
   assert.equal(
     ok(await server.hawser('volume', 'ls', '-o', 'name')),
     'persistentvolumeclaim/data\npersistentvolumeclaim/now\n',
   )
   const text = stable(ok(await server.hawser('volume', 'inspect', 'data')))
   assert.match(text, /^claim default\/data\nstatus Bound\nsize 32Mi\n[\s\S]*reclaim policy Delete/)
+})
+
+test('volume export writes an archive, and a mounted volume tells its space and its path', needs, async () => {
+  const env = { ...process.env, ...server.env }
+  const child = spawn(launcher, ['run', '--claim', 'data:/data', '--', 'sleep', '100'], { env })
+  try {
+    let text = ''
+    for (let tries = 0; tries < 200 && !/on this machine/.test(text); tries++) {
+      text = ok(await server.hawser('volume', 'inspect', 'data'))
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    assert.match(text, /^on this machine +\/\S+\/pods\/\S+\/volumes\/kubernetes.io~csi\/pvc-\S+\/mount$/m)
+    assert.match(text, /^on this machine +\/\S+\/volumes\/\S+$/m)
+    assert.match(text, /^used +\d+(\.\d)?[KM]i$/m)
+    const script = `'${launcher}' volume export data | tar -xOf - ./file`
+    const { stdout, stderr } = await runProgram('bash', ['-o', 'pipefail', '-c', script], { env })
+    assert.equal(stdout, 'kept\n', stderr)
+  } finally {
+    child.kill('SIGTERM')
+    await once(child, 'close')
+  }
 })
 
 test('volume resize grows, and refuses to shrink', needs, async () => {

@@ -1,22 +1,23 @@
 // `hawser completion`: a line for the shell's start file; the shell then asks `hawser __complete` for proposals.
 import { buildCommand, proposeCompletions } from '@stricli/core'
 import type { Application, Command } from '@stricli/core'
+import { connectionTyped } from '../completions.ts'
 import type { Context } from '../context.ts'
 
 const scripts = {
   bash: [
     '_hawser() {',
     "  local IFS=$'\\n'",
-    '  COMPREPLY=($(hawser __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))',
+    '  COMPREPLY=($(hawser __complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))',
     '}',
     'complete -o default -F _hawser hawser',
   ],
   zsh: [
     '#compdef hawser',
-    '_hawser() { local -a found; found=("${(@f)$(hawser __complete "${words[@]:1:$((CURRENT-1))}" 2>/dev/null)}"); compadd -a found }',
+    '_hawser() { local -a found; found=("${(@f)$(hawser __complete -- "${words[@]:1:$((CURRENT-1))}" 2>/dev/null)}"); compadd -a found }',
     'compdef _hawser hawser',
   ],
-  fish: ["complete -c hawser -f -a '(hawser __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'"],
+  fish: ["complete -c hawser -f -a '(hawser __complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'"],
 } as const
 
 export const completion = buildCommand<NonNullable<unknown>, ['bash' | 'zsh' | 'fish'], Context>({
@@ -45,7 +46,9 @@ export function createComplete(application: () => Promise<Application<Context>>)
     docs: { brief: 'Propose completions (used by shells)' },
     parameters: { positional: { kind: 'array', parameter: { parse: String, brief: 'Words so far' } } },
     async func(_flags, ...words) {
-      const proposals = await proposeCompletions(await application(), words.length === 0 ? [''] : words, this)
+      const typed = connectionTyped(words)
+      const context = { ...this, typed }
+      const proposals = await proposeCompletions(await application(), words.length === 0 ? [''] : words, context)
       for (const { completion: text } of proposals) this.print(text)
     },
   })

@@ -9,6 +9,7 @@ import { isNotFound } from '../../api/status-error.ts'
 import type { Client } from '../../client/client.ts'
 import { UsageError } from '../../installation/config.ts'
 import { confirm, yesFlag } from '../confirm.ts'
+import { typesAndNames } from '../completions.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -69,7 +70,15 @@ export const remove = buildCommand<Flags, string[], Context>({
       yes: yesFlag,
     },
     aliases: { f: 'file', n: 'namespace', y: 'yes' },
-    positional: { kind: 'array', parameter: { parse: String, placeholder: 'TYPE/NAME', brief: 'Objects to delete' } },
+    positional: {
+      kind: 'array',
+      parameter: {
+        parse: String,
+        placeholder: 'TYPE/NAME',
+        proposeCompletions: typesAndNames,
+        brief: 'Objects to delete',
+      },
+    },
   },
   async func(flags, ...words) {
     using connection = connect(this, flags)

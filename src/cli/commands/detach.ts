@@ -10,6 +10,7 @@ import { createSystemClock } from '../../clock/system-clock.ts'
 import { UsageError } from '../../installation/config.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import { confirm, yesFlag } from '../confirm.ts'
+import { namesOf } from '../completions.ts'
 import type { ConnectFlags, Connection } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -61,7 +62,7 @@ export const detach = buildCommand<Flags, [string, string], Context>({
       kind: 'tuple',
       parameters: [
         { parse: String, placeholder: 'VOLUME', brief: 'pvc/NAME, pv/NAME, or the name of one' },
-        { parse: String, placeholder: 'NODE', brief: 'The node' },
+        { parse: String, placeholder: 'NODE', proposeCompletions: namesOf('Node'), brief: 'The node' },
       ],
     },
   },

@@ -1,6 +1,7 @@
 // `hawser exec` and `hawser attach`: a command beside a container's own, and what that one says.
 import { buildCommand } from '@stricli/core'
 import { UsageError } from '../../installation/config.ts'
+import { namesOf } from '../completions.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -51,7 +52,12 @@ export const exec = buildCommand<ExecFlags, string[], Context>({
     aliases: { c: 'container', i: 'stdin', t: 'tty', n: 'namespace' },
     positional: {
       kind: 'array',
-      parameter: { parse: String, placeholder: 'POD -- COMMAND', brief: 'Pod and command' },
+      parameter: {
+        parse: String,
+        placeholder: 'POD -- COMMAND',
+        proposeCompletions: namesOf('Pod'),
+        brief: 'Pod and command',
+      },
       minimum: 2,
     },
   },
@@ -99,7 +105,12 @@ export const attach = buildCommand<AttachFlags, [string], Context>({
     positional: {
       kind: 'tuple',
       parameters: [
-        { parse: (text: string) => podFrom(text, 'containers'), placeholder: 'POD', brief: 'Name of the pod' },
+        {
+          parse: (text: string) => podFrom(text, 'containers'),
+          placeholder: 'POD',
+          proposeCompletions: namesOf('Pod'),
+          brief: 'Name of the pod',
+        },
       ],
     },
   },

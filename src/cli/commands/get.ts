@@ -3,6 +3,7 @@ import { buildCommand } from '@stricli/core'
 import type { KindName } from '../../api/kinds.ts'
 import { kinds } from '../../api/kinds.ts'
 import { collectionPath, objectPath } from '../../client/rest.ts'
+import { typesAndNames } from '../completions.ts'
 import type { Connection } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { ConnectFlags } from '../connect.ts'
@@ -68,7 +69,12 @@ export const get = buildCommand<Flags, string[], Context>({
     aliases: { o: 'output', A: 'allNamespaces', l: 'selector', w: 'watch', n: 'namespace' },
     positional: {
       kind: 'array',
-      parameter: { parse: String, placeholder: 'TYPE[/NAME]', brief: 'Types or objects' },
+      parameter: {
+        parse: String,
+        placeholder: 'TYPE[/NAME]',
+        proposeCompletions: typesAndNames,
+        brief: 'Types or objects',
+      },
       minimum: 1,
     },
   },

@@ -1,6 +1,7 @@
 // `hawser logs`: what a pod's containers wrote.
 import { buildCommand } from '@stricli/core'
 import { objectPath } from '../../client/rest.ts'
+import { namesOf } from '../completions.ts'
 import type { ConnectFlags, Connection } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -38,7 +39,14 @@ export const logs = buildCommand<Flags, [string], Context>({
     aliases: { c: 'container', f: 'follow', n: 'namespace' },
     positional: {
       kind: 'tuple',
-      parameters: [{ parse: (text: string) => podFrom(text, 'logs'), placeholder: 'POD', brief: 'Name of the pod' }],
+      parameters: [
+        {
+          parse: (text: string) => podFrom(text, 'logs'),
+          placeholder: 'POD',
+          proposeCompletions: namesOf('Pod'),
+          brief: 'Name of the pod',
+        },
+      ],
     },
   },
   async func(flags, name) {

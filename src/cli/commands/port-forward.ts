@@ -13,6 +13,7 @@ import { streamOfSocket } from '../../streams/socket.ts'
 import type { SpdySession } from '../../streams/spdy-session.ts'
 import { openSpdySession } from '../../streams/spdy-session.ts'
 import { tunnel } from '../../streams/websocket.ts'
+import { namesOf } from '../completions.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -44,7 +45,12 @@ export const portForward = buildCommand<ConnectFlags, string[], Context>({
     aliases: { n: 'namespace' },
     positional: {
       kind: 'array',
-      parameter: { parse: String, placeholder: 'POD [HERE:]THERE', brief: 'Pod and ports' },
+      parameter: {
+        parse: String,
+        placeholder: 'POD [HERE:]THERE',
+        proposeCompletions: namesOf('Pod'),
+        brief: 'Pod and ports',
+      },
       minimum: 2,
     },
   },

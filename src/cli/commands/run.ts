@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { buildCommand } from '@stricli/core'
 import type { Pod } from '../../api/generated/types.ts'
 import { isNotFound } from '../../api/status-error.ts'
+import { namesOf } from '../completions.ts'
 import type { ConnectFlags, Connection } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -68,7 +69,14 @@ export const run = buildCommand<Flags, string[], Context>({
         brief: 'Mount this claim at this path',
       },
       name: { kind: 'parsed', parse: String, optional: true, placeholder: 'NAME', brief: 'Name of the pod' },
-      node: { kind: 'parsed', parse: String, optional: true, placeholder: 'NODE', brief: 'Run on this node' },
+      node: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        placeholder: 'NODE',
+        proposeCompletions: namesOf('Node'),
+        brief: 'Run on this node',
+      },
       env: {
         kind: 'parsed',
         parse: environmentFrom,

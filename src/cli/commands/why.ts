@@ -3,6 +3,7 @@ import { buildCommand } from '@stricli/core'
 import { kinds } from '../../api/kinds.ts'
 import { notFound } from '../../api/status-error.ts'
 import { UsageError } from '../../installation/config.ts'
+import { typesAndNames } from '../completions.ts'
 import type { Connection, ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -50,6 +51,7 @@ export const why = buildCommand<Flags, string[], Context>({
       parameter: {
         parse: String,
         placeholder: 'TYPE/NAME',
+        proposeCompletions: typesAndNames,
         brief: 'A pod, pvc, pv, volumeattachment, volumesnapshot, volumeattributesclass or node',
       },
       minimum: 0,

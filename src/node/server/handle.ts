@@ -182,11 +182,11 @@ async function attach(
   signal: AbortSignal,
 ): Promise<number> {
   const { namespace = 'default', name } = pod.metadata
-  const ended = () =>
-    deps
-      .pods()
-      .find((each) => each.uid === uid)
-      ?.containers.get(container)?.record?.exit !== undefined
+  const ended = () => {
+    const view = deps.pods().find((each) => each.uid === uid)
+    // A pod that is gone has taken its record along.
+    return view === undefined || view.containers.get(container)?.record?.exit !== undefined
+  }
   const what = { namespace, pod: name, uid, container, previous: false, tailLines: 0 }
   // The log is followed before any input is written, so that no output is missed.
   const output = await deps.logs({ ...what, follow: { ended } }, signal)

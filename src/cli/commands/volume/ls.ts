@@ -5,8 +5,9 @@ import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
 import type { OutputForm } from '../../output.ts'
 import { json, outputFlag, table, yaml } from '../../output.ts'
+import { gatherUsage } from '../../volume-usage.ts'
 import type { VolumeFacts } from '../../volume-facts.ts'
-import { gatherVolumes, shortMode } from '../../volume-facts.ts'
+import { gatherVolumes, shortMode, withUsage } from '../../volume-facts.ts'
 
 interface Flags extends ConnectFlags {
   readonly allNamespaces: boolean
@@ -17,6 +18,8 @@ export const ls = buildCommand<Flags, [], Context>({
   docs: {
     brief: 'List volumes',
     fullDescription: [
+      'USED is what the node says that mounts the volume; "-" while no pod uses it.',
+      '',
       'Examples:',
       '  hawser volume ls',
       '  hawser volume ls -A -o wide',
@@ -33,14 +36,16 @@ export const ls = buildCommand<Flags, [], Context>({
   },
   async func(flags) {
     using connection = connect(this, flags)
-    const all = await gatherVolumes(connection.client, flags.allNamespaces ? undefined : connection.namespace)
+    const namespace = flags.allNamespaces ? undefined : connection.namespace
+    const [found, usage] = await Promise.all([gatherVolumes(connection.client, namespace), gatherUsage(connection)])
+    const all = found.map((facts) => withUsage(facts, usage))
     if (flags.output === 'json') return this.print(json(all))
     if (flags.output === 'yaml') return this.print(yaml(all))
     if (flags.output === 'name') return all.forEach(({ name }) => this.print(`persistentvolumeclaim/${name}`))
     if (all.length === 0) return this.note('no volumes; create one: hawser volume create data --size 1Gi')
     const wide = flags.output === 'wide'
     const space = (text: string) => (flags.allNamespaces ? [text] : [])
-    const headers = ['NAME', 'STATUS', 'SIZE', 'MODE', 'CLASS', 'USED BY', 'ATTACHED TO']
+    const headers = ['NAME', 'STATUS', 'SIZE', 'USED', 'MODE', 'CLASS', 'USED BY', 'ATTACHED TO']
     this.print(
       table(
         [...space('NAMESPACE'), ...headers, ...(wide ? ['VOLUME', 'DRIVER', 'RECLAIM', 'SNAPSHOTS'] : [])],
@@ -55,7 +60,16 @@ const listed = (names: readonly string[]) => names.join(',') || '-'
 function cells(facts: VolumeFacts): string[] {
   const size = facts.capacity === '' ? `(${facts.requested})` : facts.capacity
   const mode = facts.accessModes.map(shortMode).join(',') + (facts.volumeMode === 'Block' ? ' block' : '')
-  return [facts.name, facts.status, size, mode, facts.class || '-', listed(facts.usedBy), listed(facts.attachedTo)]
+  return [
+    facts.name,
+    facts.status,
+    size,
+    facts.used ?? '-',
+    mode,
+    facts.class || '-',
+    listed(facts.usedBy),
+    listed(facts.attachedTo),
+  ]
 }
 
 function wideCells(facts: VolumeFacts): string[] {

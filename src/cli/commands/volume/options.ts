@@ -6,6 +6,7 @@ import type { PersistentVolumeClaim, StorageClass } from '../../../api/generated
 import { bytesOfQuantity, tryParseQuantity } from '../../../api/quantity.ts'
 import { isNotFound } from '../../../api/status-error.ts'
 import type { Client } from '../../../client/client.ts'
+import { namesOf } from '../../completions.ts'
 import type { Connection } from '../../connect.ts'
 import type { Context } from '../../context.ts'
 import { Missing } from '../../errors.ts'
@@ -43,6 +44,7 @@ export const nodeFlag = {
   parse: String,
   optional: true,
   placeholder: 'NODE',
+  proposeCompletions: namesOf('Node'),
   brief: 'With a WaitForFirstConsumer class: provision now, for this node',
 } as const
 

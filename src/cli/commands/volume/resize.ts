@@ -3,6 +3,7 @@ import { buildCommand } from '@stricli/core'
 import type { PersistentVolumeClaim } from '../../../api/generated/types.ts'
 import { compareQuantities } from '../../../api/quantity.ts'
 import { UsageError } from '../../../installation/config.ts'
+import { namesOf } from '../../completions.ts'
 import type { ConnectFlags } from '../../connect.ts'
 import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
@@ -34,7 +35,12 @@ export const resize = buildCommand<Flags, [string, string], Context>({
     positional: {
       kind: 'tuple',
       parameters: [
-        { parse: String, placeholder: 'NAME', brief: 'Name of the claim' },
+        {
+          parse: String,
+          placeholder: 'NAME',
+          proposeCompletions: namesOf('PersistentVolumeClaim'),
+          brief: 'Name of the claim',
+        },
         { parse: sizeFrom, placeholder: 'SIZE', brief: 'The new size' },
       ],
     },

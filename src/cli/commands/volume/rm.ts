@@ -1,6 +1,7 @@
 // `hawser volume rm`: deletes claims with their data, after saying what that means.
 import { buildCommand } from '@stricli/core'
 import { confirm, yesFlag } from '../../confirm.ts'
+import { namesOf } from '../../completions.ts'
 import type { ConnectFlags } from '../../connect.ts'
 import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
@@ -30,7 +31,12 @@ export const rm = buildCommand<Flags, string[], Context>({
     aliases: { n: 'namespace', y: 'yes' },
     positional: {
       kind: 'array',
-      parameter: { parse: String, placeholder: 'NAME', brief: 'Names of the claims' },
+      parameter: {
+        parse: String,
+        placeholder: 'NAME',
+        proposeCompletions: namesOf('PersistentVolumeClaim'),
+        brief: 'Names of the claims',
+      },
       minimum: 1,
     },
   },

@@ -4,6 +4,7 @@ import type { PersistentVolumeClaim, VolumeSnapshot } from '../../../api/generat
 import { isNotFound } from '../../../api/status-error.ts'
 import type { Client } from '../../../client/client.ts'
 import { UsageError } from '../../../installation/config.ts'
+import { namesOf } from '../../completions.ts'
 import type { ConnectFlags } from '../../connect.ts'
 import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
@@ -41,7 +42,17 @@ export const snapshot = buildCommand<SnapshotFlags, [string], Context>({
       timeout: timeoutFlag,
     },
     aliases: { n: 'namespace' },
-    positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'NAME', brief: 'Name of the claim' }] },
+    positional: {
+      kind: 'tuple',
+      parameters: [
+        {
+          parse: String,
+          placeholder: 'NAME',
+          proposeCompletions: namesOf('PersistentVolumeClaim'),
+          brief: 'Name of the claim',
+        },
+      ],
+    },
   },
   async func(flags, claimName) {
     using connection = connect(this, flags)
@@ -107,7 +118,14 @@ export const restore = buildCommand<RestoreFlags, [string], Context>({
         placeholder: 'SIZE',
         brief: 'Size (at least that of the snapshot)',
       },
-      class: { kind: 'parsed', parse: String, optional: true, placeholder: 'NAME', brief: 'Storage class' },
+      class: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        placeholder: 'NAME',
+        proposeCompletions: namesOf('StorageClass'),
+        brief: 'Storage class',
+      },
       mode: { kind: 'parsed', parse: modeFrom, optional: true, placeholder: 'MODE', brief: 'RWO, ROX, RWX or RWOP' },
       node: nodeFlag,
       wait: waitFlag,
@@ -116,7 +134,14 @@ export const restore = buildCommand<RestoreFlags, [string], Context>({
     aliases: { n: 'namespace' },
     positional: {
       kind: 'tuple',
-      parameters: [{ parse: String, placeholder: 'SNAPSHOT', brief: 'Name of the snapshot' }],
+      parameters: [
+        {
+          parse: String,
+          placeholder: 'SNAPSHOT',
+          proposeCompletions: namesOf('VolumeSnapshot'),
+          brief: 'Name of the snapshot',
+        },
+      ],
     },
   },
   async func(flags, name) {
@@ -127,7 +152,7 @@ export const restore = buildCommand<RestoreFlags, [string], Context>({
       throw new UsageError(`snapshot ${name} is not ready`, askAbout('VolumeSnapshot', { name, namespace }))
     const source = await sourceOf(client, found, namespace)
     const size = flags.size ?? String(found.status.restoreSize ?? source?.spec?.resources?.requests?.['storage'] ?? '')
-    if (size === '') throw new UsageError(`nobody knows how large ${name} is`, 'say it with --size')
+    if (size === '') throw new UsageError(`the size of snapshot ${name} is unknown`, 'choose one: --size SIZE')
     const storageClass = flags.class ?? source?.spec?.storageClassName
     await createClaim(
       this,
