@@ -30,7 +30,10 @@ test('it holds the program, its Node without headers, and every unit', { skip },
   const listed = run('dpkg-deb', '-c', file)
   assert.match(listed, /\.\/usr\/bin\/hawser -> /)
   assert.doesNotMatch(listed, /node-linux-[^/]+\/include\//)
-  assert.ok(listed.split('\n').every((line) => line === '' || / root\/root /.test(line)), 'all files are of root')
+  assert.ok(
+    listed.split('\n').every((line) => line === '' || / root\/root /.test(line)),
+    'all files are of root',
+  )
   const units = readdirSync(join(repository, 'packaging/systemd')).filter((name) => name.endsWith('.service'))
   assert.ok(units.length >= 3, units.join(', '))
   for (const unit of units) {
