@@ -195,6 +195,8 @@ test('what is not there is exit code 3, in the words of Kubernetes', async () =>
   assert.equal((await server.hawser('volume', 'restore', 'none', '--as', 'x')).code, 3)
   assert.equal((await server.hawser('volume', 'resize', 'none', '1Gi')).code, 3)
   assert.equal((await server.hawser('detach', 'pvc/none', 'n1')).code, 3)
+  for (const verb of ['cordon', 'uncordon', 'drain'])
+    assert.equal((await server.hawser('node', verb, 'none')).code, 3, verb)
   const run = await server.hawser('run', '--claim', 'none:/data', '--', 'true')
   assert.deepEqual(
     [run.code, run.err],

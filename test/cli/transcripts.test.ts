@@ -19,6 +19,7 @@ const objects = (name: string) => `objects.test.ts: ${name}`
 const machine = (name: string) => `machine.test.ts: ${name}`
 const volumes = (name: string) => `volumes.test.ts: ${name}`
 const agents = (name: string) => `agent.test.ts: ${name}`
+const joins = (name: string) => `join.test.ts: ${name}`
 const look = (name: string) => `look.test.ts: ${name}`
 const notThere = objects('what is not there is exit code 3')
 const mistake = objects('a mistake is told in a sentence')
@@ -82,16 +83,22 @@ const transcripts: Readonly<Record<string, Transcripts>> = {
   restore: { works: [machine('a backup is taken')], fails: [machine('half a backup is refused')] },
   sim: { works: [machine('sim is the same')], fails: [machine('sim is the same')] },
   bench: { works: [machine('bench lists what can be measured')], fails: [machine('bench lists what can be measured')] },
-  token: { works: [objects('a token works')], fails: [objects('a token works')] },
+  'token create': { works: [objects('a token works')], fails: [objects('a token works')] },
+  'token join-command': { works: [joins('a machine joins')], fails: [joins('a server on loopback')] },
+  'node cordon': { works: [], fails: [notThere] },
+  'node uncordon': { works: [joins('a machine joins')], fails: [notThere] },
+  'node drain': { works: [joins('a machine joins')], fails: [notThere] },
+  'node rm': { works: [joins('a machine joins')], fails: [joins('a machine joins')] },
   completion: { works: [objects('every command has help')], fails: [mistake] },
   version: { works: [objects('version names the server')], fails: [] },
 }
 
 // Only names are read here; no command runs, so the context's kind does not matter.
 const application = (await createApplication()) as unknown as Application<CommandContext>
+const groups = ['volume', 'driver', 'token', 'node']
 const commands = generateHelpTextForAllCommands(application)
   .map(([route]) => route.replace(/^hawser ?/, ''))
-  .filter((route) => route !== '' && !route.startsWith('__') && route !== 'volume' && route !== 'driver')
+  .filter((route) => route !== '' && !route.startsWith('__') && !groups.includes(route))
 
 test('every command has transcripts, and none is listed that is no command', () => {
   assert.deepEqual(commands.toSorted(), Object.keys(transcripts).toSorted())

@@ -120,7 +120,10 @@ const rm = buildCommand<RemoveFlags, [string], Context>({
 
 export const node = buildRoutes({
   routes: { cordon, uncordon, drain, rm },
-  docs: { brief: 'Take nodes out of use, and back' },
+  docs: {
+    brief: 'Take nodes out of use, and back',
+    fullDescription: ['Examples:', '  hawser node drain worker-1', '  hawser node uncordon worker-1'].join('\n'),
+  },
 })
 
 function schedulableCommand(

@@ -10,6 +10,7 @@ import type { Context } from '../../context.ts'
 import { Failed } from '../../errors.ts'
 import { inNamespace } from '../../hints.ts'
 import { runRemote, writerTo } from '../../remote.ts'
+import { gatherVolume } from '../../volume-facts.ts'
 import { timeoutFlag, waitUntil } from '../../wait.ts'
 import { podOf, started } from '../run.ts'
 
@@ -53,12 +54,15 @@ export const exportVolume = buildCommand<Flags, [string], Context>({
       )
     using connection = connect(this, flags)
     const { client, namespace } = connection
-    const found = await client.get('PersistentVolumeClaim', { name: claim, namespace })
-    if (found.spec?.volumeMode === 'Block')
+    const facts = await gatherVolume(client, namespace, claim)
+    if (facts.volumeMode === 'Block')
       throw new UsageError(`claim ${claim} is a block device and has no files`, 'read it in a pod of your own')
     const name = `export-${randomBytes(4).toString('hex')}`
     const mount = { claim, path: '/data', readOnly: true }
-    await client.create('Pod', podOf({ name, command: ['sleep', 'infinity'], claim: [mount] }, namespace))
+    // Where it is attached already: on another node the pod would wait until it is detached.
+    const [node] = facts.attachedTo
+    const where = node === undefined ? {} : { node }
+    await client.create('Pod', podOf({ name, command: ['sleep', 'infinity'], claim: [mount], ...where }, namespace))
     try {
       const wait = { kind: 'Pod', ref: { name, namespace }, timeoutMs: flags.timeout * 1_000 } as const
       await waitUntil(this, client, wait, started)
