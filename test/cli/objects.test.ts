@@ -204,6 +204,13 @@ test('what is not there is exit code 3, in the words of Kubernetes', async () =>
   )
 })
 
+test('explain prints the page of a cause, and names those that are near a mistyped one', async () => {
+  assert.match(ok(await hawser(['explain', 'classMissing'])), /class/i)
+  const wrong = await hawser(['explain', 'noSuchCause'])
+  assert.notEqual(wrong.code, 0)
+  assert.doesNotMatch(wrong.err, /\n {4}at /)
+})
+
 test('events and why of what is not there say so', async () => {
   assert.deepEqual(await server.hawser('events', '--for', 'pvc/none'), { code: 0, out: '', err: 'no events\n' })
   assert.deepEqual(await server.hawser('why', 'pvc/none'), {

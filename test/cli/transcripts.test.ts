@@ -42,6 +42,7 @@ const transcripts: Readonly<Record<string, Transcripts>> = {
     works: [agents('an agent joins a server')],
     fails: ['../docs/why-on-a-node.test.ts: each pod and claim', '../docs/why-on-a-node.test.ts: why refuses'],
   },
+  explain: { works: [objects('explain prints the page')], fails: [objects('explain prints the page')] },
   get: { works: [objects('get shows tables')], fails: [notThere, mistake, objects('no server is exit code 5')] },
   describe: { works: [objects('describe shows an object')], fails: [notThere] },
   apply: { works: [objects('apply creates')], fails: [mistake, objects('files with mistakes are named')] },

@@ -119,7 +119,10 @@ const command = buildCommand<Pick<Flags, keyof ConnectFlags | 'hours' | 'uses' |
 export const token = buildRoutes({
   routes: { create, 'join-command': command },
   defaultCommand: 'create',
-  docs: { brief: 'Create a token for a person, a program, or a machine that joins' },
+  docs: {
+    brief: 'Create a token for a person, a program, or a machine that joins',
+    fullDescription: ['Examples:', '  hawser token create alice', '  hawser token join-command'].join('\n'),
+  },
 })
 
 async function tokenOf({ client }: Connection, name: string, role: string, hours: number): Promise<string> {
