@@ -35,8 +35,9 @@ export async function startDriverMachine(chosen: Partial<StorageOptions> = {}) {
   const setSize = async (path: string, bytes: bigint) => host.makeDiskFile(path, bytes)
   const start = async () => {
     const options = { dataDirectory: driverData, nodeId: 'n1', mode: 'local' as const, ...chosen }
-    const wire = createWire(directTransport(await createLocalDriver({ host, clock, setSize }, options, never)))
-    return { node: createNodeCalls({ wire, clock }), controller: createControllerCalls({ wire, clock }) }
+    const { handlers, guard } = await createLocalDriver({ host, clock, setSize }, options, never)
+    const wire = createWire(directTransport(handlers))
+    return { node: createNodeCalls({ wire, clock }), controller: createControllerCalls({ wire, clock }), guard }
   }
   let driver = await start()
   return {
@@ -47,6 +48,10 @@ export async function startDriverMachine(chosen: Partial<StorageOptions> = {}) {
     get controller() {
       return driver.controller
     },
+    get guard() {
+      return driver.guard
+    },
+    clock,
     async restart() {
       host.faults.clear()
       driver = await start()

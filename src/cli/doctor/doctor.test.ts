@@ -78,6 +78,7 @@ const directory: DirectoryFacts = {
   exists: true,
   mode: 0o711,
   freeBytes: 2 ** 40,
+  diskBytes: 2 ** 41,
   holder: '12',
   mounts: [mount('/d/node', '/dev/sda1')],
   under: mount('/', '/dev/sda1'),
@@ -116,6 +117,12 @@ const judged = (facts: Partial<DirectoryFacts>, volumes: readonly string[]) =>
 const podMount = '/d/node/pods/u1/volumes/kubernetes.io~csi/pv/mount'
 
 test('a directory in order has nothing to mend', () => assert.deepEqual(found({}, []), []))
+
+test('a disk that is nearly full is a warning, and a full one a problem', () => {
+  const fix = 'free space on the disk of /d, or enlarge it'
+  assert.deepEqual(found({ freeBytes: 1.5 * 2 ** 30 }, []), [['warn', 'data directory', fix]])
+  assert.deepEqual(found({ freeBytes: 0.5 * 2 ** 30 }, []), [['problem', 'data directory', fix]])
+})
 
 test('mounts of pods that exist are fine, others are unmounted deepest first', () => {
   const mounts = [mount(podMount), mount('/d/node/pods/u1/volume-subpaths/v/c/0/deep/deeper/deepest')]

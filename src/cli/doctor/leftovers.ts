@@ -1,6 +1,7 @@
 // What lies in the data directory that nobody owns any more? Pod directories, mounts, loop devices and sockets.
 import { existsSync, readdirSync, readFileSync, realpathSync, statfsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { fullness } from '../../csi/kit/space.ts'
 import { parseMountinfo } from '../../host/linux/mountinfo.ts'
 import type { MountInfo } from '../../host/host.ts'
 import { lockHolder } from '../../installation/data-directory.ts'
@@ -27,6 +28,8 @@ export interface DirectoryFacts {
   readonly exists: boolean
   readonly mode: number
   readonly freeBytes: number
+  /** Of the disk that holds the directory. */
+  readonly diskBytes: number
   /** The process that holds the directory now. */
   readonly holder: string | undefined
   readonly mounts: readonly MountInfo[]
@@ -56,6 +59,7 @@ export function readDirectory(given: string): DirectoryFacts {
     exists,
     mode: exists ? statSync(path).mode & 0o7777 : 0,
     freeBytes: space ? space.bavail * space.bsize : 0,
+    diskBytes: space ? space.blocks * space.bsize : 0,
     holder: exists ? lockHolder(path) : undefined,
     mounts: all.filter(({ mountPoint }) => mountPoint.startsWith(`${path}/`)),
     under: all
@@ -82,12 +86,8 @@ export function judgeDirectory(
   const bound = new Set(facts.loops.map(({ file }) => file))
   const socket = facts.sockets.find((each) => each.includes('/local.hawser.dev/'))
   if (!facts.exists) return [warn('data directory', `${facts.path} does not exist yet`, 'hawser up')]
-  const gigabytes = (facts.freeBytes / 2 ** 30).toFixed(1)
-  const free = `${facts.path} has ${gigabytes} GiB free`
   return [
-    facts.freeBytes < 2 ** 30
-      ? warn('data directory', free, 'make space, or choose another one: hawser up --data-dir DIR')
-      : ok('data directory', free),
+    judgeSpace(facts),
     ...facts.open.map((file) => problem('secrets', `others can read ${file}`, `chmod 600 ${file}`)),
     facts.holder ? ok('lock', `in use by process ${facts.holder}`) : ok('lock', 'no process uses the data directory'),
     ...judgePropagation(facts),
@@ -98,6 +98,23 @@ export function judgeDirectory(
     ...judgeMarks(facts.held, mounted, bound),
     ...judgeStagingDirectories(facts.staging, mounted, storage),
   ]
+}
+
+/** The built-in driver lets writers wait when its disk is full. */
+function judgeSpace({ path, freeBytes, diskBytes }: DirectoryFacts): Finding {
+  const free = `${path} has ${(freeBytes / 2 ** 30).toFixed(1)} GiB free`
+  const fix = `free space on the disk of ${path}, or enlarge it`
+  const level = fullness({ capacityBytes: BigInt(diskBytes), availableBytes: BigInt(freeBytes) })
+  switch (level) {
+    case 'out':
+      return problem('data directory', `${free}: writers of thin volumes wait, and no volume is made`, fix)
+    case 'low':
+      return warn('data directory', `${free}: soon writers of thin volumes will wait`, fix)
+    case 'plenty':
+      return ok('data directory', free)
+    default:
+      return level satisfies never
+  }
 }
 
 function judgePropagation({ under, roots, mounts }: DirectoryFacts): Finding[] {

@@ -94,4 +94,12 @@ export interface NodeBackend {
   directory?(volume: VolumeRecord, signal: AbortSignal): Promise<string>
   /** After the controller has grown the storage: the filesystem at `path`, or the device, follows. */
   grow(volume: VolumeRecord, path: string, signal: AbortSignal): Promise<void>
+  /** What is wrong with the storage below all volumes of this node. Absent: not offered. */
+  health?(signal: AbortSignal): Promise<readonly StorageTrouble[]>
+}
+
+interface StorageTrouble {
+  /** A word for programs, in CamelCase. */
+  readonly reason: string
+  readonly message: string
 }

@@ -50,12 +50,13 @@ export function controllerCapabilities({ settings, storage }: Pick<KitDeps, 'set
   return { capabilities: types.map((type) => ({ type: { case: 'rpc' as const, value: { type } } })) }
 }
 
-export function nodeCapabilities() {
+export function nodeCapabilities({ node }: Pick<KitDeps, 'node'>) {
   const types = [
     NodeRpc.STAGE_UNSTAGE_VOLUME,
     NodeRpc.GET_VOLUME_STATS,
     NodeRpc.EXPAND_VOLUME,
     NodeRpc.SINGLE_NODE_MULTI_WRITER,
+    ...(node.health ? [NodeRpc.GET_STORAGE_HEALTH] : []),
   ]
   return { capabilities: types.map((type) => ({ type: { case: 'rpc' as const, value: { type } } })) }
 }

@@ -2,7 +2,11 @@
 // What is staged and published is read from the kernel, never remembered: a killed driver loses nothing.
 import { dirname } from 'node:path/posix'
 import { hasCode } from '../../host/host-error.ts'
-import { VolumeCapability_AccessMode_Mode as Mode, VolumeUsage_Unit } from '../generated/csi_pb.ts'
+import {
+  StorageHealthErrorType,
+  VolumeCapability_AccessMode_Mode as Mode,
+  VolumeUsage_Unit,
+} from '../generated/csi_pb.ts'
 import type { Node, NodePublishVolumeRequest, VolumeCapability } from '../generated/csi_pb.ts'
 import type { UnaryHandlers } from '../service.ts'
 import type { StageInput, VolumeRecord } from './backend.ts'
@@ -20,7 +24,7 @@ const defaultEphemeralBytes = 1_073_741_824n
 export function nodeHandlers(deps: KitDeps): Handlers {
   const { settings } = deps
   return {
-    nodeGetCapabilities: async () => nodeCapabilities(),
+    nodeGetCapabilities: async () => nodeCapabilities(deps),
     nodeGetInfo: async () => ({
       nodeId: settings.nodeId,
       maxVolumesPerNode: settings.maxVolumesPerNode,
@@ -29,6 +33,7 @@ export function nodeHandlers(deps: KitDeps): Handlers {
     ...stageHandlers(deps),
     ...publishHandlers(deps),
     ...sizeHandlers(deps),
+    ...(deps.node.health ? healthHandlers(deps.node.health) : {}),
   }
 }
 
@@ -145,6 +150,15 @@ function sizeHandlers(deps: KitDeps): Pick<Handlers, 'nodeExpandVolume' | 'nodeG
           { available: usage.inodesFree, total: usage.inodes, used: usage.inodesUsed, unit: VolumeUsage_Unit.INODES },
         ],
       }
+    },
+  }
+}
+
+function healthHandlers(health: NonNullable<KitDeps['node']['health']>): Pick<Handlers, 'nodeGetStorageHealth'> {
+  return {
+    async nodeGetStorageHealth(_request, signal) {
+      const status = StorageHealthErrorType.STORAGE_DEGRADED
+      return { backendHealth: (await health(signal)).map((trouble) => ({ status, ...trouble })) }
     },
   }
 }

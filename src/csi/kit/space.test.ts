@@ -33,5 +33,5 @@ test('a disk is low below twice the reserve, and out below it; what is in memory
   const at = (availableBytes: bigint, unflushed = 0n) =>
     fullness({ capacityBytes: 100n * gi, availableBytes }, unflushed)
   assert.deepEqual([at(2n * gi), at(2n * gi - 1n), at(gi), at(gi - 1n)], ['plenty', 'low', 'low', 'out'])
-  assert.deepEqual([at(3n * gi, gi), at(2n * gi, 2n * gi)], ['plenty', 'out'])
+  assert.deepEqual([at(2n * gi - 1n, gi), at(2n * gi, 9n * gi), at(gi, 1n)], ['out', 'plenty', 'out'])
 })

@@ -41,14 +41,18 @@ export function roomFor(kind: 'thin' | 'thick', space: DiskSpace, promised: Prom
   return atLeastZero(free < withoutBreaking ? free : withoutBreaking)
 }
 
-/** How full a disk is. `unflushedBytes`: written by programs, still in memory, and soon on some disk. */
+/**
+ * How full a disk is. `unflushedBytes`: written by programs, still in memory, and soon on some disk. Nobody knows on which,
+ * so it counts up to one more reserve.
+ */
 export function fullness(
   space: Pick<DiskSpace, 'capacityBytes' | 'availableBytes'>,
   unflushedBytes = 0n,
 ): 'plenty' | 'low' | 'out' {
   const reserve = reserveOf(space.capacityBytes)
-  if (space.availableBytes < reserve + unflushedBytes) return 'out'
-  return space.availableBytes < 2n * reserve + unflushedBytes ? 'low' : 'plenty'
+  const needed = reserve + (unflushedBytes < reserve ? unflushedBytes : reserve)
+  if (space.availableBytes < needed) return 'out'
+  return space.availableBytes < 2n * reserve ? 'low' : 'plenty'
 }
 
 const atLeastZero = (bytes: bigint) => (bytes < 0n ? 0n : bytes)

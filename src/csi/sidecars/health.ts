@@ -1,7 +1,7 @@
 // Is a volume ill? Drivers say so in their lists, or of each volume alone, in the words of the older protocol or the newer
 // one; the claim's user hears of it as an event, and again when it is well (SIDE-51). The history has it for whoever asks why.
 import { objectKey, referenceTo } from '../../client/object-loop.ts'
-import type { PersistentVolume } from '../../api/generated/types.ts'
+import type { CSINode, PersistentVolume } from '../../api/generated/types.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { ControllerWaitReason } from '../../volume/wait-reasons.ts'
 import type { ListedVolume } from '../controller.ts'
@@ -67,7 +67,18 @@ export function createHealthMonitor(deps: JobDeps): AsyncDisposable {
     onError: (_key, error) => log.warn('volume health unknown', { driver: driver.name, error }),
   })
   loop.wakeAt('poll', clock.now() + pollMs)
-  return loop
+  // What ails the storage of a node ails its volumes: they are not asked about minutes later.
+  const healthIn = (node: CSINode | undefined) =>
+    JSON.stringify(node?.status?.storageHealth?.find(({ name }) => name === driver.name)?.healthConditions ?? [])
+  const nodes = informers.of('CSINode').subscribe(({ object, previous }) => {
+    if (healthIn(object) !== healthIn(previous)) loop.wake('poll')
+  })
+  return {
+    async [Symbol.asyncDispose]() {
+      nodes[Symbol.dispose]()
+      await loop[Symbol.asyncDispose]()
+    },
+  }
 }
 
 function conditionFrom(entries: readonly HealthEntry[]): NonNullable<Condition> {

@@ -7,6 +7,8 @@ import { defaultOvercommit } from '../../csi/kit/space.ts'
 import type { DriverHandlers } from '../../csi/service.ts'
 import type { Host } from '../../host/host.ts'
 import type { SetSize } from './images.ts'
+import type { SpaceGuard } from './guard.ts'
+import { createSpaceGuard } from './guard.ts'
 import { heal } from './heal.ts'
 import { createImageStorage } from './images.ts'
 import { createLoopNode } from './loops.ts'
@@ -38,6 +40,12 @@ interface LocalDriverDeps {
   readonly setSize: SetSize
 }
 
+export interface LocalDriver {
+  readonly handlers: DriverHandlers
+  /** Looks at the disk only when it is told to (watchSpace). */
+  readonly guard: SpaceGuard
+}
+
 const minimumVolumeBytes = 1n << 20n
 const maximumVolumeBytes = 1n << 44n
 
@@ -45,7 +53,7 @@ export async function createLocalDriver(
   { host, clock, setSize }: LocalDriverDeps,
   options: StorageOptions,
   signal: AbortSignal,
-): Promise<DriverHandlers> {
+): Promise<LocalDriver> {
   const overcommit = options.overcommit ?? defaultOvercommit
   const layout = layoutOf(options.dataDirectory)
   const stages = createStages(host.files, layout)
@@ -54,12 +62,13 @@ export async function createLocalDriver(
   await thawAll(host, records, stages, signal)
   // Where nodes share the directory, another process may be staging right now.
   if (options.mode === 'local') await heal({ host, layout, records, stages }, options.nodeId, signal)
-  return createDriverHandlers({
+  const guard = createSpaceGuard({ host, clock, layout, records, stages })
+  const handlers = createDriverHandlers({
     clock,
     host,
     records,
-    storage: createImageStorage({ host, layout, records, stages, setSize, overcommit }),
-    node: createLoopNode(host, layout, stages),
+    storage: createImageStorage({ host, layout, records, stages, setSize, guard, overcommit }),
+    node: createLoopNode(host, layout, stages, guard),
     settings: {
       name: options.name ?? localDriverName,
       version: options.version ?? '0.1.0',
@@ -74,6 +83,7 @@ export async function createLocalDriver(
       ...(options.capacityBytes !== undefined && { capacityBytes: options.capacityBytes }),
     },
   })
+  return { handlers, guard }
 }
 
 async function prepare(host: Host, layout: DiskLayout, nodeId: string, signal: AbortSignal): Promise<void> {

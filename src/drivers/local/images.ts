@@ -5,6 +5,7 @@ import type { Records, StorageBackend } from '../../csi/kit/backend.ts'
 import { fail } from '../../csi/kit/checks.ts'
 import type { Host } from '../../host/host.ts'
 import { isThick, readParameters } from './parameters.ts'
+import type { SpaceGuard } from './guard.ts'
 import { imageName } from './records.ts'
 import { roomOnDisk } from './room.ts'
 import type { DiskLayout } from './records.ts'
@@ -23,12 +24,13 @@ export interface ImageDeps {
   readonly records: Records
   readonly stages: Stages
   readonly setSize: SetSize
+  readonly guard: Pick<SpaceGuard, 'view' | 'describe'>
   /** How many bytes of thin volumes may be promised for each byte of the disk. */
   readonly overcommit: number
 }
 
 export function createImageStorage(deps: ImageDeps): StorageBackend {
-  const { host, layout, stages, setSize } = deps
+  const { host, layout, stages, setSize, guard } = deps
   const volumeImage = (id: string) => join(layout.volume(id), imageName)
   const snapshotImage = (id: string) => join(layout.snapshot(id), imageName)
   /** Fills a temporary file and gives it its name in one step. */
@@ -75,6 +77,8 @@ export function createImageStorage(deps: ImageDeps): StorageBackend {
       if (isThick(record)) await allocate(host, volumeImage(record.id), sizeBytes, signal)
     },
     async snapshot(snapshot, source, signal) {
+      const view = await guard.view(signal)
+      if (view.level === 'out') throw fail('RESOURCE_EXHAUSTED', `no snapshot now: ${guard.describe(view)}`)
       await appear(
         snapshotImage(snapshot.id),
         (path) => copyFrozen(host, stages, source.id, volumeImage(source.id), path, signal),
@@ -82,6 +86,10 @@ export function createImageStorage(deps: ImageDeps): StorageBackend {
       )
     },
     removeSnapshot: (snapshot, signal) => host.files.remove(snapshotImage(snapshot.id), signal),
+    async condition(_record, signal) {
+      const message = guard.describe(await guard.view(signal))
+      return { abnormal: message !== undefined, message: message ?? '' }
+    },
     room: (parameters, signal) => roomOnDisk(deps, readParameters(parameters).provisioning, signal),
     async availableBytes(signal) {
       return (await host.filesystems.usage(layout.volumes, signal)).availableBytes

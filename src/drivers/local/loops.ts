@@ -8,6 +8,7 @@ import type { DiskContent, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
 import { errorText } from '../../telemetry/error-text.ts'
 import { isThick } from './parameters.ts'
+import type { SpaceGuard } from './guard.ts'
 import { imageName } from './records.ts'
 import type { DiskLayout } from './records.ts'
 import { stagedAt } from './staged.ts'
@@ -23,7 +24,7 @@ const packages: Readonly<Record<string, string>> = {
   btrfs: 'btrfs-progs',
 }
 
-export function createLoopNode(host: Host, layout: DiskLayout, stages: Stages): NodeBackend {
+export function createLoopNode(host: Host, layout: DiskLayout, stages: Stages, guard: SpaceGuard): NodeBackend {
   const imageOf = (volume: VolumeRecord) => join(layout.volume(volume.id), imageName)
   const loopFor = async (volume: VolumeRecord, readOnly: boolean, signal: AbortSignal): Promise<string> => {
     const image = imageOf(volume)
@@ -40,7 +41,9 @@ export function createLoopNode(host: Host, layout: DiskLayout, stages: Stages): 
       const device = await loopFor(volume, false, signal)
       if (access.kind === 'block') return stages.forgetFormat(volume.id, signal)
       await host.files.mkdirAll(path, 0o750, signal)
-      await mountFilesystem(host, stages, input, access, device, signal)
+      const view = await guard.view(signal)
+      const full = view.level === 'out' ? guard.describe(view) : undefined
+      await mountFilesystem(host, stages, input, { ...access, full }, device, signal)
     },
     async isStaged(volume, path, signal) {
       if (await isAlreadyMounted(host, path, signal)) return true
@@ -48,6 +51,7 @@ export function createLoopNode(host: Host, layout: DiskLayout, stages: Stages): 
       return (await stagedAt(host, imageOf(volume), marks, signal)).length > 0
     },
     async unstage(volume, path, signal) {
+      using _thawed = await guard.leaving(path, signal)
       await host.mounts.unmount(path, {}, signal)
       const others = (await stages.of(volume.id, signal)).filter((mark) => mark.path !== path)
       if ((await stagedAt(host, imageOf(volume), others, signal)).length === 0) {
@@ -57,6 +61,12 @@ export function createLoopNode(host: Host, layout: DiskLayout, stages: Stages): 
       }
       // Last: while the mark is there, everything above is done again.
       await stages.remove(volume.id, path, signal)
+    },
+    async health(signal) {
+      const view = await guard.view(signal)
+      const message = guard.describe(view)
+      if (message === undefined) return []
+      return [{ reason: view.level === 'out' ? 'OutOfSpace' : 'LowSpace', message }]
     },
     device: (volume, readOnly, signal) => loopFor(volume, readOnly, signal),
     async grow(volume, path, signal) {
@@ -81,7 +91,7 @@ async function mountFilesystem(
   host: Host,
   stages: Stages,
   { volume, path, readOnly }: StageInput,
-  access: Extract<StageInput['access'], { kind: 'mount' }>,
+  access: Extract<StageInput['access'], { kind: 'mount' }> & { readonly full: string | undefined },
   device: string,
   signal: AbortSignal,
 ): Promise<void> {
@@ -102,6 +112,8 @@ async function mountFilesystem(
           'FAILED_PRECONDITION',
           `volume ${volume.id} is empty and must be written once before it is read only`,
         )
+      if (access.full !== undefined)
+        throw fail('RESOURCE_EXHAUSTED', `volume ${volume.id} cannot be formatted: ${access.full}`)
       // The mark stands while mkfs runs: what is cut short is not taken for somebody's data. It is settled before the
       // filesystem can be mounted, so nothing that was ever used is formatted again.
       await stages.setFormat(volume.id, { kind: 'begun', type: wanted }, signal)

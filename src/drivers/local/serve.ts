@@ -7,6 +7,8 @@ import { csiServices, handleUnary } from '../../csi/service.ts'
 import { createLinuxHost } from '../../host/linux/linux-host.ts'
 import { createLocalDriver } from './driver.ts'
 import type { StorageOptions } from './driver.ts'
+import { watchSpace } from './guard.ts'
+import { errorText } from '../../telemetry/error-text.ts'
 
 export interface LocalDriverOptions extends StorageOptions {
   readonly socket: string
@@ -18,7 +20,9 @@ export async function serveLocalDriver(options: LocalDriverOptions): Promise<Asy
   const host = stack.use(createLinuxHost({ threads: 4, maximumThreads: 8 }))
   const signal = new AbortController().signal
   const setSize = (path: string, sizeBytes: bigint) => truncate(path, Number(sizeBytes))
-  const handlers = await createLocalDriver({ host, clock: createSystemClock(), setSize }, options, signal)
+  const clock = createSystemClock()
+  const { handlers, guard } = await createLocalDriver({ host, clock, setSize }, options, signal)
+  stack.use(watchSpace(guard, clock, (error) => console.error(`looking at the disk failed: ${errorText(error)}`)))
   await host.files.mkdirAll(dirname(options.socket), 0o750, signal)
   await rm(options.socket, { force: true })
   stack.use(

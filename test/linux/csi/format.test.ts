@@ -9,6 +9,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import type { VolumeRecord } from '../../../src/csi/kit/backend.ts'
 import { createImageStorage } from '../../../src/drivers/local/images.ts'
+import { createSystemClock } from '../../../src/clock/system-clock.ts'
+import { createSpaceGuard } from '../../../src/drivers/local/guard.ts'
 import { createLoopNode } from '../../../src/drivers/local/loops.ts'
 import { createDiskRecords, layoutOf } from '../../../src/drivers/local/records.ts'
 import { createStages } from '../../../src/drivers/local/stages.ts'
@@ -53,12 +55,23 @@ test('a driver that dies at any moment of a stage never formats data away', { sk
     mkdirSync(layout.volume(volume.id), { recursive: true })
     const path = join(directory, 'stage')
     const input = { volume, path, access: { kind: 'mount' as const, fsType: 'ext4', options: [] }, readOnly: false }
-    const nodeOn = (on: Host) => createLoopNode(on, layout, createStages(on.files, layout))
+    const guardOn = (on: Host) =>
+      createSpaceGuard({
+        host: on,
+        clock: createSystemClock(),
+        layout,
+        records: createDiskRecords(on.files, layout),
+        stages: createStages(on.files, layout),
+      })
+    const nodeOn = (on: Host) => createLoopNode(on, layout, createStages(on.files, layout), guardOn(on))
     const node = nodeOn(host)
     try {
       const records = createDiskRecords(host.files, layout)
       const stages = createStages(host.files, layout)
-      await createImageStorage({ host, layout, records, stages, setSize, overcommit: 1 }).create(volume, signal)
+      await createImageStorage({ host, layout, records, stages, setSize, guard: guardOn(host), overcommit: 1 }).create(
+        volume,
+        signal,
+      )
       await nodeOn(dyingAt(host, call))
         .stage(input, signal)
         .catch(() => {})
