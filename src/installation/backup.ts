@@ -28,6 +28,7 @@ import { lockHolder } from './data-directory.ts'
 import { nextEpoch } from './identity.ts'
 import { readIfThere, writePrivate } from './private-files.ts'
 import { packageVersion } from './version.ts'
+import type { SavedImage } from './volume-data.ts'
 
 const format = 1
 /** What makes old tokens and kubeconfigs good again. */
@@ -40,6 +41,8 @@ export interface Backup {
   readonly from: 'store' | 'api'
   readonly files: Readonly<Record<string, string>>
   readonly objects: readonly KubeObject[]
+  /** Data of volumes, in archives beside the backup. Absent: it holds objects only. */
+  readonly images?: readonly SavedImage[]
 }
 
 /** Everything of a stopped server's data directory. */
@@ -95,6 +98,7 @@ export function writeBackup(path: string, backup: Backup): void {
     const { at, version, from } = backup
     line({ hawserBackup: format, at, version, from })
     for (const [name, content] of Object.entries(backup.files)) line({ file: name, content })
+    if (backup.images) line({ images: backup.images })
     for (const object of backup.objects) line({ object })
     writeSync(file, `${JSON.stringify({ objects: backup.objects.length, sha256: hash.digest('hex') })}\n`)
     fsyncSync(file)
@@ -120,18 +124,25 @@ export function readBackup(path: string): Backup {
     readonly file?: string
     readonly content?: string
     readonly object?: KubeObject
+    readonly images?: readonly SavedImage[]
   }[]
+  const images = lines.find((line) => line.images !== undefined)?.images
   return {
     at: header.at ?? '',
     version: header.version ?? '',
     from: header.from ?? 'api',
     files: Object.fromEntries(lines.flatMap(({ file, content = '' }) => (file === undefined ? [] : [[file, content]]))),
     objects: lines.flatMap(({ object }) => (object === undefined ? [] : [object])),
+    ...(images && { images }),
   }
 }
 
 /** Only into a directory that is empty or does not exist; it appears whole or not at all. */
-export async function restoreInto(directory: string, backup: Backup): Promise<void> {
+export async function restoreInto(
+  directory: string,
+  backup: Backup,
+  restoreData: (partial: string) => Promise<void> = async () => {},
+): Promise<void> {
   requireEmpty(directory)
   const partial = `${directory}.restoring`
   rmSync(partial, { recursive: true, force: true })
@@ -146,6 +157,7 @@ export async function restoreInto(directory: string, backup: Backup): Promise<vo
     const epoch = nextEpoch(Date.now(), epochOf(backup.objects))
     const objects = backup.objects.map((object) => inEpoch(object, epoch))
     await writeObjects(join(partial, 'store.db'), objects)
+    await restoreData(partial)
     mkdirSync(dirname(directory), { recursive: true })
     renameSync(partial, directory)
   } catch (error) {

@@ -1,7 +1,11 @@
 // `hawser backup` and `hawser restore`: every object and the keys of the data directory in one file, and back.
-import { resolve } from 'node:path'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { buildCommand } from '@stricli/core'
-import { UsageError } from '../../installation/config.ts'
+import type { PersistentVolume } from '../../api/generated/types.ts'
+import type { Backup } from '../../installation/backup.ts'
+import { builtInDriver, UsageError } from '../../installation/config.ts'
+import type { SavedImage } from '../../installation/volume-data.ts'
 import { lockHolder } from '../../installation/data-directory.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
@@ -13,6 +17,11 @@ interface Flags {
   readonly dataDir?: string
 }
 
+interface BackupFlags extends Flags, ConnectFlags {
+  readonly withData: boolean
+  readonly since?: string
+}
+
 const dataDirFlag = {
   kind: 'parsed',
   parse: String,
@@ -21,22 +30,36 @@ const dataDirFlag = {
   brief: 'The data directory (default: that of hawser up)',
 } as const
 
-export const backup = buildCommand<Flags & ConnectFlags, [string], Context>({
+export const backup = buildCommand<BackupFlags, [string], Context>({
   docs: {
-    brief: 'Write every object into one file',
+    brief: 'Write every object into one file, and the data of volumes beside it',
     fullDescription: [
       'Writes all objects and the keys of the data directory into FILE (mode 0600: it holds secrets).',
       'The backup is consistent if the server is stopped. While it runs, one kind is read after the other.',
-      'Data on volumes is not included: take snapshots, or copy DIR/volumes while the server is stopped.',
+      'With --with-data, the data of the built-in driver goes into FILE.data (holes are left out). Each filesystem in use',
+      'is frozen while it is copied: its writers wait. --since links what has not changed since an earlier backup.',
       '',
       'Examples:',
       '  hawser backup /srv/backup/hawser-monday.jsonl',
       '  hawser backup monday.jsonl --data-dir /srv/hawser',
+      '  sudo hawser backup monday.jsonl --with-data',
+      '  sudo hawser backup tuesday.jsonl --with-data --since monday.jsonl',
       '  hawser backup remote.jsonl --kubeconfig other.kubeconfig      # objects only, no keys',
     ].join('\n'),
   },
   parameters: {
-    flags: { ...connectFlags, dataDir: dataDirFlag },
+    flags: {
+      ...connectFlags,
+      dataDir: dataDirFlag,
+      withData: { kind: 'boolean', default: false, brief: 'Include the data of the built-in driver (in FILE.data)' },
+      since: {
+        kind: 'parsed',
+        parse: String,
+        optional: true,
+        placeholder: 'FILE',
+        brief: 'An earlier backup with data: what has not changed is linked',
+      },
+    },
     aliases: { n: 'namespace' },
     positional: { kind: 'tuple', parameters: [{ parse: String, placeholder: 'FILE', brief: 'File to write' }] },
   },
@@ -46,18 +69,67 @@ export const backup = buildCommand<Flags & ConnectFlags, [string], Context>({
     const at = new Date().toISOString()
     using progress = startProgress(this)
     progress.say(`writing ${file}`)
-    if (flags.kubeconfig === undefined && lockHolder(directory) === undefined) {
-      const whole = await readDataDirectory(directory, at)
-      writeBackup(resolve(file), whole)
-      return this.print(`${file}: ${whole.objects.length} objects of ${directory} (server stopped)`)
+    const finish = async (whole: Backup, from: string) => {
+      const images = await dataFor(flags, directory, resolve(file), whole, (text) => progress.say(text))
+      writeBackup(resolve(file), { ...whole, ...(images && { images }) })
+      const data = images ? `, ${images.length} images in ${file}.data` : ''
+      this.print(`${file}: ${whole.objects.length} objects${data} of ${from}`)
     }
+    if (flags.kubeconfig === undefined && lockHolder(directory) === undefined)
+      return finish(await readDataDirectory(directory, at), `${directory} (server stopped)`)
     const local = flags.kubeconfig === undefined
     using connection = connect(this, local ? { ...flags, kubeconfig: `${directory}/kubeconfig` } : flags)
     const whole = await readServer(connection.client, local ? directory : undefined, at)
-    writeBackup(resolve(file), whole)
-    this.print(`${file}: ${whole.objects.length} objects of ${connection.url} (server running)`)
+    await finish(whole, `${connection.url} (server running)`)
   },
 })
+
+/** After the objects: every volume they name must be among the images. */
+async function dataFor(
+  flags: BackupFlags,
+  directory: string,
+  file: string,
+  whole: Backup,
+  onProgress: (text: string) => void,
+): Promise<readonly SavedImage[] | undefined> {
+  if (!flags.withData) {
+    if (flags.since !== undefined) throw new UsageError('--since is about data', 'add --with-data')
+    return undefined
+  }
+  if (flags.kubeconfig !== undefined)
+    throw new UsageError('data can only be copied on its own machine', 'leave --kubeconfig out, or --with-data')
+  if (process.getuid?.() !== 0) throw new UsageError('only root can read the images of volumes', 'sudo hawser backup')
+  const { dataDirectoryOf, saveVolumeData } = await import('../../installation/volume-data.ts')
+  const { readBackup } = await import('../../installation/backup.ts')
+  const before = flags.since === undefined ? undefined : resolve(flags.since)
+  const since = before === undefined ? undefined : { file: before, images: readBackup(before).images ?? [] }
+  if (existsSync(file)) throw new UsageError(`${file} exists already`, 'choose another name')
+  const images = await saveVolumeData({ directory, file, onProgress, ...(since && { since }) })
+  const missing = missingImage(whole, images, directory)
+  if (missing === undefined) return images
+  rmSync(dataDirectoryOf(file), { recursive: true, force: true })
+  throw new UsageError(`volume ${missing} has no image in ${directory}/volumes`, 'was it deleted meanwhile? try again')
+}
+
+/** A volume of the built-in driver whose data is not among the images, though its node's images lie here. */
+function missingImage(whole: Backup, images: readonly SavedImage[], directory: string): string | undefined {
+  const here = new Set(namesIn(join(directory, 'volumes', 'nodes')))
+  const saved = new Set(images.map(({ id }) => id))
+  for (const object of whole.objects) {
+    const { kind, spec } = object as { kind?: string; spec?: PersistentVolume['spec'] }
+    if (kind !== 'PersistentVolume' || spec?.csi?.driver !== builtInDriver) continue
+    const nodes = spec.nodeAffinity?.required?.nodeSelectorTerms?.flatMap(({ matchExpressions = [] }) =>
+      matchExpressions.flatMap(({ values = [] }) => values),
+    )
+    const isHere = nodes === undefined || nodes.length === 0 || nodes.some((name) => here.has(name))
+    if (isHere && !saved.has(spec.csi.volumeHandle)) return object.metadata.name
+  }
+  return undefined
+}
+
+function namesIn(directory: string): string[] {
+  return existsSync(directory) ? readdirSync(directory) : []
+}
 
 export const restore = buildCommand<Flags, [string], Context>({
   docs: {
@@ -77,13 +149,18 @@ export const restore = buildCommand<Flags, [string], Context>({
   },
   async func(flags, file) {
     const { readBackup, restoreInto } = await import('../../installation/backup.ts')
+    const { checkVolumeData, restoreVolumeData } = await import('../../installation/volume-data.ts')
     const directory = resolve(flags.dataDir ?? defaultDataDirectory(this.process.env))
     const found = readBackup(resolve(file))
     if (found.objects.length === 0) throw new UsageError(`${file} contains no objects`)
     using progress = startProgress(this)
+    const images = found.images ?? []
+    const say = (text: string) => progress.say(text)
+    if (images.length > 0) await checkVolumeData(resolve(file), images, say)
     progress.say(`restoring ${found.objects.length} objects`)
-    await restoreInto(directory, found)
-    this.print(`${directory}: ${found.objects.length} objects of ${found.at}`)
+    await restoreInto(directory, found, (partial) => restoreVolumeData(resolve(file), images, partial, say))
+    const data = images.length > 0 ? `, ${images.length} images` : ''
+    this.print(`${directory}: ${found.objects.length} objects${data} of ${found.at}`)
     this.note(`  next: hawser up --data-dir ${directory}`)
   },
 })

@@ -1,0 +1,67 @@
+// Does a backup with data bring back volumes that work and can be deleted? A server with a pod that writes, real mounts.
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import type { Answer } from '../kit/command-line.ts'
+import { hawser, isRoot, startServer } from '../kit/command-line.ts'
+import { mountsBelow } from '../kit/machine.ts'
+import { startServer as startServerProcess } from '../kit/server-process.ts'
+
+const needs = { skip: !isRoot && 'needs root' }
+const place = mkdtempSync(join(tmpdir(), 'hawser-data-'))
+after(() => {
+  // A node leaves its root as a mount of its own.
+  for (const path of mountsBelow(place).toSorted().toReversed()) spawnSync('umount', [path])
+  rmSync(place, { recursive: true, force: true })
+})
+
+const ok = ({ code, out, err }: Answer): string => {
+  assert.equal(code, 0, out + err)
+  return out
+}
+
+test('volumes of a backup with data work and can be deleted', needs, async () => {
+  const [first, second] = [join(place, 'first.jsonl'), join(place, 'second.jsonl')]
+  const restored = join(place, 'restored')
+  const byHand = join(place, 'by-hand')
+  {
+    await using server = await startServer('--node-name', 'one')
+    for (const name of ['a', 'b']) {
+      ok(await server.hawser('volume', 'create', name, '--size', '32Mi', '--node', 'one'))
+      ok(await server.hawser('run', '--claim', `${name}:/data`, '--', 'sh', '-c', `echo ${name} > /data/file`))
+    }
+    assert.match(
+      ok(await server.hawser('backup', first, '--with-data')),
+      /first\.jsonl: \d+ objects, 2 images in .*\.data/,
+    )
+    ok(await server.hawser('run', '--claim', 'b:/data', '--', 'sh', '-c', 'echo more >> /data/file; sync'))
+    ok(await server.hawser('backup', second, '--with-data', '--since', first))
+    const links = (file: string) => statSync(join(`${second}.data`, file)).nlink
+    assert.deepEqual(readdirSync(`${second}.data`).map(links).toSorted(), [1, 2], 'what did not change is linked')
+    await server.stop()
+    // By hand, as documented: the whole directory while the server is stopped.
+    cpSync(join(server.directory), byHand, { recursive: true, filter: (path) => !path.endsWith('.sock') })
+  }
+  const archive = join(`${second}.data`, readdirSync(`${second}.data`)[0]!)
+  const bytes = readFileSync(archive)
+  rmSync(archive)
+  writeFileSync(archive, Buffer.concat([bytes.subarray(0, -1), Buffer.from([bytes.at(-1)! ^ 1])]))
+  const damaged = await hawser(['restore', second, '--data-dir', restored])
+  assert.equal(damaged.code, 2)
+  assert.match(damaged.err, /\.tar is damaged/)
+  assert.ok(!existsSync(restored))
+  rmSync(archive)
+  writeFileSync(archive, bytes)
+  ok(await hawser(['restore', second, '--data-dir', restored]))
+  for (const directory of [restored, byHand]) {
+    await using server = await startServerProcess(['--node-name', 'one'], { dataDirectory: directory })
+    const run = (...args: string[]) => hawser(args, { KUBECONFIG: server.kubeconfig, HAWSER_DATA_DIR: directory })
+    const read = ok(await run('run', '--claim', 'b:/data', '--', 'cat', '/data/file'))
+    assert.equal(read, 'b\nmore\n', directory)
+    for (const name of ['a', 'b']) ok(await run('volume', 'rm', name, '--yes'))
+    assert.deepEqual(readdirSync(join(directory, 'volumes', 'volumes')), [], directory)
+  }
+})
