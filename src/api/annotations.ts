@@ -42,6 +42,8 @@ export const annotations = {
   /** `server`: the server does the jobs of the drivers on this node. */
   csiJobs: 'hawser.dev/csi-jobs',
   nodeServerCertificate: 'hawser.dev/node-server-certificate',
+  /** On the lease of a node: where its agent runs. */
+  agentPlace: 'hawser.dev/agent-place',
   /** On namespace kube-system: when an older store was accepted last, in milliseconds since 1970. */
   clusterEpoch: 'hawser.dev/cluster-epoch',
   keepTerminatedPodVolumes: 'volumes.kubernetes.io/keep-terminated-pod-volumes',

@@ -40,6 +40,7 @@ import { describeMachine, hostAddress, measureMachine } from '../installation/ma
 import { fetchManifest } from '../installation/manifest-url.ts'
 import type { NodeIdentity } from '../installation/node-identity.ts'
 import { dialDriver } from './driver-tunnel.ts'
+import { placeOfAgent, refuseOtherAgent } from '../installation/other-agent.ts'
 import type { OpenNodeServer } from './node-server.ts'
 import { createOwnBinds } from '../host/linux/own-binds.ts'
 
@@ -146,6 +147,7 @@ function agentDeps(parts: NodeParts) {
     host,
     description,
     hostAddress: hostAddress(),
+    place: placeOf(parts),
     ...(observer === undefined ? {} : { observer }),
     ...(config.manifests === undefined ? {} : { manifestDirectory: config.manifests }),
     ...(config.manifestUrl === undefined ? {} : { manifestUrl: { url: config.manifestUrl, get: fetchManifest } }),
@@ -199,8 +201,11 @@ function lazyNodeServer(parts: NodeParts, runtime: Runtime, network: Network, ag
   return async (request) => await (await (loaded ??= load()))(request)
 }
 
+const placeOf = ({ node, description }: NodeParts) => placeOfAgent(node.root, description.info.machineID ?? '')
+
 /** Waits for the server's first answer: pods of manifests may run before it, but nothing is cleaned up. */
-async function proveIdentity({ identity, informers, client, clock, log, signal }: NodeParts): Promise<void> {
+async function proveIdentity(parts: NodeParts): Promise<void> {
+  const { identity, informers, client, clock, log, signal } = parts
   if (identity.isProven) return
   await informers.of('CSIDriver').synced
   for (let waitMs = 200; ; waitMs = Math.min(waitMs * 2, 10_000)) {
@@ -208,7 +213,10 @@ async function proveIdentity({ identity, informers, client, clock, log, signal }
       signal.throwIfAborted()
       log.warn('the server does not tell its cluster yet', { error })
     })
-    if (mark !== undefined) return await identity.prove(mark, signal)
+    if (mark !== undefined) {
+      await refuseOtherAgent({ client, node: parts.node.name, place: placeOf(parts), now: clock.now() }, signal)
+      return await identity.prove(mark, signal)
+    }
     await clock.sleep(waitMs, signal)
   }
 }

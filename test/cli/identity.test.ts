@@ -115,6 +115,10 @@ test('while a server runs, nobody else gets its directory, its root or its conta
       agent('--data-dir', other, '--root-dir', root, '--node-name', 'n1'),
       /is in use by process \d+/,
     ],
+    'an agent of the same node on directories of its own': [
+      agent('--data-dir', join(place, 'twin'), '--node-name', 'n1'),
+      /node n1 is run by another agent, with .*\/node on /,
+    ],
     'an agent with the same containers': [
       agent('--data-dir', data, '--root-dir', join(other, 'root'), '--node-name', 'n1'),
       /is in use by process \d+/,

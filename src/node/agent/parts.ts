@@ -52,6 +52,8 @@ export interface AgentDeps {
   readonly runtime: Runtime
   readonly registry: Registry<NodePlugin>
   readonly description: NodeDescription
+  /** Where this agent runs, for others of its name. */
+  readonly place?: string
   /** The address pods are told; '' when there is none. */
   readonly hostAddress: string
   readonly manifestDirectory?: string
@@ -193,7 +195,7 @@ function createReports(
   { nodes: ownNode }: Shared,
   { manager }: ReturnType<typeof createVolumeParts>,
 ) {
-  const { client, clock, log, metrics, registry, node, description, nodeServer, runtime } = deps
+  const { client, clock, log, metrics, registry, node, description, nodeServer, place, runtime } = deps
   countVolumes(metrics, desired, actual)
   const stats = createVolumeStats({ clock, log, metrics, registry, manager, desired })
   const isSynced = () =>
@@ -205,6 +207,7 @@ function createReports(
     node,
     description,
     nodeServer,
+    place,
     runtimeVersion: runtime.version,
     ownNode,
     manager,

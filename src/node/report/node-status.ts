@@ -47,6 +47,8 @@ export interface NodeStatusDeps {
   readonly node: NodeName
   readonly description: NodeDescription
   readonly nodeServer?: NodeServerAddress | undefined
+  /** Where this agent runs; on its lease it tells others of the same name that the node is taken. */
+  readonly place?: string | undefined
   readonly runtimeVersion: string
   readonly ownNode: Informer<Node>
   readonly manager: VolumeManager
@@ -316,15 +318,16 @@ const nodeConditions = [
   { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'the node agent is ready' },
 ] as const
 
-async function renewLease({ client, clock, node }: NodeStatusDeps, signal: AbortSignal): Promise<void> {
+async function renewLease({ client, clock, node, place }: NodeStatusDeps, signal: AbortSignal): Promise<void> {
   const renewTime = microTimestamp(clock.now())
   const spec = { holderIdentity: node, leaseDurationSeconds: leaseSeconds, renewTime }
-  const patch = { type: 'merge' as const, body: { spec } }
+  const marked = place === undefined ? {} : { annotations: { [wellKnown.agentPlace]: place } }
+  const patch = { type: 'merge' as const, body: { metadata: marked, spec } }
   try {
     await client.patch('Lease', { namespace: leaseNamespace, name: node }, patch, {}, signal)
   } catch (error) {
     if (!isNotFound(error)) throw error
-    const metadata = { namespace: leaseNamespace, name: node }
+    const metadata = { namespace: leaseNamespace, name: node, ...marked }
     const lease = {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
