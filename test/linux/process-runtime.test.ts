@@ -108,6 +108,17 @@ test('a process sees its volumes where its mountPaths say, and the host is untou
   assert.equal(existsSync('/data'), false)
 })
 
+test('a link in a volume takes the working directory nowhere but into the container', { skip }, async () => {
+  const volume = join(base, 'links')
+  mkdirSync(volume)
+  symlinkSync('/proc/self/cwd', join(volume, 'own'))
+  symlinkSync('/proc/1/cwd', join(volume, 'first'))
+  for (const link of ['own', 'first']) {
+    const where = { workingDirectory: `/data/${link}`, mounts: [mount(volume, '/data')] }
+    assert.deepEqual(await runToEnd(script('pwd -P; touch mark', where)), { code: 0, log: '/\n' }, link)
+  }
+})
+
 test('readOnly mounts refuse writes, recursively when asked', { skip }, async () => {
   const volume = join(base, 'ro')
   mkdirSync(join(volume, 'sub'), { recursive: true })

@@ -129,12 +129,14 @@ if has hostpid; then
   stay=/ goto=$workdir
 else
   stay=$workdir goto=
-  if [ ! -d "$workdir" ]; then mkdir -p "$workdir"; fi
 fi
 # Fails when this start was given up: its directory is gone, or a later start has made it anew.
 mv "begun-$token" begun
 if ! has hostpid; then exec 5>code; fi
 mv "setup-$token" pid
+# The container's directory is left first: a link in a volume to /proc/self/cwd would lead back to it.
+cd /
+if [ ! -d "$stay" ]; then mkdir -p "$stay"; fi
 cd "$stay"
 set -- /bin/sh -c "$enter" enter "$goto" "$@"
 if [ -n "$privileges" ]; then set -- setpriv $privileges -- "$@"; fi
