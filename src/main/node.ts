@@ -102,7 +102,7 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
   const logDirectory = join(config.dataDirectory, 'logs', node.name, 'pods')
   const parts: NodeParts = { ...deps, log, informers, drivers, description, logDirectory, signal }
   const registry = await openPlugins(parts, stack)
-  const runtime = createRuntime(parts)
+  const runtime = createRuntime(parts, stack)
   if (Symbol.asyncDispose in runtime) stack.use(runtime as Runtime & AsyncDisposable)
   const network = createLinuxNetwork()
   const opened = await deps.openServer?.(lazyNodeServer(parts, runtime, network, () => agent))
@@ -248,11 +248,12 @@ async function registerCsiDrivers(
   await Promise.race([registration.tried, clock.sleep(longestRegistrationMs, signal)])
 }
 
-function createRuntime({ config, node, clock, host, log, logDirectory, secretFiles = [] }: NodeParts): Runtime {
+function createRuntime(parts: NodeParts, stack: AsyncDisposableStack): Runtime {
+  const { config, node, clock, host, log, logDirectory, secretFiles = [] } = parts
   if (config.runtime === 'none') return createNoRuntime({ clock })
   return createProcessRuntime({
     host,
-    processes: createLinuxProcesses({ clock }),
+    processes: stack.use(createLinuxProcesses({ clock })),
     clock,
     log,
     directory: containersDirectory(config, node),

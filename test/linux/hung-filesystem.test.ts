@@ -66,13 +66,20 @@ const nfsPod = (name: string, server: string) =>
     ],
     volumes: [{ name: 'n', nfs: { server, path: '/export' } }],
   })
-const hostPathPod = (name: string, path: string, type: 'Directory' | undefined) =>
-  podOn(name, {
-    containers: [
-      { name: 'c', image: 'i', command: ['sleep', '3600'], volumeMounts: [{ name: 'h', mountPath: '/volumes/h' }] },
+/** A volume inside the volume: its mount point is looked up on the server that does not answer. */
+const hostPathPod = (name: string, path: string, type: 'Directory' | undefined) => {
+  const volumeMounts = [
+    { name: 'h', mountPath: '/volumes/h' },
+    { name: 'inner', mountPath: '/volumes/h/inner' },
+  ]
+  return podOn(name, {
+    containers: [{ name: 'c', image: 'i', command: ['sleep', '3600'], volumeMounts }],
+    volumes: [
+      { name: 'h', hostPath: { path, ...(type ? { type } : {}) } },
+      { name: 'inner', emptyDir: {} },
     ],
-    volumes: [{ name: 'h', hostPath: { path, ...(type ? { type } : {}) } }],
   })
+}
 
 test(
   'a stopped FUSE server and an NFS server that never answers block only their own pods: others mount within 100 ms',

@@ -20,7 +20,8 @@ const attachTimeoutMs = 60_000
 const never = new AbortController().signal
 const [openFile, closeFile] = [promisify(open), promisify(close)]
 
-export function createLinuxProcesses({ clock }: { readonly clock: Clock }): Processes {
+/** Disposing leaves threads behind that hang in the kernel, so that the process can end. */
+export function createLinuxProcesses({ clock }: { readonly clock: Clock }): Processes & AsyncDisposable {
   const isAlive = async ({ pid, startTime }: ProcessIdentity) => {
     const found = await readStat(pid)
     return found !== undefined && found.startTime === startTime && found.state !== 'Z' && found.state !== 'X'
@@ -44,6 +45,7 @@ export function createLinuxProcesses({ clock }: { readonly clock: Clock }): Proc
       kill(-identity.pid, name)
     },
     mountNamespace: (identity) => holdNamespace(identity, { isAlive, kill: killer.kill, pool }),
+    [Symbol.asyncDispose]: () => pool[Symbol.asyncDispose](),
   }
 }
 
@@ -69,7 +71,9 @@ async function holdNamespace(
       if (!held) throw new HostError('CLOSED', 'the mount namespace is no longer held')
       if (name === (await mountNamespaceOf('self')))
         throw new HostError('EINVAL', `process ${identity.pid} has no mount namespace of its own`)
-      await pool.call('attachMounts', [descriptor, mounts, paths], { path: '', timeoutMs: attachTimeoutMs }, signal)
+      // A start that hung is not tried again on the same volumes: each try would leave a thread behind.
+      const path = mounts.map(({ source }) => source).join(' ')
+      await pool.call('attachMounts', [descriptor, mounts, paths], { path, timeoutMs: attachTimeoutMs }, signal)
     },
     async killAll() {
       if (!held) return 0
