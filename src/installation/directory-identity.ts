@@ -7,6 +7,7 @@ import { beginEpoch, markOfStore, podsOfStore } from './cluster-mark.ts'
 import { UsageError } from './config.ts'
 import type { Decision, DirectoryFacts, DirectoryRecord } from './identity.ts'
 import { decideDirectory, nextEpoch } from './identity.ts'
+import { directoryRecordName } from './outer-root.ts'
 import { readDirectoryRecord, writeRecord } from './records.ts'
 
 export interface DirectoryOptions {
@@ -22,7 +23,6 @@ export interface DirectoryIdentity {
   remember(store: Store): Promise<void>
 }
 
-const recordName = 'identity.json'
 const keyFiles = ['admin.token', 'token.key', 'ca.key']
 
 /** Looks at what is there before a key or a store is made; `holder` is the process that has the lock. */
@@ -32,7 +32,7 @@ export function openDirectoryIdentity(
   holder: string | undefined,
 ): DirectoryIdentity {
   const { acceptStore = false } = options
-  const recordFile = join(path, recordName)
+  const recordFile = join(path, directoryRecordName)
   const decision = required(
     look(path, { kind: options.store === 'memory' ? 'memory' : storeFile(path) }, acceptStore, holder),
   )
@@ -62,13 +62,13 @@ export function openDirectoryIdentity(
 /** Why a server would not start here, if that can be seen without opening the store. Changes nothing. */
 export function findRefusal(path: string): Extract<Decision, { kind: 'refuse' }> | undefined {
   // An agent's directory has neither store nor keys of a server.
-  if (![recordName, 'store.db', ...keyFiles].some((name) => existsSync(join(path, name)))) return undefined
+  if (![directoryRecordName, 'store.db', ...keyFiles].some((name) => existsSync(join(path, name)))) return undefined
   const decision = look(path, { kind: storeFile(path) }, false)
   return decision.kind === 'refuse' ? decision : undefined
 }
 
 function look(path: string, store: DirectoryFacts['store'], acceptStore: boolean, holder?: string): Decision {
-  const recordFile = join(path, recordName)
+  const recordFile = join(path, directoryRecordName)
   const keys = keyFiles.filter((name) => existsSync(join(path, name)))
   const record = readDirectoryRecord(recordFile)
   return decideDirectory({ path, recordFile, holder, record, store, keys, data: dataIn(path), acceptStore })

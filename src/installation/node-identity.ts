@@ -8,7 +8,7 @@ import { UsageError } from './config.ts'
 import { takeLock } from './directory-lock.ts'
 import type { ClusterMark, NodeFacts } from './identity.ts'
 import { decideNode, otherRoot } from './identity.ts'
-import { nodeRecordName, requireOutsideRoots } from './outer-root.ts'
+import { nodeRecordName, requireNoDataDirectory, requireOutsideRoots } from './outer-root.ts'
 import { readNodeRecord, writeRecord } from './records.ts'
 
 export interface NodeIdentity extends Disposable {
@@ -28,6 +28,7 @@ export interface NodeIdentityDeps {
 export async function openNodeIdentity(deps: NodeIdentityDeps, signal: AbortSignal): Promise<NodeIdentity> {
   const { dataDirectory, node } = deps
   requireOutsideRoots(`the root of node ${node.name}, ${node.root},`, node.root, otherRoot)
+  requireNoDataDirectory(node.name, node.root, otherRoot)
   using stack = new DisposableStack()
   let holder: string | undefined
   // Containers lie in the data directory under the node's name: two roots must not share them either.

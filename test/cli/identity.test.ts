@@ -129,6 +129,10 @@ test('while a server runs, nobody else gets its directory, its root or its conta
       agent('--data-dir', other, '--root-dir', join(root, 'pods/inner'), '--node-name', 'n2'),
       /lies inside .*\/node, the root of a node/,
     ],
+    'a node whose root is this data directory': [
+      agent('--data-dir', other, '--root-dir', data, '--node-name', 'n2'),
+      /is the data directory of a server/,
+    ],
     'a data directory inside this root': [
       up(join(root, 'plugins/inner'), '--bare'),
       /lies inside .*\/node, the root of/,
