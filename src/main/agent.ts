@@ -25,6 +25,7 @@ import { packageVersion } from '../installation/version.ts'
 export interface AgentConfig extends Pick<
   HawserConfig,
   | 'dataDirectory'
+  | 'overcommit'
   | 'csiDrivers'
   | 'leaveToSidecars'
   | 'runtime'

@@ -11,15 +11,16 @@ import { exitCodes } from '../exit-codes.ts'
 import type { JoinFlags } from '../join-flags.ts'
 import { joinFlags, kubeconfigOfAgent } from '../join-flags.ts'
 import type { NodeFlags } from '../node-flags.ts'
-import { driversFrom, nodeFlags, nodeFrom, requireMountRights } from '../node-flags.ts'
+import { driversFrom, nodeFlags, nodeFrom, overcommitFlag, requireMountRights } from '../node-flags.ts'
 
 interface Flags extends NodeFlags, JoinFlags {
   readonly dataDir?: string
   readonly nodeListen?: string
   readonly csiJobs: boolean
+  readonly overcommit?: number
 }
 
-const patienceMs = 5_000
+const noAnswerMs = 5_000
 
 export const agent = buildCommand<Flags, [], Context>({
   docs: {
@@ -52,6 +53,7 @@ export const agent = buildCommand<Flags, [], Context>({
         placeholder: 'HOST:PORT',
         brief: 'Address for logs and exec (default: port 10250, or a free one)',
       },
+      overcommit: overcommitFlag,
       csiJobs: {
         kind: 'boolean',
         default: true,
@@ -76,12 +78,13 @@ export const agent = buildCommand<Flags, [], Context>({
     const late = setTimeout(() => {
       this.note(`the server at ${server.url} has not answered yet; retrying`)
       this.note(`  try: hawser get nodes --kubeconfig ${path}`)
-    }, patienceMs)
+    }, noAnswerMs)
     const joined = path === agentKubeconfig(dataDirectory)
     // A node's certificate has no right to the jobs of a driver.
     const csiJobs = flags.csiJobs && !joined
+    const built = flags.overcommit === undefined ? {} : { overcommit: flags.overcommit }
     const starting = startAgent(
-      { dataDirectory, server, node, listen, joined, secretFiles: [resolve(path)], csiJobs, ...drivers },
+      { dataDirectory, server, node, listen, joined, secretFiles: [resolve(path)], csiJobs, ...built, ...drivers },
       { log: createPinoLog({ level: flags.logLevel }) },
     )
     const started = await Promise.race([starting, stop.promise]).finally(() => clearTimeout(late))
