@@ -23,6 +23,7 @@ import type { ContainerRecord, ContainerRequest } from '../../src/node/runtime/p
 import { superviseScript } from '../../src/node/runtime/launcher.ts'
 import { createProcessRuntime } from '../../src/node/runtime/processes.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
+import { until } from '../kit/machine.ts'
 import { removeContainers } from '../kit/scratch-host.ts'
 
 const skip = process.getuid?.() === 0 ? false : 'needs root'
@@ -173,11 +174,13 @@ test(
   { skip },
   async () => {
     const runtime = makeRuntime()
-    await runtime.start(script('trap "exit 3" TERM; while :; do sleep 0.05; done', { name: 'polite' }), signal)
+    await runtime.start(script('trap "exit 3" TERM; echo up; while :; do sleep 0.05; done', { name: 'polite' }), signal)
     await runtime.start(
-      script('trap "" TERM; setsid sleep 4711 & while :; do sleep 0.05; done', { name: 'deaf' }),
+      script('trap "" TERM; setsid sleep 4711 & echo up; while :; do sleep 0.05; done', { name: 'deaf' }),
       signal,
     )
+    // Started means that the shell runs, not that it has read its first line.
+    for (const name of ['polite', 'deaf']) await until(`${name} has its trap`, () => output(name).includes('up'))
     const [polite, deaf] = [exitOf(runtime, 'polite'), exitOf(runtime, 'deaf')]
     await runtime.stop({ pod: uid, name: 'polite', graceMs: 5_000 }, signal)
     const before = Date.now()
