@@ -7,6 +7,7 @@ import type { PersistentVolumeClaim } from '../../src/api/generated/types.ts'
 import type { ChooseFault } from '../../src/csi/model/faults.ts'
 import { modelDriverName } from '../../src/csi/model/driver.ts'
 import { CsiError } from '../../src/csi/codes.ts'
+import { ownershipFrom } from '../../src/csi/sidecars/ownership.ts'
 import { createModifier } from '../../src/csi/sidecars/modifier.ts'
 import { planTopology } from '../../src/csi/sidecars/topology.ts'
 import { createVirtualCluster } from '../kit/virtual-cluster.ts'
@@ -298,6 +299,7 @@ async function modifier(name: string, answers: (CsiError | undefined)[] = []) {
       recorder: deps.recorder('external-resizer'),
       driver,
       active: () => true,
+      owns: () => ownershipFrom(deps.informers, modelDriverName, undefined),
     } as never)
     return [
       {
