@@ -98,7 +98,8 @@ async function dataFor(
   }
   if (flags.kubeconfig !== undefined)
     throw new UsageError('data can only be copied on its own machine', 'leave --kubeconfig out, or --with-data')
-  if (process.getuid?.() !== 0) throw new UsageError('only root can read the images of volumes', 'sudo hawser backup')
+  if (process.getuid?.() !== 0)
+    throw new UsageError('only root can read the images of volumes', 'sudo hawser backup FILE --with-data')
   const { dataDirectoryOf, saveVolumeData } = await import('../../installation/volume-data.ts')
   const { readBackup } = await import('../../installation/backup.ts')
   const before = flags.since === undefined ? undefined : resolve(flags.since)
