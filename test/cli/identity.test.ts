@@ -182,7 +182,6 @@ test('the store, the node and the cluster must be those the directory was used w
     const files = () => globSync(join(data, 'node/pods/*/volumes/*/*/file')).length
     await until('the pod writes into its volumes', () => files() === 2, 60_000)
   }
-  copyFileSync(store, join(place, 'good.db'))
   const root = join(data, 'node')
   const strangers = ['agent', '--kubeconfig', stranger.kubeconfig, '--root-dir', root]
   refused(data, {
@@ -203,6 +202,8 @@ test('the store, the node and the cluster must be those the directory was used w
   })
   assert.ok(!(await stranger.hawser('get', 'nodes')).out.includes('n1'), 'the other cluster hears nothing of the node')
   await stranger.stop()
+  // A start writes the server's new address, also when its node is refused.
+  copyFileSync(store, join(place, 'good.db'))
   const swap = (what: string, change: () => void, refusal: RegExp, ...flags: string[]) => {
     change()
     refused(data, { [what]: [up(data, '--node-name', 'n1', ...flags), refusal] })
