@@ -101,12 +101,12 @@ test(
   async () => {
     const at = (...names: string[]) => join(server.directory, ...names)
     const script =
-      'mkdir -p /data/bad/sub; ln -s /etc /data/bad/out; ln -s sub /data/bad/in; cp /bin/true /data/bad/su; chmod 4755 /data/bad/su; mknod /data/bad/null c 1 3'
+      'mkdir -p /data/bad/sub; ln -s /etc /data/bad/out; ln -s sub /data/bad/in; cp /bin/true /data/bad/su; chmod 4755 /data/bad/su; mkfifo /data/bad/fifo'
     assert.equal((await hawser(['exec', 'looked', '--', 'sh', '-c', script])).code, 0)
     const { code, stderr } = await hawser(['cp', 'looked:/data/bad', at('bad')])
     assert.equal(code, 0)
     assert.deepEqual(stderr.trim().split('\n').toSorted(), [
-      'left out "./null": it is neither a file nor a directory nor a link',
+      'left out "./fifo": it is neither a file nor a directory nor a link',
       'left out "./out": it is a link to "/etc"',
     ])
     assert.deepEqual(readdirSync(at('bad')).toSorted(), ['in', 'su', 'sub'])
