@@ -50,6 +50,10 @@ const trials: Readonly<Record<string, Trial>> = {
       ),
     ),
   },
+  'docs/how-to/back-up.md: hawser backup monday.jsonl --with-data': {
+    before: ['hawser up --listen 127.0.0.1:0', ...firstRuns],
+    replace: { '/srv/hawser-new': 'new' },
+  },
   'docs/install.md: sudo dpkg': {
     elsewhere: {
       'sudo dpkg -i': 'test/package/deb.test.ts unpacks and runs it',
