@@ -165,6 +165,10 @@ while :; do
   wait "$child"
   code=$?
   if ! kill -0 "$child"; then
+    # A signal may have ended the waiting just when the command ended: then its code is still to be had, once (127: it was told).
+    wait "$child"
+    again=$?
+    if [ "$again" != 127 ]; then code=$again; fi
     echo "$code" >&5
     exit "$code"
   fi
