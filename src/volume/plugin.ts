@@ -102,6 +102,8 @@ export interface NodePlugin {
   attachable?(spec: VolumeSpec): boolean
   /** Calls back when these answers may have changed: a CSIDriver that appears may say that no attaching is needed (KP-9). */
   watch?(listener: () => void): Disposable
+  /** Calls back when storage that was away can be reached again: what failed on its volumes need not wait for its back-off. */
+  onReturn?(listener: (serves: (spec: VolumeSpec) => boolean) => void): Disposable
   /** Was this volume refused because the node can hold no more of its kind? Then the pod can never start here (PLUG-4). */
   exhausted?(spec: VolumeSpec, signal: AbortSignal): Promise<boolean>
   /** Can this volume be mounted with a SELinux label of its own (PLUG-1)? */

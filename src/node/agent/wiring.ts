@@ -25,6 +25,13 @@ export function wireAgent({ registry }: AgentDeps, { worlds, shared, volumes }: 
   }
   return [
     ...registry.all().flatMap(({ plugin }) => plugin.watch?.(askAgain) ?? []),
+    ...registry.all().flatMap(
+      ({ name, plugin }) =>
+        plugin.onReturn?.((serves) => {
+          reconciler.retry((each, spec) => each === name && serves(spec))
+          orphanCleaner.retry(name)
+        }) ?? [],
+    ),
     // A driver that was missing may be there now.
     registry.subscribe(() => [...populator.unresolved].forEach(populator.reprocess)),
     // What the control plane says of one volume wakes only volumes that wait for it.

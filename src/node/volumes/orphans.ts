@@ -1,7 +1,7 @@
 // Who cleans what no plugin could explain after a restart? The mode is kept, failures are tried again with back-off, and
 // nothing is touched that a pod still wants (RCS-8, WA-13).
 import { join } from 'node:path/posix'
-import type { PodUid } from '../../api/names.ts'
+import type { PluginName, PodUid } from '../../api/names.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Host } from '../../host/host.ts'
 import { cleanMountPoint, isThere } from '../../host/clean-mount-point.ts'
@@ -36,6 +36,8 @@ export interface OrphanCleaner extends AsyncDisposable {
   begin(): void
   /** The pod's volumes are resolved, its containers have ended, or it is gone. */
   wake(pod: PodUid): void
+  /** What is left of this plugin's volumes need not wait for a back-off any longer. */
+  retry(plugin: PluginName): void
 }
 
 export interface OrphanDeps {
@@ -88,6 +90,14 @@ export function createOrphanCleaner(deps: OrphanDeps): OrphanCleaner {
     wake(pod) {
       if (!begun) return
       for (const orphan of orphans.items.values()) if (orphan.pod === pod) loop.wake(orphan.path)
+    },
+    retry(plugin) {
+      if (!begun) return
+      for (const orphan of orphans.items.values()) {
+        if (orphan.plugin !== plugin) continue
+        loop.forget(orphan.path)
+        loop.wake(orphan.path)
+      }
     },
     [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose](),
   }

@@ -1,6 +1,6 @@
 // Who starts what the plan says? One loop over volumes: read both records, plan, claim the pending key, all in one
 // synchronous stretch. A changed record, a finished operation or the end of a back-off wakes the volume; nothing polls.
-import type { PodUid, UniqueVolumeName } from '../../api/names.ts'
+import type { PluginName, PodUid, UniqueVolumeName } from '../../api/names.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { KeyLoop, Looked } from '../../loop/key-loop.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
@@ -9,6 +9,7 @@ import { createListeners } from '../../loop/listeners.ts'
 import type { Pending, Refusal, Started } from '../../loop/pending.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Operation, RunContext, Runner } from '../../volume/operation.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
 import { expandInUse } from '../operations/expand.ts'
 import { mapVolume } from '../operations/map.ts'
 import { mountVolume } from '../operations/mount.ts'
@@ -26,6 +27,8 @@ import { planVolume } from './plan.ts'
 export interface Reconciler extends AsyncDisposable {
   wake(volume: UniqueVolumeName): void
   wakeAll(): void
+  /** These volumes need not wait for a back-off any longer, whatever failed on them. */
+  retry(chosen: (plugin: PluginName, spec: VolumeSpec) => boolean): void
   /** Why volumes stand still, as of their last look. */
   readonly waiting: ReadonlyMap<UniqueVolumeName, readonly Waiting[]>
   /** Does something run on behalf of this pod? What it makes is not in the actual world yet. */
@@ -105,6 +108,19 @@ export function createReconciler(deps: ReconcilerDeps): Reconciler {
     wake: (volume) => loop.wake(volume),
     wakeAll() {
       for (const volume of new Set([...desired.items.keys(), ...actual.items.keys()])) loop.wake(volume)
+    },
+    retry(chosen) {
+      const specs = [
+        ...[...desired.items.values()].flatMap(({ volume, plugin, pods }) =>
+          [...pods.values()].map(({ spec }) => ({ volume, plugin, spec })),
+        ),
+        ...actual.items.values(),
+      ]
+      for (const { volume, plugin, spec } of specs) {
+        if (!chosen(plugin, spec)) continue
+        pending.forget(volume)
+        loop.wake(volume)
+      }
     },
     isBusy: (pod) => busy.has(pod),
     onQuiet: quiet.listen,

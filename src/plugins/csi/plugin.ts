@@ -1,6 +1,7 @@
 // The plugin `kubernetes.io/csi`: volumes whose storage a CSI driver serves. The parts lie beside this file; here they
 // become one definition (CSI-1 … CSI-3, CSI-10).
 import type { CSIPersistentVolumeSource, CSIVolumeSource, PersistentVolume } from '../../api/generated/types.ts'
+import type { Driver } from '../../csi/drivers.ts'
 import { VolumeError } from '../../volume/effect.ts'
 import { definePlugin } from '../../volume/plugin.ts'
 import type { NodePlugin, RestoreRequest } from '../../volume/plugin.ts'
@@ -40,6 +41,7 @@ export function createCsiNodePlugin(deps: CsiNodeDeps): NodePlugin {
     readOnly: (spec) => spec.readOnly,
     attachable: (spec) => attachRequired(deps, spec),
     ...(subscribe ? { watch: (listener) => subscribe(() => listener()) } : {}),
+    onReturn: (listener) => onReturn(deps, listener),
     exhausted: (spec, signal) => isExhausted(deps, spec, signal),
     device: (spec) => (isPersistent(spec) && spec.mode === 'Filesystem' ? device : undefined),
     block: (spec) => (isPersistent(spec) && spec.mode === 'Block' ? mapper : undefined),
@@ -51,6 +53,24 @@ export function createCsiNodePlugin(deps: CsiNodeDeps): NodePlugin {
       return (await requireData(deps.host.files, dataDirectory(path), signal)).seLinuxMountContext
     },
   }
+}
+
+/** A driver has come back when its connection is made again, and when it registers again. */
+function onReturn({ drivers }: CsiNodeDeps, listener: (serves: (spec: VolumeSpec) => boolean) => void): Disposable {
+  const connections = new Map<Driver, Disposable>()
+  const stack = new DisposableStack()
+  stack.defer(() => connections.forEach((connection) => connection[Symbol.dispose]()))
+  stack.use(
+    drivers.subscribe(({ kind, driver }) => {
+      connections.get(driver)?.[Symbol.dispose]()
+      connections.delete(driver)
+      if (kind === 'removed') return
+      const tell = () => listener((spec) => sourceOf(spec).value.driver === driver.name)
+      connections.set(driver, driver.onReady(tell))
+      tell()
+    }),
+  )
+  return stack
 }
 
 const dataDirectory = (path: string) => path.replace(/\/mount$/, '')
