@@ -1,4 +1,4 @@
-// Are the examples right? Every manifest is accepted by the server.
+// Are the examples right? Every manifest is accepted by the server. (Scripts are run by the pages that name them.)
 import assert from 'node:assert/strict'
 import { globSync } from 'node:fs'
 import { join } from 'node:path'

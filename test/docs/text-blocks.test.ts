@@ -91,6 +91,16 @@ const trials: Readonly<Record<string, Trial>> = {
   'docs/how-to/use-a-csi-driver.md: hawser up --csi-driver': {
     replace: { ...ownListener, '/run/csi/csi.sock': 'csi.sock' },
   },
+  'docs/how-to/use-a-second-disk.md: hawser driver serve': {
+    replace: { ...ownListener, '/run/slow/csi.sock': 'csi.sock', '/mnt/disk2': 'images' },
+  },
+  'docs/how-to/test-a-driver-in-ci.md: docs/examples/driver-in-ci.sh': {
+    before: [
+      'hawser driver serve --name my.example.com --socket csi.sock --data images --node ci &',
+      'until [ -S csi.sock ]; do sleep 0.1; done',
+    ],
+    replace: { '/run/my/csi.sock': '"$HAWSER_DATA_DIR/../csi.sock"' },
+  },
   'docs/how-to/look-into-a-pod.md: hawser logs': {
     server: [],
     before: firstRuns,
@@ -115,7 +125,8 @@ const trials: Readonly<Record<string, Trial>> = {
 const generatedPages = /^docs\/(reference|symptoms)\//
 /** A decision begins with an example of what it leads to; that is a picture, not an instruction. */
 const decisions = /^docs\/decisions\//
-const command = /^\s*(sudo |hawser |\.\/bin\/hawser |kubectl |npm |node |export |docker |systemctl |\.ci\/)/
+const command =
+  /^\s*(sudo |hawser |\.\/bin\/hawser |kubectl |npm |node |export |docker |systemctl |\.ci\/|docs\/examples\/)/
 /** Wide gaps before anything but a comment: columns of a picture. */
 const drawing = /\S {3,}[^#\s]/
 const isRoot = process.getuid?.() === 0

@@ -15,7 +15,7 @@ export interface DriverSettings {
   readonly name: string
   readonly version: string
   readonly nodeId: string
-  /** `topology.local.hawser.dev/node`; set: volumes live on one node and say so. */
+  /** Such as `topology.local.hawser.dev/node`; set: volumes live on one node and say so. */
   readonly topologyKey?: string
   /** Where inline volumes are staged. */
   readonly workDirectory: string

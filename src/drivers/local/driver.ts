@@ -18,7 +18,6 @@ import type { Stages } from './stages.ts'
 import { createStages } from './stages.ts'
 
 export const localDriverName = 'local.hawser.dev'
-const localTopologyKey = 'topology.local.hawser.dev/node'
 
 export interface StorageOptions {
   readonly dataDirectory: string
@@ -55,6 +54,7 @@ export async function createLocalDriver(
   signal: AbortSignal,
 ): Promise<LocalDriver> {
   const overcommit = options.overcommit ?? defaultOvercommit
+  const name = options.name ?? localDriverName
   const layout = layoutOf(options.dataDirectory)
   const stages = createStages(host.files, layout)
   const records = createDiskRecords(host.files, layout)
@@ -70,7 +70,7 @@ export async function createLocalDriver(
     storage: createImageStorage({ host, layout, records, stages, setSize, guard, overcommit }),
     node: createLoopNode(host, layout, stages, guard),
     settings: {
-      name: options.name ?? localDriverName,
+      name,
       version: options.version ?? '0.1.0',
       nodeId: options.nodeId,
       workDirectory: options.dataDirectory,
@@ -79,7 +79,7 @@ export async function createLocalDriver(
       maxVolumesPerNode: options.maxVolumesPerNode ?? 0n,
       minimumVolumeBytes,
       maximumVolumeBytes,
-      ...(options.mode === 'local' && { topologyKey: localTopologyKey }),
+      ...(options.mode === 'local' && { topologyKey: `topology.${name}/node` }),
       ...(options.capacityBytes !== undefined && { capacityBytes: options.capacityBytes }),
     },
   })

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { buildCommand } from '@stricli/core'
 import { bytesOfQuantity } from '../../../api/quantity.ts'
+import { validateDriverName } from '../../../api/validation/common.ts'
 import type { Context } from '../../context.ts'
 import { overcommitFlag } from '../../node-flags.ts'
 import { sizeFrom } from '../volume/options.ts'
@@ -10,6 +11,7 @@ import { sizeFrom } from '../volume/options.ts'
 interface Flags {
   readonly socket: string
   readonly data: string
+  readonly name?: string
   readonly node?: string
   readonly mode: 'local' | 'shared'
   readonly capacity?: string
@@ -25,12 +27,20 @@ export const serve = buildCommand<Flags, [], Context>({
       'Examples:',
       '  hawser driver serve --socket /run/hawser/csi.sock --data /srv/volumes',
       '  hawser driver serve --socket /run/hawser/csi.sock --data /srv/volumes --capacity 100Gi',
+      '  hawser driver serve --name slow.example.com --socket /run/slow/csi.sock --data /mnt/disk2   # a second disk',
     ].join('\n'),
   },
   parameters: {
     flags: {
       socket: { kind: 'parsed', parse: String, placeholder: 'PATH', brief: 'Path of the socket' },
       data: { kind: 'parsed', parse: String, placeholder: 'DIR', brief: 'Directory of the images' },
+      name: {
+        kind: 'parsed',
+        parse: nameFrom,
+        optional: true,
+        placeholder: 'NAME',
+        brief: 'Name of the driver, which classes give as provisioner (default: local.hawser.dev)',
+      },
       node: { kind: 'parsed', parse: String, optional: true, placeholder: 'ID', brief: 'Node id (default: host name)' },
       mode: {
         kind: 'enum',
@@ -57,6 +67,7 @@ export const serve = buildCommand<Flags, [], Context>({
       dataDirectory: resolve(flags.data),
       nodeId: flags.node ?? hostname().toLowerCase(),
       mode: flags.mode,
+      ...(flags.name === undefined ? {} : { name: flags.name }),
       ...(flags.overcommit === undefined ? {} : { overcommit: flags.overcommit }),
       ...(flags.capacity === undefined ? {} : { capacityBytes: bytesOfQuantity(flags.capacity) }),
     })
@@ -65,3 +76,10 @@ export const serve = buildCommand<Flags, [], Context>({
     this.note(`${signal}: stopping (mounts stay as they are)`)
   },
 })
+
+/** Drivers are named like hosts, and the name is part of a label's key (`topology.NAME/node`). */
+function nameFrom(text: string): string {
+  const [problem] = validateDriverName(text, '--name')
+  if (problem !== undefined) throw new SyntaxError(`"${text}" cannot name a driver; use a name like slow.example.com`)
+  return text
+}
