@@ -1,7 +1,7 @@
 // What does every store promise? Revisions, compare-and-swap, ordered lists, watches, compaction.
-// Values are opaque texts; one number counts every change of the whole store.
+// Values are opaque texts; one number grows with every change of the whole store.
 
-/** A count of changes since the store was made; also the version of the entry that the change wrote. */
+/** Grows with every change of the store; also the version of the entry that the change wrote. */
 export type Revision = number
 
 export interface Entry {
@@ -49,10 +49,13 @@ export interface Watch extends AsyncIterable<Change> {
 
 /**
  * 1. An acknowledged write survives the death of the process (where the store is durable).
- * 2. Revisions grow by one per change; readers never see a change that could still be lost.
- * 3. A watch hands out every change of its prefix exactly once and in order, or ends with `tooOld`.
+ * 2. Revisions grow with every change, by one where nobody else writes to the store; readers never see a change that could
+ *    still be lost.
+ * 3. `get` and `list` show every write that was acknowledged before they were asked, by whichever server.
+ * 4. A watch hands out every change of its prefix exactly once and in order, or ends with `tooOld`.
  */
 export interface Store extends AsyncDisposable {
+  /** How far this process has seen the store; never less than what it has acknowledged or shown. */
   revision(): Revision
   /** The oldest revision from which a watch or a list can still start. */
   oldest(): Revision

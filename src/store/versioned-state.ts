@@ -1,5 +1,5 @@
 // What is the state of a store in memory? Current entries, their order, the log of changes and who watches.
-// Both stores stand on it; they differ only in what must happen before a change may enter.
+// All stores stand on it; they differ only in what must happen before a change may enter.
 import type { ChangeLog } from './change-log.ts'
 import { createChangeLog } from './change-log.ts'
 import type { HistoryLimits } from './compaction.ts'
@@ -25,6 +25,10 @@ export interface VersionedState {
   /** Lets changes in, tells the watchers, and answers the changes that history no longer holds. */
   commit(changes: readonly Change[]): readonly Change[]
   forget(before: Revision): readonly Change[]
+  /** The store has come this far without a change that we keep. */
+  advance(revision: Revision): void
+  /** Other entries from now on; whoever watches has missed something and is told `tooOld`. */
+  replace(entries: Map<string, Entry>, revision: Revision): void
 }
 
 export interface InitialState {
@@ -36,9 +40,8 @@ export interface InitialState {
 }
 
 export function createVersionedState(initial: InitialState, limits: HistoryLimits): VersionedState {
-  const { entries } = initial
-  // Without a comparison of ours, texts are sorted by code units, and several times faster.
-  const index = createOrderedIndex([...entries.keys()].toSorted())
+  let { entries } = initial
+  let index = indexOf(entries)
   const log = createChangeLog(initial.oldest)
   for (const change of initial.history) log.append(change)
   let revision = initial.revision
@@ -74,7 +77,24 @@ export function createVersionedState(initial: InitialState, limits: HistoryLimit
       return forgotten
     },
     forget: (before) => trim(log, limits, Math.min(before, revision)),
+    advance(to) {
+      if (to <= revision) return
+      revision = to
+      hub.publish([])
+    },
+    replace(other, to) {
+      entries = other
+      index = indexOf(entries)
+      revision = to
+      log.restart(to)
+      hub.cutOff()
+    },
   }
+}
+
+/** Without a comparison of ours, texts are sorted by code units, and several times faster. */
+function indexOf(entries: ReadonlyMap<string, Entry>): OrderedIndex {
+  return createOrderedIndex([...entries.keys()].toSorted())
 }
 
 /** What a write would change, given the entry it meets; throws when its expectation does not hold. */
@@ -126,7 +146,10 @@ function pastPage(
   at: Revision,
 ): Page {
   const undone = new Map<string, Entry | undefined>()
-  for (let change = log.after(at); change !== undefined; change = log.after(change.revision)) {
+  const end = log.end()
+  for (let position = log.positionAfter(at); position < end; position++) {
+    const change = log.at(position)
+    if (change === undefined) continue
     const { key } = change.entry
     if (key.startsWith(prefix) && (page.after === undefined || key > page.after) && !undone.has(key)) {
       undone.set(key, change.previous)
