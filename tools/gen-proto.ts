@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import path from 'node:path'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
-const protoFolders = ['src/csi/proto']
+const protoFolders = ['src/csi/proto', 'src/store/etcd/proto']
 
 for (const folder of protoFolders) generate(path.join(root, folder))
 

@@ -65,6 +65,7 @@ export const outsideFiles = [
   'telemetry/pino-log.ts',
   'store/sqlite-store',
   'store/sqlite',
+  'store/etcd/channel.ts',
   'apiserver/http/server',
   'apiserver/access/certificates.ts',
   'telemetry/audit-file.ts',

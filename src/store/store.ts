@@ -70,7 +70,7 @@ export interface Store extends AsyncDisposable {
   compact(before: Revision): Promise<void>
 }
 
-export type StoreErrorCode = 'exists' | 'missing' | 'conflict' | 'tooOld' | 'unavailable'
+export type StoreErrorCode = 'exists' | 'missing' | 'conflict' | 'tooOld' | 'tooLarge' | 'unavailable'
 
 export class StoreError extends Error {
   readonly code: StoreErrorCode

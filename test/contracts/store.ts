@@ -175,10 +175,11 @@ function watches(name: string, make: MakeStore): void {
     const stop = new AbortController()
     const aborted = store.watch('/', store.revision(), stop.signal)[Symbol.asyncIterator]().next()
     const broken = store.watch('/', store.revision(), never)[Symbol.asyncIterator]().next()
+    const refused = assert.rejects(broken, (error) => isStoreError(error, 'unavailable'))
     stop.abort()
     assert.equal((await aborted).done, true)
     await store[Symbol.asyncDispose]()
-    await assert.rejects(broken, (error) => isStoreError(error, 'unavailable'))
+    await refused
   })
 }
 

@@ -1,7 +1,7 @@
 // What do all verbs share? The store, time, chance, and small helpers that speak Kubernetes' errors over them.
 import type { KindInfo } from '../../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../../api/meta.ts'
-import { badRequest, notFound, serviceUnavailable, StatusError } from '../../api/status-error.ts'
+import { badRequest, notFound, requestEntityTooLarge, serviceUnavailable, StatusError } from '../../api/status-error.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Random } from '../../clock/random.ts'
 import type { Entry, Store } from '../../store/store.ts'
@@ -40,6 +40,7 @@ export async function findObject(
 /** What a client sees when the store itself cannot answer. Conflicts are handled where they arise. */
 export function storeFailure(error: unknown): unknown {
   if (!(error instanceof StoreError)) return error
+  if (error.code === 'tooLarge') return requestEntityTooLarge(error.message)
   return serviceUnavailable(`the store cannot answer: ${error.message}`)
 }
 

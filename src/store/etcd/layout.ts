@@ -1,0 +1,64 @@
+// Where in etcd does an entry lie, and in which form? Objects lie below the prefix as the layout says; what only Hawser has
+// lies beside it, below `<prefix>.hawser/`, so that one watch sees both in their order.
+
+export interface EtcdLayout {
+  /** What follows the prefix in etcd's key: `/minions/worker-1`. */
+  path(key: string): string
+  /** The key of the entry that lies there; undefined for what this server does not serve. */
+  key(path: string): string | undefined
+  /** The value as etcd keeps it. */
+  encode(key: string, value: string): Uint8Array
+  /** Throws an error that says why the bytes cannot be read. */
+  decode(key: string, bytes: Uint8Array): string
+}
+
+export interface EtcdPlace {
+  readonly prefix: string
+  readonly layout: EtcdLayout
+}
+
+const ownFolder = '.hawser/'
+
+/** Keys of our own that are no entries. */
+export const ownKeys = {
+  /** Says that Hawser keeps objects below the prefix, and in which format. */
+  format: 'format',
+  /** The server that may write. */
+  server: 'server',
+  /** Written to learn how far the copy has come. */
+  marker: 'marker',
+  /** Up to where history was forgotten, and by whom. */
+  compaction: 'compaction',
+} as const
+
+export function ownKey({ prefix }: EtcdPlace, name: keyof typeof ownKeys): Uint8Array {
+  return bytesOf(`${prefix}${ownFolder}${ownKeys[name]}`)
+}
+
+/** From the first key of ours to the first after the objects: `.` comes right before `/`, and `0` right after it. */
+export function watchedRange({ prefix }: EtcdPlace): { readonly key: Uint8Array; readonly rangeEnd: Uint8Array } {
+  return { key: bytesOf(`${prefix}${ownFolder}`), rangeEnd: bytesOf(`${prefix}0`) }
+}
+
+/** Objects only, whoever wrote them. */
+export function objectRange({ prefix }: EtcdPlace): { readonly key: Uint8Array; readonly rangeEnd: Uint8Array } {
+  return { key: bytesOf(`${prefix}/`), rangeEnd: bytesOf(`${prefix}0`) }
+}
+
+export function etcdKey({ prefix, layout }: EtcdPlace, key: string): Uint8Array {
+  return bytesOf(prefix + layout.path(key))
+}
+
+export function entryKey({ prefix, layout }: EtcdPlace, bytes: Uint8Array): string | undefined {
+  const path = textOf(bytes).slice(prefix.length)
+  if (!path.startsWith('/') && !path.startsWith(ownFolder)) return undefined
+  return layout.key(path)
+}
+
+export function bytesOf(text: string): Uint8Array {
+  return Buffer.from(text)
+}
+
+export function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
+}
