@@ -31,8 +31,26 @@ export interface Launched {
   readonly exited: Promise<void>
 }
 
+/** Whose rights a command has. */
+export interface ProcessRights {
+  readonly user?: number
+  readonly group?: number
+  readonly groups: readonly number[]
+  /** Lower case, without `cap_`. Absent: all. */
+  readonly capabilities?: readonly string[]
+  /** Programs with the setuid bit give nothing. */
+  readonly noNewPrivileges?: boolean
+}
+
+/** A process with a mount namespace of its own; a command begins beside it, with these rights already. */
+export interface InsideRequest {
+  readonly process: ProcessIdentity
+  readonly rights: ProcessRights
+}
+
 export interface RunRequest {
   readonly argv: readonly [string, ...string[]]
+  readonly inside?: InsideRequest
   /** The whole environment; nothing of ours is inherited. */
   readonly env: Readonly<Record<string, string>>
   /** It is killed with its group when it takes longer (TIMEOUT). */
@@ -47,8 +65,7 @@ interface RunResult {
 
 export interface InteractiveRequest {
   readonly argv: readonly [string, ...string[]]
-  /** A program and its arguments that lead to where `argv` runs (nsenter); the terminal becomes the command's only there. */
-  readonly enter?: readonly string[]
+  readonly inside?: InsideRequest
   /** The whole environment; nothing of ours is inherited. */
   readonly env: Readonly<Record<string, string>>
   /** A terminal of its own; then all its output is standard output. */
@@ -87,9 +104,18 @@ export interface MountNamespace extends AsyncDisposable {
    * Attaches copies of mounts of ours at places in it, in this order. Its root must not lead to ours any more. A target is made
    * if it is missing; links on the way are followed only on the root's own filesystem, never inside an attached mount.
    */
-  attach(mounts: readonly MountInside[], kernelPaths: ProtectedPaths, signal: AbortSignal): Promise<void>
+  attach(inside: NamespaceContent, signal: AbortSignal): Promise<void>
   /** Kills every process in it; refuses our own. Answers how many there were. */
   killAll(): Promise<number>
+}
+
+export interface NamespaceContent {
+  readonly mounts: readonly MountInside[]
+  readonly protectedPaths: ProtectedPaths
+  /** Made if it is missing, unless a link inside a mount leads to it. */
+  readonly workingDirectory: string
+  /** The root's own filesystem; the mounts have their own setting. */
+  readonly readOnlyRoot: boolean
 }
 
 export interface MountInside {

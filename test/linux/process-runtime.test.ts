@@ -429,7 +429,7 @@ test(
   async () => {
     const real = createLinuxProcesses({ clock })
     // The file `pid` appears a second after everything that comes before it.
-    const delay = (word: string) => word.replaceAll('mv "setup-$token" pid', 'sleep 1; mv "setup-$token" pid')
+    const delay = (word: string) => word.replaceAll('mv "$dir/setup-$token"', 'sleep 1; mv "$dir/setup-$token"')
     const processes: typeof real = {
       ...real,
       launch(asked, given) {

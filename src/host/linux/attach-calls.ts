@@ -6,7 +6,7 @@
 // 3. One component is opened at a time and no link is followed by the kernel. Links count only on the container's own root
 //    layer; whoever writes to a volume decides about nothing outside of it.
 // 4. The thread comes back to the host's namespace, or it ends.
-import type { MountInside, ProtectedPaths } from '../processes.ts'
+import type { MountInside, NamespaceContent, ProtectedPaths } from '../processes.ts'
 import { HostError, hasCode } from '../host-error.ts'
 import * as libc from './libc.ts'
 
@@ -21,18 +21,20 @@ const mostTries = 5
 
 export const attachCalls = {
   /** `namespace` is an open mount namespace whose root no longer leads to the host's. */
-  attachMounts(namespace: number, mounts: readonly MountInside[], paths: ProtectedPaths): void {
+  attachMounts(namespace: number, inside: NamespaceContent): void {
     const trees: { readonly tree: number; readonly mount: MountInside }[] = []
     const opened = new Set<number>()
     try {
-      for (const mount of mounts) {
+      for (const mount of inside.mounts) {
         const tree = inWords(mount, () => copyTree(mount))
         opened.add(tree)
         trees.push({ tree, mount })
       }
       insideNamespace(namespace, () => {
-        protect(paths)
+        protect(inside.protectedPaths)
         for (const { tree, mount } of trees) inWords(mount, () => attach(tree, mount.target))
+        makeWorkingDirectory(inside.workingDirectory)
+        if (inside.readOnlyRoot) makeRootReadOnly()
       })
     } finally {
       for (const descriptor of opened) libc.close(descriptor)
@@ -118,6 +120,27 @@ function attach(tree: number, target: string): void {
     libc.moveMountOnto(tree, place)
   } finally {
     libc.close(place)
+  }
+}
+
+/** Where a link in a volume leads, the container's user goes by itself. */
+function makeWorkingDirectory(path: string): void {
+  try {
+    libc.close(openTarget(path, true))
+  } catch (error) {
+    if (hasCode(error, 'ELOOP')) return
+    if (!(error instanceof HostError)) throw error
+    const text = `cannot make the working directory ${path}: ${error.message}`
+    throw new HostError(error.code, text, { path, cause: error })
+  }
+}
+
+function makeRootReadOnly(): void {
+  const root = libc.open('/', libc.O_PATH | libc.O_DIRECTORY)
+  try {
+    libc.setMountAttributes(root, { set: MOUNT_ATTR_RDONLY, clear: 0n, recursive: false })
+  } finally {
+    libc.close(root)
   }
 }
 

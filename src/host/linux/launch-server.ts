@@ -2,17 +2,20 @@
 // many milliseconds each time. It starts what it is told, reports what descriptor 3 said, and when a child has gone.
 // When the agent dies it ends too; what it launched lives on.
 import { spawn } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
-import type { Socket } from 'node:net'
+import { closeSync, openSync, writeFileSync } from 'node:fs'
+import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { errorText } from '../../telemetry/error-text.ts'
 import type { LaunchRequest, RunRequest } from '../processes.ts'
 import type { LaunchCommand, LaunchMessage, SessionRequest } from './launch-messages.ts'
 import type { Session } from './launch-session.ts'
+import { createStartProcess } from './start-process.ts'
+import type { StartProcess } from './start-process.ts'
 
 interface LaunchServer {
-  /** Process groups of children whose answer the agent still waits for. */
-  readonly unanswered: Map<number, number>
+  readonly startProcess: StartProcess
+  /** Process groups of children whose answer the agent still waits for; undefined while one is being started. */
+  readonly unanswered: Map<number, number | undefined>
   /** Descriptor 3 of launched processes that wait to be told to go on. */
   readonly ready: Map<number, Duplex>
   /** Processes whose streams are open; undefined while one is being started. */
@@ -27,7 +30,13 @@ const lastOutputMs = 100
 main()
 
 function main(): void {
-  const server: LaunchServer = { unanswered: new Map(), ready: new Map(), sessions: new Map() }
+  endLikeOthers()
+  const server: LaunchServer = {
+    startProcess: createStartProcess(),
+    unanswered: new Map(),
+    ready: new Map(),
+    sessions: new Map(),
+  }
   process.on('message', (command: LaunchCommand) => {
     try {
       perform(server, command)
@@ -42,6 +51,15 @@ function main(): void {
   })
 }
 
+/** The agent may be the last process that the kernel should end; what runs in containers is not, and inherits it from here. */
+function endLikeOthers(): void {
+  try {
+    writeFileSync('/proc/self/oom_score_adj', '0')
+  } catch {
+    // It may not be lowered here, and then it protects nobody.
+  }
+}
+
 function perform(server: LaunchServer, command: LaunchCommand): void {
   const { id } = command
   switch (command.kind) {
@@ -50,7 +68,7 @@ function perform(server: LaunchServer, command: LaunchCommand): void {
     case 'goOn':
       return goOn(server, id)
     case 'run':
-      return run(server, id, command.request)
+      return void run(server, id, command.request)
     case 'session':
       return void openSession(server, id, command.request)
     case 'resize':
@@ -115,34 +133,42 @@ function goOn({ ready }: LaunchServer, id: number): void {
   else send({ id, kind: 'failed', message: 'it ended before it was told to go on' })
 }
 
-function run({ unanswered }: LaunchServer, id: number, request: RunRequest): void {
-  const [program, ...args] = request.argv
-  const child = spawn(program, args, {
-    detached: true,
-    env: { ...request.env },
-    cwd: '/',
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  if (child.pid !== undefined) unanswered.set(id, child.pid)
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (chunk: Buffer) => {
+async function run({ unanswered, startProcess }: LaunchServer, id: number, request: RunRequest): Promise<void> {
+  unanswered.set(id, undefined)
+  try {
+    const { makePipe } = await import('./terminals.ts')
+    const { read, write } = makePipe()
+    let output = ''
+    const socket = new Socket({ fd: read })
+    const end = (exitCode: number) => {
+      if (!unanswered.delete(id)) return
+      socket.destroy()
+      send({ id, kind: 'ended', exitCode, output: output.slice(0, outputLimit) })
+    }
+    socket.on('data', (chunk: Buffer) => {
       if (output.length < outputLimit) output += chunk.toString('utf8')
     })
+    socket.on('error', () => {})
+    const exited = Promise.withResolvers<number>()
+    const pid = await startProcess(request, [undefined, write, write], exited.resolve).finally(() => closeSync(write))
+    if (!unanswered.has(id)) killGroup(pid)
+    unanswered.set(id, pid)
+    const exitCode = await exited.promise
+    if (socket.readableEnded) return end(exitCode)
+    socket.once('end', () => end(exitCode))
+    setTimeout(() => end(exitCode), lastOutputMs)
+  } catch (error) {
+    unanswered.delete(id)
+    send({ id, kind: 'failed', message: errorText(error) })
   }
-  const end = (exitCode: number) => {
-    if (!unanswered.delete(id)) return
-    child.stdout.destroy()
-    child.stderr.destroy()
-    send({ id, kind: 'ended', exitCode, output: output.slice(0, outputLimit) })
-  }
-  child.once('error', (error) => send({ id, kind: 'failed', message: error.message }))
-  child.once('close', (code) => end(code ?? 137))
-  child.once('exit', (code) => setTimeout(() => end(code ?? 137), lastOutputMs))
 }
 
 /** The module is loaded with the first session: terminals need libc, and most nodes never see one. */
-async function openSession({ sessions }: LaunchServer, id: number, request: SessionRequest): Promise<void> {
+async function openSession(
+  { sessions, startProcess }: LaunchServer,
+  id: number,
+  request: SessionRequest,
+): Promise<void> {
   sessions.set(id, undefined)
   try {
     const { startSession } = await import('./launch-session.ts')
@@ -152,9 +178,12 @@ async function openSession({ sessions }: LaunchServer, id: number, request: Sess
       sessions.delete(id)
       send({ id, kind: 'ended', exitCode, output: '' })
     }
-    const onStream: Parameters<typeof startSession>[1]['onStream'] = (name, socket) =>
+    const onStream: Parameters<typeof startSession>[2]['onStream'] = (name, socket) =>
       send({ id, kind: 'stream', name }, socket)
-    sessions.set(id, startSession(request, { onStream, onExit }))
+    const session = await startSession(startProcess, request, { onStream, onExit })
+    // It may have been killed, or may have ended, meanwhile.
+    if (!sessions.has(id)) session.kill()
+    else sessions.set(id, session)
     send({ id, kind: 'sessionStarted' })
   } catch (error) {
     sessions.delete(id)
@@ -167,8 +196,17 @@ function kill({ unanswered, ready, sessions }: LaunchServer, id: number): void {
   ready.get(id)?.destroy()
   ready.delete(id)
   const group = unanswered.get(id)
-  if (group !== undefined) process.kill(-group, 'SIGKILL')
+  unanswered.delete(id)
+  if (group !== undefined) killGroup(group)
   const session = sessions.get(id)
   if (session) session.kill()
   else sessions.delete(id)
+}
+
+function killGroup(leader: number): void {
+  try {
+    process.kill(-leader, 'SIGKILL')
+  } catch {
+    // it has gone by itself
+  }
 }

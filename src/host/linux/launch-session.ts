@@ -1,13 +1,11 @@
 // How does the launch server start a process whose streams the agent holds? With pipes, or with a terminal of its own. Our ends of
 // them are handed to the agent as they are, so that no data passes through here; only a terminal must be relayed.
-import { spawn } from 'node:child_process'
-import type { StdioOptions } from 'node:child_process'
 import { closeSync, fchownSync, readdirSync, readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
-import { constants } from 'node:os'
 import { ReadStream } from 'node:tty'
 import type { TerminalSize } from '../../streams/terminal-sizes.ts'
 import type { SessionRequest, SessionStream } from './launch-messages.ts'
+import type { StartProcess } from './start-process.ts'
 import { makePipe, makeSocketPair, openTerminal, resizeTerminal } from './terminals.ts'
 
 export interface Session {
@@ -25,23 +23,27 @@ interface Listener {
 /** fchown: leave the group as it is; rights for the owner suffice. */
 const sameGroup = -1
 
-export function startSession(request: SessionRequest, listener: Listener): Session {
-  return request.tty ? withTerminal(request, listener) : withPipes(request, listener)
+export function startSession(start: StartProcess, request: SessionRequest, listener: Listener): Promise<Session> {
+  return request.tty ? withTerminal(start, request, listener) : withPipes(start, request, listener)
 }
 
-function withPipes({ argv, enter = [], env, stdin, owner = 0 }: SessionRequest, listener: Listener): Session {
+async function withPipes(start: StartProcess, request: SessionRequest, listener: Listener): Promise<Session> {
+  const { stdin, owner = 0 } = request
   const [input, output, errors] = [stdin ? makePipe() : undefined, makePipe(), makePipe()]
   const given = [...(input ? [input.read] : []), output.write, errors.write]
   const kept = [...(input ? [input.write] : []), output.read, errors.read]
   try {
     for (const fd of given) fchownSync(fd, owner, sameGroup)
-    const stdio = [input?.read ?? 'ignore', output.write, errors.write] as StdioOptions
-    const pid = start([...enter, ...argv], env, stdio, listener)
+    const stdio = [input?.read, output.write, errors.write] as const
+    const exited = Promise.withResolvers<number>()
+    const pid = await start(request, stdio, exited.resolve)
     // Sockets that are only handed on must not read: what they read would be lost.
     const asSocket = (fd: number) => new Socket({ fd, readable: false, writable: false })
     if (input) listener.onStream('stdin', asSocket(input.write))
     listener.onStream('stdout', asSocket(output.read))
     listener.onStream('stderr', asSocket(errors.read))
+    // Whoever hears of the end has all streams.
+    void exited.promise.then((exitCode) => listener.onExit(exitCode))
     return { resize() {}, kill: () => killSession(pid) }
   } catch (error) {
     kept.forEach(closeSync)
@@ -51,16 +53,18 @@ function withPipes({ argv, enter = [], env, stdin, owner = 0 }: SessionRequest, 
   }
 }
 
-function withTerminal({ argv, enter = [], env, owner = 0, size }: SessionRequest, listener: Listener): Session {
+async function withTerminal(start: StartProcess, request: SessionRequest, listener: Listener): Promise<Session> {
+  const { owner = 0, size } = request
   const { master, slave } = openTerminal()
   let open = true
   // `setsid` makes it lead a session, and the terminal its own. It waits in case that it has to fork for that.
-  const sessionArgv = [...enter, 'setsid', '--ctty', '--wait', ...argv]
+  const inSession = { ...request, argv: ['setsid', '--ctty', '--wait', ...request.argv] }
+  const exited = Promise.withResolvers<number>()
   let pid: number
   try {
     fchownSync(slave, owner, sameGroup)
     if (size) resizeTerminal(master, size)
-    pid = start(sessionArgv, env, [slave, slave, slave], listener)
+    pid = await start(inSession, [slave, slave, slave], exited.resolve)
   } catch (error) {
     closeSync(master)
     throw error
@@ -80,27 +84,13 @@ function withTerminal({ argv, enter = [], env, owner = 0, size }: SessionRequest
   terminal.on('error', close).once('end', close)
   relay.on('error', close).once('close', close)
   listener.onStream('terminal', new Socket({ fd: theirs, readable: false, writable: false }))
+  void exited.promise.then((exitCode) => listener.onExit(exitCode))
   return {
     resize: (size) => {
       if (open) resizeTerminal(master, size)
     },
     kill: () => killSession(pid),
   }
-}
-
-function start(
-  argv: readonly string[],
-  env: Readonly<Record<string, string>>,
-  stdio: StdioOptions,
-  listener: Listener,
-): number {
-  const [program = '', ...args] = argv
-  const child = spawn(program, args, { detached: true, env: { ...env }, cwd: '/', stdio })
-  // A program that cannot be started has no pid; that is checked below.
-  child.once('error', () => {})
-  if (child.pid === undefined) throw new Error(`${program} cannot be started`)
-  child.once('exit', (code, signal) => listener.onExit(code ?? 128 + (signal ? constants.signals[signal] : 9)))
-  return child.pid
 }
 
 /** A process that forks while we read /proc is found in the next round. */

@@ -9,12 +9,15 @@ export interface ProcessStat {
 
 export async function readStat(pid: number): Promise<ProcessStat | undefined> {
   try {
-    const text = await readFile(`/proc/${pid}/stat`, 'utf8')
-    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
-    return { state: fields[0] ?? '', startTime: fields[19] ?? '' }
+    return parseStat(await readFile(`/proc/${pid}/stat`, 'utf8'))
   } catch {
     return undefined // gone
   }
+}
+
+export function parseStat(text: string): ProcessStat {
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+  return { state: fields[0] ?? '', startTime: fields[19] ?? '' }
 }
 
 /** `mnt:[4026531841]` */

@@ -67,13 +67,13 @@ async function holdNamespace(
   let held = true
   const kills = new Set<Promise<number>>()
   return {
-    async attach(mounts, paths, signal) {
+    async attach(inside, signal) {
       if (!held) throw new HostError('CLOSED', 'the mount namespace is no longer held')
       if (name === (await mountNamespaceOf('self')))
         throw new HostError('EINVAL', `process ${identity.pid} has no mount namespace of its own`)
       // A start that hung is not tried again on the same volumes: each try would leave a thread behind.
-      const path = mounts.map(({ source }) => source).join(' ')
-      await pool.call('attachMounts', [descriptor, mounts, paths], { path, timeoutMs: attachTimeoutMs }, signal)
+      const path = inside.mounts.map(({ source }) => source).join(' ')
+      await pool.call('attachMounts', [descriptor, inside], { path, timeoutMs: attachTimeoutMs }, signal)
     },
     async killAll() {
       if (!held) return 0

@@ -1,37 +1,56 @@
-// How does a process get its own view of the machine? Four constant scripts, run with `sh -c <script> <name> <arguments…>`;
+// How does a process get its own view of the machine? Constant scripts, run with `sh -c <script> <name> <arguments…>`;
 // nothing is ever pasted into their text. They need dash or any POSIX shell and util-linux (unshare, mount, setpriv).
 //
 // supervise  outlives the agent: takes the token of its start, starts the container in a session of its own, waits, writes its
 //            exit code. A supervisor whose token is gone comes too late and starts nothing.
 // setup      in the new mount namespace: an overlay shows the host's root with a private layer above, the node's own directories
-//            are hidden, the old root goes away (pivot_root). Only then does the agent attach the volumes, by descriptor
-//            (host/linux/attach-calls.ts). Without its agent, setup gives up: nothing has begun until `pid` is written.
-// exec       in a running container's namespace: the same user and variables for one more command.
-// enter      after the change of user: sets the container's environment and becomes the command.
+//            are hidden, the old root goes away (pivot_root), the user changes. Only then does the agent attach the volumes, by
+//            descriptor (host/linux/attach-calls.ts). Without its agent, setup gives up: nothing has begun until `pid` is written.
+// enter      after the change of user: waits for the volumes, sets the container's environment and becomes the command. Commands
+//            beside a running container begin with it (host/linux/inside-thread.ts).
+//
+// A volume may lie where our own tools or their libraries are looked for. So nobody with more rights than the container starts a
+// program once volumes are attached: what is needed then runs already, uses what its shell has built in, or asks the supervisor,
+// which has never left the host.
 //
 // A container has its own process ids unless its pod has hostPID. Setup stays as process 1 then: it passes SIGTERM on, collects
 // orphans, and when it ends the kernel ends everybody else.
 
 /**
  * Arguments: directory, token, whether it may be spoken to (1 or empty), then the command to supervise. Descriptor 3 leads to
- * the agent. Who may be spoken to reads from a named pipe; a keeper holds that open until a line comes through `detach`.
- * A setup that gave up has no `pid`, and so no exit code: the container never began.
+ * the agent, 9 and 5 are the way from setup to the supervisor and back. Who may be spoken to reads from a named pipe; a keeper
+ * holds that open until a line comes through `detach`.
+ *
+ * The start counts from the moment when the token is renamed to `begun`: an agent that restarts takes the token away before that,
+ * and the container never runs. `pid` follows, always before "started". A setup that gave up has no `pid`, and so no exit code.
  */
 export const superviseScript = `
 set -u
-dir=$1
-mv "$dir/$2" "$dir/begun-$2" 2>&3 || exit 1
+dir=$1 token=$2
+mv "$dir/$token" "$dir/begun-$token" 2>&3 || exit 1
+mkfifo -m 600 "$dir/ask" "$dir/answer" 2>&3 || exit 1
+# Opened both ways first, each end of a pipe can be opened alone without waiting for the other.
+exec 7<>"$dir/ask" && exec 8<"$dir/ask" 9>"$dir/ask"
+exec 7<>"$dir/answer" && exec 5<"$dir/answer" 6>"$dir/answer" 7>&-
 input=/dev/null keeper=
 if [ -n "$3" ]; then
   input=$dir/stdin
   mkfifo -m 600 "$input" "$dir/detach"
-  { read -r line <"$dir/detach"; } <>"$input" >/dev/null 2>&1 3>&- &
+  { read -r line <"$dir/detach"; } <>"$input" >/dev/null 2>&1 3>&- 5<&- 6>&- 8<&- 9>&- &
   keeper=$!
 fi
 shift 3
-setsid "$@" <"$input" 2>&3 &
+setsid "$@" <"$input" 2>&3 6>&- 8<&- &
 pid=$!
-exec 3>&-
+exec 5<&- 9>&-
+# Setup and the agent may die meanwhile.
+trap '' PIPE
+if read -r word <&8 && [ "$word" = begin ] && mv "$dir/begun-$token" "$dir/begun" 2>&3; then
+  mv "$dir/setup-$token" "$dir/pid"
+  echo begun >&6
+  echo started >&3
+fi 2>/dev/null
+exec 3>&- 6>&- 8<&-
 wait "$pid"
 code=$?
 if [ -n "$keeper" ]; then kill "$keeper" 2>/dev/null; fi
@@ -44,15 +63,13 @@ mv "$dir/exit.new" "$dir/exit"
 
 /**
  * Arguments: directory, token, hidden paths (colon-separated), flags, working directory, setpriv arguments (space-separated, may be
- * empty), enter script, then the command. Flags are words: `readonly` root, `owndev` (a layer above the host's /dev), `basicdev`
+ * empty), enter script, then the command. Flags are words: `owndev` (a layer above the host's /dev), `basicdev`
  * (a /dev with the harmless devices only), `hostpid`, `hostsys` (the host's /sys as it is). Descriptor 3 is a
- * conversation with the agent: errors and "ready" go out, "go" comes back when the volumes are attached, "started" goes out.
+ * conversation with the agent: errors and "ready" go out, "go" comes back when the volumes are attached; then 9 asks the supervisor
+ * to begin, and 5 answers.
  *
- * It first writes who it is to `setup-TOKEN`, so that the agent finds its namespace. The start counts from the moment when the
- * token is renamed to `begun`: an agent that restarts takes the token away before that, and the container never runs. `pid`
- * follows, always before "started". The pid stays the same: it becomes the command (exec), or process 1 above it.
- *
- * The container's directory stays the working directory meanwhile: after pivot_root no path leads there.
+ * It first writes who it is to `setup-TOKEN`, so that the agent finds its namespace. That pid stays the same: it becomes the
+ * command (exec), or process 1 above it.
  */
 export const setupScript = `
 set -eu
@@ -118,48 +135,21 @@ if [ -d "$root/mnt" ]; then mount -t tmpfs -o mode=0755 tmpfs "$root/mnt"; fi
 pivot_root "$root" "$root/.hawser"
 umount -l /.hawser
 rmdir /.hawser
-# From here on no path leads to the host's root. The agent attaches the volumes; if it died, nobody would, so give up.
-word=
-echo ready >&3
-read -r word <&3 || exit 1
-if [ "$word" != go ]; then exit 1; fi
-if has readonly; then mount -o remount,bind,ro,nodev /; fi
-# With the host's processes in view a link in a volume may lead out of here: then the container's own user goes there.
-if has hostpid; then
-  stay=/ goto=$workdir
-else
-  stay=$workdir goto=
-fi
-# Fails when this start was given up: its directory is gone, or a later start has made it anew.
-mv "begun-$token" begun
-if ! has hostpid; then exec 5>code; fi
-mv "setup-$token" pid
-# The container's directory is left first: a link in a volume to /proc/self/cwd would lead back to it.
+# From here on no path leads to the host's root; nor does a link to /proc/self/cwd, once the container's directory is left.
+if ! has hostpid; then exec 7>code; fi
 cd /
-if [ ! -d "$stay" ]; then mkdir -p "$stay"; fi
-cd "$stay"
-set -- /bin/sh -c "$enter" enter "$goto" "$@"
+set -- /bin/sh -c "$enter" enter "$workdir" "$@"
 if [ -n "$privileges" ]; then set -- setpriv $privileges -- "$@"; fi
-# The agent may be dead by now; the container runs all the same.
-if has hostpid; then
-  echo started >&3 2>/dev/null || :
-  exec 2>&4 3>&- 4>&-
-  trap - PIPE
-  exec "$@"
-fi
+trap - PIPE
+if has hostpid; then exec "$@"; fi
 set +e
 # A shell gives /dev/null to what runs beside it; 6 is the real input.
-exec 6<&0 2>/dev/null
-trap - PIPE
-setsid "$@" <&6 2>&4 3>&- 4>&- 5>&- 6<&- &
+exec 6<&0
+# It leads its own group before it says "ready", so no signal to it is lost.
+trap 'kill -TERM "-$!" || kill -TERM "$!"' TERM
+setsid "$@" <&6 6<&- 7>&- &
 child=$!
-# From the moment when it leads its own group, no signal to it is lost.
-tries=0
-while [ "$tries" -lt 5000 ] && ! kill -0 "-$child"; do tries=$((tries + 1)); done
-trap 'kill -TERM "-$child" || kill -TERM "$child"' TERM
-trap '' PIPE
-echo started >&3
-exec </dev/null >/dev/null 3>&- 4>&- 6<&-
+exec </dev/null >/dev/null 2>/dev/null 3>&- 4>&- 5<&- 6<&- 9>&-
 # A signal ends the waiting early; the command is gone when it can no longer be signalled.
 while :; do
   wait "$child"
@@ -169,21 +159,25 @@ while :; do
     wait "$child"
     again=$?
     if [ "$again" != 127 ]; then code=$again; fi
-    echo "$code" >&5
+    echo "$code" >&7
     exit "$code"
   fi
 done
 `
 
-/** Arguments: working directory, setpriv arguments (may be empty), enter script, then the command. */
-export const execScript = `
-set -u
-workdir=$1 privileges=$2 enter=$3
-shift 3
-cd / || exit 126
-set -- /bin/sh -c "$enter" enter "$workdir" "$@"
-if [ -n "$privileges" ]; then set -- setpriv $privileges -- "$@"; fi
-exec "$@"
+/**
+ * A new container does this before the enter script, as its own user already. If its agent died, nobody attaches the volumes; if the
+ * supervisor does not answer, the token is gone.
+ */
+export const awaitVolumesScript = `
+echo ready >&3
+read -r hawser_word <&3 || exit 1
+[ "$hawser_word" = go ] || exit 1
+echo begin >&9
+exec 3>&- 9>&-
+read -r hawser_word <&5 || exit 1
+unset hawser_word
+exec 2>&4 4>&- 5<&-
 `
 
 /**

@@ -1,6 +1,6 @@
-// With which words does a command begin inside a container? Its namespace, its directory, its user, its variables.
-import type { ProcessIdentity } from '../../host/processes.ts'
-import { enterScript, execScript } from './launcher.ts'
+// With which words does a command begin inside a container? Its directory, its user, its variables.
+import type { ProcessRights } from '../../host/processes.ts'
+import { enterScript } from './launcher.ts'
 import type { ProcessSettings } from './port.ts'
 
 const searchPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
@@ -22,19 +22,20 @@ export function privilegesOf({ user, group, groups, capabilities, noNewPrivilege
   return parts.join(' ')
 }
 
-/** The way to a container's own process: from there a command sees what that one sees. */
-export const enterArgv = ({ pid }: ProcessIdentity) => ['nsenter', `--target=${pid}`, '--mount', '--pid', '--'] as const
+/** A command beside the container's own process; it has the container's rights from its first program on. */
+export function argvInside({
+  workingDirectory,
+  argv,
+}: ProcessSettings & { readonly argv: readonly string[] }): [string, ...string[]] {
+  return ['/bin/sh', '-c', enterScript, 'enter', workingDirectory, ...argv]
+}
 
-/** A command beside the container's own process. */
-export function argvInside(request: ProcessSettings & { readonly argv: readonly string[] }): [string, ...string[]] {
-  return [
-    '/bin/sh',
-    '-c',
-    execScript,
-    'hawser-exec',
-    request.workingDirectory,
-    privilegesOf(request),
-    enterScript,
-    ...request.argv,
-  ]
+export function rightsOf({ user, group, groups, capabilities, noNewPrivileges }: ProcessSettings): ProcessRights {
+  return {
+    groups,
+    ...(user === undefined ? {} : { user }),
+    ...(group === undefined ? {} : { group }),
+    ...(capabilities ? { capabilities } : {}),
+    ...(noNewPrivileges === undefined ? {} : { noNewPrivileges }),
+  }
 }

@@ -13,7 +13,7 @@ import { delayedAbort } from './delayed-abort.ts'
 import type { LiveContainer, ProcessRuntimeDeps, ProcessRuntimeState } from './live-containers.ts'
 import { containerKey, listDirectory, notify } from './live-containers.ts'
 import type { ContainerExit, Runtime, WriteStdinRequest } from './port.ts'
-import { argvInside, enterArgv, variablesOf } from './process-command.ts'
+import { argvInside, rightsOf, variablesOf } from './process-command.ts'
 import { removalPrefix, restoreContainers } from './restore-containers.ts'
 import { startContainer } from './start-container.ts'
 import { createTurns } from './turns.ts'
@@ -59,14 +59,16 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
       if (entry && !entry.record.exit) await stopContainer(state, entry, graceMs, signal)
     },
     async exec(request, signal) {
-      const argv = [...enterArgv(runningProcess(state, request)), ...argvInside(request)] as const
-      return await processes.run({ argv, env: variablesOf(request), timeoutMs: request.timeoutMs }, signal)
+      const inside = { process: runningProcess(state, request), rights: rightsOf(request) }
+      const [argv, env] = [argvInside(request), variablesOf(request)]
+      return await processes.run({ argv, inside, env, timeoutMs: request.timeoutMs }, signal)
     },
     async runInteractive(request, streams, signal) {
       const { tty, user: owner = 0 } = request
       const env = tty ? { TERM: 'xterm', ...request.env } : request.env
-      const [enter, argv] = [enterArgv(runningProcess(state, request)), argvInside(request)]
-      return await processes.runInteractive({ argv, enter, env: variablesOf({ env }), tty, owner }, streams, signal)
+      const inside = { process: runningProcess(state, request), rights: rightsOf(request) }
+      const asked = { argv: argvInside(request), inside, env: variablesOf({ env }), tty, owner }
+      return await processes.runInteractive(asked, streams, signal)
     },
     writeStdin: (request, input, signal) => writeStdin(state, request, input, signal),
     removePod: (pod, signal) => removePod(state, pod, signal),

@@ -2,7 +2,7 @@
 // fails or hangs leaves no process and no directory behind.
 import { join } from 'node:path/posix'
 import type { MountInside } from '../../host/processes.ts'
-import { enterScript, setupScript, superviseScript } from './launcher.ts'
+import { awaitVolumesScript, enterScript, setupScript, superviseScript } from './launcher.ts'
 import type { ProcessRuntimeState } from './live-containers.ts'
 import { addContainer, readIdentity } from './live-containers.ts'
 import type { ContainerRecord, ContainerRequest } from './port.ts'
@@ -92,12 +92,13 @@ async function attachMounts(
   { request, directory, token }: Start,
   signal: AbortSignal,
 ): Promise<void> {
-  const mounts = mountsInside(request)
+  const { workingDirectory, readOnlyRoot } = request
   const protectedPaths = request.capabilities ? kernelPaths : { readOnly: [], masked: [] }
+  const inside = { mounts: mountsInside(request), protectedPaths, workingDirectory, readOnlyRoot }
   const setup = await readIdentity(host.files, directory, signal, `setup-${token}`)
   await using namespace = setup && (await processes.mountNamespace(setup))
   if (!namespace) throw new Error('the process that sets the container up is gone')
-  await namespace.attach(mounts, protectedPaths, signal)
+  await namespace.attach(inside, signal)
 }
 
 /** Kills what a failed start left: its container must not come to life when nobody knows of it any more. */
@@ -138,13 +139,13 @@ function supervisorCommand(
   argv.push(...(request.hostPid ? ['--'] : ['--pid', '--fork', '--kill-child', '--', 'setsid']))
   argv.push('/bin/sh', '-c', setupScript, 'hawser-setup', directory, token, realHidden.join(':'))
   argv.push(flagsOf(request), request.workingDirectory)
-  argv.push(privilegesOf(request), enterScript, ...request.argv)
+  argv.push(privilegesOf(request), awaitVolumesScript + enterScript, ...request.argv)
   return argv
 }
 
-function flagsOf({ readOnlyRoot, hostPid, capabilities, devices, mounts }: ContainerRequest): string {
+function flagsOf({ hostPid, capabilities, devices, mounts }: ContainerRequest): string {
   const ownDev = devices.length > 0 || mounts.some(({ target }) => target.startsWith('/dev/'))
-  const flags = [readOnlyRoot && 'readonly', hostPid && 'hostpid', !capabilities && 'hostsys']
+  const flags = [hostPid && 'hostpid', !capabilities && 'hostsys']
   return [...flags, capabilities ? 'basicdev' : ownDev && 'owndev'].filter(Boolean).join(' ')
 }
 
