@@ -212,6 +212,14 @@ test(
   { skip },
   async () => {
     assert.deepEqual((await run('cat /proc/self/oom_score_adj')).lines, ['0'])
+    await runtime.start(request('beside', 'exec sleep 60', { user: 1234 }), signal)
+    const asked = {
+      ...request('beside', '', { user: 1234 }),
+      argv: ['cat', '/proc/self/oom_score_adj'],
+      timeoutMs: 10_000,
+    }
+    assert.equal((await runtime.exec(asked, signal)).output, '0\n', 'a command beside it')
+    await runtime.stop({ pod: uid, name: 'beside', graceMs: 0 }, signal)
   },
 )
 
