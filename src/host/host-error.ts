@@ -2,7 +2,8 @@
 // `certain: false` says that the call may still be running or may have taken effect.
 
 /** An errno name, or one of ours: TIMEOUT (deadline passed), HUNG (an earlier call on that path still hangs),
- *  ABORTED (the caller gave up), NOPROGRAM (no such program), CHILD (a program failed), FORMAT (unreadable answer). */
+ *  ABORTED (the caller gave up), NOPROGRAM (no such program), CHILD (a program failed), FORMAT (unreadable answer),
+ *  NOTTRUSTED (others can change what is to be used). */
 export type HostErrorCode = string
 
 export interface HostErrorOptions {

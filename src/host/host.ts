@@ -1,6 +1,8 @@
 // What may we ask of the operating system? The port that plugins, the node agent and CSI build on.
 // Linux implements it in `linux/`, the simulator's twin in `model/`; both pass `test/contracts/host.ts`.
 
+import type { Distrust } from './trusted-path.ts'
+
 /**
  * Everything below obeys four rules:
  * 1. Every call takes a signal last and has a deadline of its own; a call never blocks the event loop.
@@ -88,6 +90,8 @@ export interface Files {
   writeTree(root: string, entries: readonly TreeEntry[], signal: AbortSignal): Promise<void>
   /** Every entry below `root` but the directories that hold others, following nothing. Other kinds have no bytes. */
   readTree(root: string, signal: AbortSignal): Promise<readonly FoundEntry[]>
+  /** Who else could change what lies at the path, or on the way to it; `trusted-path.ts` has the rules. */
+  distrust(path: string, signal: AbortSignal): Promise<Distrust | undefined>
   /** The fsGroup walk by descriptor: children first, the root last; see `ownership.ts` for the rules. */
   setGroup(request: GroupRequest, signal: AbortSignal): Promise<GroupResult>
 }

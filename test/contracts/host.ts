@@ -37,6 +37,19 @@ export function hostContract(name: string, make: () => Promise<HostUnderTest>): 
 }
 
 function fileTests({ place, write, signal, host }: HostContext): void {
+  test('a path that somebody else could change is told, with the entry that is open', async () => {
+    const { files } = host()
+    const at = await place()
+    await files.mkdirAll(join(at, 'open/closed'), 0o755, signal)
+    await write(join(at, 'open/closed/f'), 'x')
+    await files.symlink('open/closed/f', join(at, 'link'), signal)
+    assert.equal(await files.distrust(join(at, 'link'), signal), undefined)
+    assert.equal(await files.distrust(join(at, 'nothing'), signal), undefined)
+    await files.chmod(join(at, 'open'), 0o777, signal)
+    const { path, mode, problem } = (await files.distrust(join(at, 'link'), signal)) ?? {}
+    assert.deepEqual({ path, mode, problem }, { path: join(at, 'open'), mode: 0o777, problem: 'writable' })
+  })
+
   test('directories and files get exactly the modes asked for', async () => {
     const { files } = host()
     const at = await place()

@@ -8,6 +8,8 @@ import { HostError, hasCode } from '../host-error.ts'
 import * as libc from './libc.ts'
 import { isAbsent } from './absence.ts'
 import { callFailure } from './error-text.ts'
+import type { Distrust } from '../trusted-path.ts'
+import { distrustOf } from './trusted-path.ts'
 
 export const fileCalls = {
   mkdir(path: string, mode: number): void {
@@ -72,6 +74,8 @@ export const fileCalls = {
       return false
     }
   },
+
+  distrust: (path: string): Distrust | undefined => distrustOf(path),
 
   symlink(target: string, path: string): void {
     fs.symlinkSync(target, path)

@@ -46,6 +46,7 @@ export function createLinuxFiles(pool: WorkerPool): Files {
       pool.call('mkdirBeneath', [root, relative, mode], { path: join(root, relative) }, signal),
     writeTree: (root, entries, signal) => pool.call('writeTree', [root, entries], { path: root }, signal),
     readTree: (root, signal) => pool.call('readTree', [root], { path: root }, signal),
+    distrust: (path, signal) => pool.call('distrust', [path], { path }, signal),
     setGroup: ({ root, gid, readOnly, onProgress }, signal) =>
       pool.call(
         'setGroup',

@@ -11,6 +11,7 @@ import type { InteractiveRequest, Launched, LaunchRequest, Processes, ProcessIde
 import { IncomingSession, runSession, takeFirstSize } from './exec-sessions.ts'
 import type { LaunchCommand, LaunchMessage } from './launch-messages.ts'
 import { readStat } from './proc.ts'
+import { searchPathOf } from './run.ts'
 
 export interface LaunchClientDeps {
   readonly clock: Clock
@@ -138,7 +139,7 @@ async function sendCommand(
 function openServer(client: LaunchClient): ChildProcess {
   if (client.server) return client.server
   const file = import.meta.url.endsWith('.ts') ? './launch-server.ts' : './launch-server.js'
-  const env = { PATH: process.env['PATH'] ?? '', NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '' }
+  const env = { PATH: searchPathOf(), NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '' }
   const server = fork(new URL(file, import.meta.url), {
     execArgv: [],
     env,

@@ -4,15 +4,22 @@
 import { spawn } from 'node:child_process'
 import type { Command, CommandResult } from '../host.ts'
 import { HostError } from '../host-error.ts'
+import { distrustOf, trustedUsers } from './trusted-path.ts'
 
 const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 export interface RunOptions {
-  /** Where programs are looked for; PATH of our own process unless told. */
+  /** Where programs are looked for; PATH of our own process unless told. Places that others can write to do not count. */
   readonly searchPath?: string
 }
 
-export const searchPathOf = ({ searchPath }: RunOptions) => searchPath ?? process.env['PATH'] ?? defaultPath
+/** Directories in which nobody else can put a program of the name that we look for. Relative ones are left out, too. */
+export function searchPathOf({ searchPath }: RunOptions = {}): string {
+  const given = searchPath ?? process.env['PATH'] ?? defaultPath
+  const trusted = trustedUsers()
+  const kept = given.split(':').filter((directory) => directory.startsWith('/') && !distrustOf(directory, trusted))
+  return kept.join(':') || defaultPath
+}
 
 export function createRun(options: RunOptions = {}) {
   const searchPath = searchPathOf(options)

@@ -4,6 +4,8 @@ import { dirname, join } from 'node:path/posix'
 import type { FileStat, Files, FoundEntry, GroupResult, OpenPath, TreeEntry } from '../host.ts'
 import { HostError } from '../host-error.ts'
 import { groupMode } from '../ownership.ts'
+import type { Distrust } from '../trusted-path.ts'
+import { judgePath } from '../trusted-path.ts'
 import type { MountTable, Position } from './mount-table.ts'
 import { checkWritable } from './mount-table.ts'
 import type { Inode, NewInode } from './tree.ts'
@@ -114,7 +116,15 @@ function treeCalls(
   model: Model,
 ): Pick<
   Files,
-  'removeTree' | 'removeEmptyTree' | 'watch' | 'openBeneath' | 'mkdirBeneath' | 'writeTree' | 'readTree' | 'setGroup'
+  | 'removeTree'
+  | 'removeEmptyTree'
+  | 'watch'
+  | 'openBeneath'
+  | 'mkdirBeneath'
+  | 'writeTree'
+  | 'readTree'
+  | 'distrust'
+  | 'setGroup'
 > {
   const { table, now, watchers } = model
   return {
@@ -144,9 +154,22 @@ function treeCalls(
       }),
     readTree: async (root, signal) =>
       checked(signal, root, () => readTree(table.resolve(root, { follow: false }).inode, '')),
+    distrust: async (path, signal) => checked(signal, path, () => distrustOf(table, path)),
     setGroup: async ({ root, gid, readOnly }, signal) =>
       checked(signal, root, () => setGroup(table.resolve(root).inode, gid, readOnly)),
   }
+}
+
+/** Everything of the model is done by root. */
+function distrustOf(table: MountTable, path: string): Distrust | undefined {
+  const walk = judgePath(path, [0])
+  let step = walk.next()
+  while (step.done !== true) {
+    const { value } = step
+    const inode = existing(() => table.resolve(value, { follow: false }).inode)
+    step = walk.next(inode && { ...inode, ...(inode.kind === 'symlink' ? { target: inode.target } : {}) })
+  }
+  return step.value
 }
 
 function notifyWatchers({ table, watchers }: Model, parent: Position, name: string): void {
