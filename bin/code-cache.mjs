@@ -2,13 +2,17 @@
 // whoever can write there runs code as this user. The cache is used only in a directory that nobody else can change:
 //
 // 1. It is a directory, not a link; it belongs to us; its mode is 0700.
-// 2. Every directory above it belongs to us or to root, and nobody else can rename what lies in it: it is not writable
-//    by group or others, or it is sticky.
+// 2. Nobody else can change a directory above it: src/host/trusted-path.ts.
 //
 // Otherwise there is no cache: the program starts more slowly and works the same.
-import { lstatSync, mkdirSync, realpathSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, realpathSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
-import { dirname, isAbsolute, join } from 'node:path'
+import { isAbsolute, join } from 'node:path'
+
+// A clone runs its sources; an installed package holds JavaScript only.
+const sources = new URL('../src/host/linux/trusted-path.ts', import.meta.url)
+const built = new URL('../dist/host/linux/trusted-path.js', import.meta.url)
+const { distrustOf } = await import(existsSync(sources) ? sources : built)
 
 const directory = privateDirectory(parentFrom(process.env))
 delete process.env.HAWSER_CODE_CACHE
@@ -31,7 +35,7 @@ function privateDirectory(parent) {
     mkdirSync(parent, { recursive: true, mode: 0o700 })
     const path = join(realpathSync(parent), 'code')
     mkdirSync(path, { recursive: true, mode: 0o700 })
-    return isClosed(path) && areSafe(dirname(path)) ? path : undefined
+    return isClosed(path) && !distrustOf(path) ? path : undefined
   } catch {
     // A full or read-only disk, somebody else's directory, a file in the way.
     return undefined
@@ -41,11 +45,4 @@ function privateDirectory(parent) {
 function isClosed(path) {
   const found = lstatSync(path)
   return found.isDirectory() && found.uid === process.getuid() && (found.mode & 0o077) === 0
-}
-
-function areSafe(path) {
-  const { uid, mode } = lstatSync(path)
-  const isOurs = uid === process.getuid() || uid === 0
-  const isFixed = (mode & 0o022) === 0 || (mode & 0o1000) !== 0
-  return isOurs && isFixed && (path === '/' || areSafe(dirname(path)))
 }
