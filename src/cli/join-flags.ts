@@ -1,7 +1,8 @@
 // With which server does an agent work, and as whom? As the node that it has joined as, or with a kubeconfig.
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { UsageError } from '../installation/config.ts'
+import { requireTrustedPath } from '../installation/trusted.ts'
 import { agentKubeconfig, hasJoined, isStillKnown, joinServer } from '../installation/join.ts'
 import type { Context } from './context.ts'
 
@@ -64,6 +65,7 @@ export async function kubeconfigOfAgent(
 function readToken(flags: JoinFlags, env: Readonly<Partial<Record<string, string>>>): string | undefined {
   if (flags.token !== undefined) return flags.token.trim()
   if (flags.tokenFile === undefined) return env[tokenVariable]?.trim()
+  if (flags.tokenFile !== '-') requireTrustedPath(resolve(flags.tokenFile), `the token file ${flags.tokenFile}`)
   try {
     return readFileSync(flags.tokenFile === '-' ? 0 : flags.tokenFile, 'utf8').trim()
   } catch (error) {

@@ -9,6 +9,7 @@ import { otherDirectory } from './identity.ts'
 import { requireOutsideRoots } from './outer-root.ts'
 import { noteHolder, takeLock } from './directory-lock.ts'
 import { readIfThere, writePrivate } from './private-files.ts'
+import { requireTrustedPath } from './trusted.ts'
 
 /** Raised when the layout changes in a way that an older program cannot read. */
 const layoutVersion = 1
@@ -58,6 +59,8 @@ function makeDirectory(path: string): void {
   try {
     makeAll(path)
     if (!statSync(path).isDirectory()) throw new UsageError(`the data directory ${path} is not a directory`)
+    requireTrustedPath(path, `the data directory ${path}`)
+    requireTrustedPath(join(path, 'store.db'), `the store in ${path}`)
     // Node roots inside must be reachable by pods that run as other users; secrets in it are 0600 each.
     chmodSync(path, 0o711)
   } catch (error) {

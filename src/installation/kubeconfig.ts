@@ -4,6 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { parse, stringify } from 'yaml'
 import type { HttpConfig } from '../client/http.ts'
 import { UsageError } from './config.ts'
+import { requireTrustedPath } from './trusted.ts'
 
 export interface Credentials {
   readonly server: string
@@ -43,6 +44,7 @@ export interface LoadedKubeconfig extends HttpConfig {
 
 /** The connection that a kubeconfig's current context describes. */
 export function loadKubeconfig(path: string): LoadedKubeconfig {
+  requireTrustedPath(resolve(path), `the kubeconfig ${path}`)
   let text: string
   try {
     text = readFileSync(path, 'utf8')
@@ -64,7 +66,9 @@ export function loadKubeconfig(path: string): LoadedKubeconfig {
     const data = holder[`${name}-data`]
     if (typeof data === 'string') return Buffer.from(data, 'base64').toString('utf8')
     const file = holder[name]
-    return typeof file === 'string' ? readFileSync(resolve(base, file), 'utf8') : undefined
+    if (typeof file !== 'string') return undefined
+    requireTrustedPath(resolve(base, file), `the file ${file} that the kubeconfig ${path} names`)
+    return readFileSync(resolve(base, file), 'utf8')
   }
   const parts = {
     ca: pem(cluster, 'certificate-authority'),

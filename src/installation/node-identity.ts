@@ -10,6 +10,7 @@ import type { ClusterMark, NodeFacts } from './identity.ts'
 import { decideNode, otherRoot } from './identity.ts'
 import { nodeRecordName, requireNoDataDirectory, requireOutsideRoots } from './outer-root.ts'
 import { readNodeRecord, writeRecord } from './records.ts'
+import { requireTrustedPath } from './trusted.ts'
 
 export interface NodeIdentity extends Disposable {
   /** This root is of the server's cluster: from now on the node may clean up in it. */
@@ -34,6 +35,7 @@ export async function openNodeIdentity(deps: NodeIdentityDeps, signal: AbortSign
   // Containers lie in the data directory under the node's name: two roots must not share them either.
   for (const directory of [node.root, join(dataDirectory, 'locks', node.name)]) {
     mkdirSync(directory, { recursive: true, mode: 0o750 })
+    requireTrustedPath(directory, `the directory ${directory} of node ${node.name}`)
     const attempt = takeLock(join(directory, 'node.lock'))
     if (attempt.kind === 'held') stack.defer(attempt.release)
     else holder ??= attempt.holder

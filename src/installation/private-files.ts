@@ -1,6 +1,7 @@
 // How is a file written that only we may read, and how is it read if it is there?
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { requireTrustedPath } from './trusted.ts'
 
 /** Mode 0600 from the first byte on: the file never exists with wider rights. */
 export function writePrivate(path: string, text: string): string {
@@ -29,7 +30,9 @@ export function replaceFile(path: string, text: string): void {
   }
 }
 
+/** Throws a UsageError where somebody else could have written the file. */
 export function readIfThere(path: string): string | undefined {
+  requireTrustedPath(path, `the file ${path}`)
   try {
     return readFileSync(path, 'utf8')
   } catch (error) {

@@ -39,6 +39,7 @@ import { markOfServer } from '../installation/cluster-mark.ts'
 import { describeMachine, hostAddress, measureMachine } from '../installation/machine.ts'
 import { fetchManifest } from '../installation/manifest-url.ts'
 import type { NodeIdentity } from '../installation/node-identity.ts'
+import { requireTrustedPath, requireTrustedUrl } from '../installation/trusted.ts'
 import { dialDriver } from './driver-tunnel.ts'
 import { placeOfAgent, refuseOtherAgent } from '../installation/other-agent.ts'
 import type { OpenNodeServer } from './node-server.ts'
@@ -87,6 +88,8 @@ interface NodeParts extends NodeDeps {
 
 export async function startNode(deps: NodeDeps): Promise<StartedNode> {
   const { config, node, identity, client, clock, random, host } = deps
+  if (config.manifests !== undefined) requireTrustedPath(config.manifests, `the manifest directory ${config.manifests}`)
+  if (config.manifestUrl !== undefined) requireTrustedUrl(config.manifestUrl)
   const log = deps.log.child({ part: 'node', node: node.name })
   const stopping = new AbortController()
   const { signal } = stopping

@@ -29,6 +29,7 @@ type OwnCode =
   | 'DriverFailed'
   | 'DriverInit'
   | 'DriverMissing'
+  | 'DriverNotTrusted'
   | 'DriverOutput'
   | 'DriverTimeout'
   | 'FilesystemMismatch'

@@ -132,6 +132,7 @@ export const codeCauses: Readonly<Record<CsiCode, Cause> & Record<Exclude<NamedC
   DriverFailed: 'driverError',
   DriverInit: 'driverError',
   DriverMissing: 'driverNotOnNode',
+  DriverNotTrusted: 'driverNotOnNode',
   DriverOutput: 'driverError',
   DriverTimeout: 'driverTimeout',
   FilesystemMismatch: 'wrongFilesystem',

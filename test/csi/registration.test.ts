@@ -1,7 +1,7 @@
 // Does a node find its drivers as a kubelet does? Real registration sockets in a real directory: nested, hidden, refused,
 // replaced, gone; and what the cluster then knows of the node.
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
@@ -58,7 +58,7 @@ async function createBench() {
   })
   const host = stack.use(createLinuxHost())
   const nodeInfo = createNodeInfoPublisher({ client, clock, nodeName: 'n1' })
-  const handshake = createHandshake({ connect: openChannel, clock, drivers, nodeInfo })
+  const handshake = createHandshake({ connect: openChannel, clock, drivers, nodeInfo, files: host.files })
   const notified: string[] = []
   /** Serves a driver and its registrar; the registration socket lies at `path` below the watched directory. */
   const plug = async (path: string, plugin: Plugin): Promise<ServedSocket> => {
@@ -310,4 +310,24 @@ test('a limit that changes is written, one that does not is no write; the entry 
   assert.deepEqual(await bench.entries(), [
     { name: 'a.example.com', nodeID: 'n', topologyKeys: ['zone'], allocatable: { count: 7 } },
   ])
+})
+
+test('a socket that others could have put there is not registered, nor a driver behind one', async () => {
+  await using bench = await createBench()
+  await bench.plug('open/a.sock', { name: 'a.example.com' })
+  chmodSync(join(bench.directory, 'reg/open'), 0o777)
+  const shared = join(bench.directory, 'shared')
+  mkdirSync(shared)
+  chmodSync(shared, 0o777)
+  await bench.plug('b.sock', { name: 'b.example.com', endpoint: join(shared, 'b.sock') })
+  await bench.plug('c.sock', { name: 'c.example.com' })
+  await bench.watch()
+  await until('the good one registered', () => bench.drivers.get('c.example.com'))
+  await until('the plugin was told', () => bench.notified.some((line) => line.includes('for others could change it')))
+  assert.deepEqual(
+    bench.drivers.all().map(({ name }) => name),
+    ['c.example.com'],
+  )
+  chmodSync(join(bench.directory, 'reg/open'), 0o755)
+  await until('registered once it is closed', () => bench.drivers.get('a.example.com'))
 })

@@ -151,3 +151,32 @@ test('a manifest that is taken away and put back before its pod has gone starts 
   assert.deepEqual([world.running(), (await world.mounts()).length], [['one-n1 run'], 1])
   await agent.stop()
 })
+
+test('manifests that others could have written start nothing, and the log says which and what to do', async () => {
+  const lines: string[] = []
+  const log = createLog((...line) => void lines.push(JSON.stringify(line)))
+  const world = await createManifestWorld({ log })
+  await world.write('good.yaml', manifest('good'))
+  await world.write('open.yaml', manifest('open'))
+  await world.files.chmod('/manifests/open.yaml', 0o666, world.signal)
+  await world.files.mkdirAll('/shared', 0o777, world.signal)
+  await world.files.writeFile('/shared/x.yaml', manifest('linked'), { mode: 0o644 }, world.signal)
+  await world.files.symlink('/shared/x.yaml', '/manifests/link.yaml', world.signal)
+  const { agent } = await world.start()
+  await world.clock.advance(5_000)
+  assert.deepEqual(world.running(), ['good-n1 run'])
+  assert.match(
+    lines.join('\n'),
+    /open\.yaml belongs to user 0 and has mode 0666; look at what is there, then: chmod go-w \/manifests\/open\.yaml/,
+  )
+  assert.match(lines.join('\n'), /\/shared belongs to user 0 and has mode 0777/)
+  // What runs goes on, and nothing new starts, once the directory is open to others.
+  await world.files.chmod('/manifests', 0o777, world.signal)
+  await world.write('new.yaml', manifest('new'))
+  await world.clock.advance(60_000)
+  assert.deepEqual(world.running(), ['good-n1 run'])
+  await world.files.chmod('/manifests', 0o755, world.signal)
+  await world.clock.advance(60_000)
+  assert.deepEqual(world.running(), ['good-n1 run', 'new-n1 run'])
+  await agent.stop()
+})

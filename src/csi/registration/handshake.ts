@@ -1,6 +1,8 @@
 // How does a plugin become a registered driver? The handshake of the plugin watcher (REG-4 … REG-8), and the direct
 // way for drivers without a registrar (REG-9).
 import type { Clock } from '../../clock/clock.ts'
+import type { Files } from '../../host/host.ts'
+import { requireTrusted } from '../../host/trusted-path.ts'
 import { asVolumeError, VolumeError } from '../../volume/effect.ts'
 import { createCall } from '../deadline.ts'
 import { openDriver } from '../drivers.ts'
@@ -16,6 +18,7 @@ export interface HandshakeDeps {
   readonly clock: Clock
   readonly drivers: Drivers
   readonly nodeInfo: NodeInfoPublisher
+  readonly files: Pick<Files, 'distrust'>
 }
 
 /** A finished registration; `driver` was added to the drivers. */
@@ -121,12 +124,14 @@ function validate({ versions }: VersionedDrivers, name: string, offered: readonl
 
 /** The driver counts as registered only when the node has published it; a failure undoes everything (REG-7). */
 async function install(
-  { connect, clock, drivers, nodeInfo, versions }: VersionedDrivers,
+  { connect, clock, drivers, files, nodeInfo, versions }: VersionedDrivers,
   name: string,
   endpoint: string,
   version: Version,
   signal: AbortSignal,
 ): Promise<Registered> {
+  // Secrets of volumes are sent there.
+  await requireTrusted(files, endpoint, `the socket ${endpoint} of driver ${name}`, signal)
   const driver = openDriver({ name, endpoint, connect, clock })
   try {
     const info = await driver.node.info(signal)

@@ -45,7 +45,7 @@ export async function createRegistrar(deps: RegistrarDeps, signal: AbortSignal):
   const { client, clock, log, connect, drivers, host, nodeName } = deps
   await using stack = new AsyncDisposableStack()
   const nodeInfo = createNodeInfoPublisher({ client, clock, nodeName })
-  const handshake = createHandshake({ connect, clock, drivers, nodeInfo })
+  const handshake = createHandshake({ connect, clock, drivers, nodeInfo, files: host.files })
   await nodeInfo.ensure(signal)
   stack.use(await watchSockets({ host, clock, log, handshake, directory: registrationDirectory(deps.root) }, signal))
   const restarted = stack.use(

@@ -5,6 +5,7 @@ import { operationBackoff } from '../../clock/backoff.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
+import { requireTrusted } from '../../host/trusted-path.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Handshake, Registered } from './handshake.ts'
@@ -48,6 +49,7 @@ export async function watchSockets(deps: SocketWatchDeps, signal: AbortSignal): 
         }
         const identity = desired.get(path)
         if (identity === undefined || registered.has(path)) return
+        await requireTrusted(host.files, path, `the plugin socket ${path}`, stop)
         const entry = await handshake.register(path, stop)
         registered.set(path, { identity, entry, driver: entry.driver.name })
         entry.driver.onLost(() => void rescan(stop).catch(() => {}))

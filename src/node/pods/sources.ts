@@ -7,6 +7,7 @@ import type { Informers } from '../../client/informer.ts'
 import { timestamp } from '../../clock/clock.ts'
 import type { Clock } from '../../clock/clock.ts'
 import { hasCode } from '../../host/host-error.ts'
+import { requireTrusted } from '../../host/trusted-path.ts'
 import type { Host } from '../../host/host.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { configHash, parseManifests } from './manifests.ts'
@@ -94,6 +95,7 @@ async function followDirectory(deps: SourceDeps, sink: PodSink, signal: AbortSig
 /** Text of each file by name; undefined for one that cannot be read. A directory that is not there holds none. */
 async function textsIn({ host: { files }, log }: SourceDeps, directory: string, signal: AbortSignal) {
   const texts = new Map<string, string | undefined>()
+  await requireTrusted(files, directory, `the manifest directory ${directory}`, signal)
   const names = await files.readDir(directory, signal).catch((error: unknown) => {
     if (!hasCode(error, 'ENOENT')) throw error
     return []
@@ -103,7 +105,9 @@ async function textsIn({ host: { files }, log }: SourceDeps, directory: string, 
     const path = join(directory, name)
     try {
       // Reading a pipe or a directory would hang or fail, and is nobody's manifest.
-      if ((await files.stat(path, signal)).kind === 'file') texts.set(name, await files.readText(path, signal))
+      if ((await files.stat(path, signal)).kind !== 'file') continue
+      await requireTrusted(files, path, `the manifest ${path}`, signal)
+      texts.set(name, await files.readText(path, signal))
     } catch (error) {
       if (signal.aborted) throw error
       if (hasCode(error, 'ENOENT')) continue

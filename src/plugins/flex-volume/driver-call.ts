@@ -4,6 +4,7 @@
 import { DeadlineExceeded } from '../../clock/clock.ts'
 import type { CommandResult, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
+import { requireTrusted } from '../../host/trusted-path.ts'
 import { errorText } from '../../telemetry/error-text.ts'
 import { refused } from '../../volume/effect.ts'
 
@@ -59,7 +60,7 @@ const defaults: FlexCapabilities = {
 
 /** Runs `init`; a driver that fails it is not used. */
 export async function startDriver(
-  host: Pick<Host, 'run'>,
+  host: Pick<Host, 'run' | 'files'>,
   program: FlexProgram,
   signal: AbortSignal,
 ): Promise<FlexDriver> {
@@ -85,7 +86,7 @@ export async function startDriver(
 type Fields = ReadonlyMap<string, unknown>
 
 async function ask(
-  host: Pick<Host, 'run'>,
+  host: Pick<Host, 'run' | 'files'>,
   program: FlexProgram,
   command: string,
   { words, input }: FlexParameters,
@@ -96,6 +97,7 @@ async function ask(
   const secretArguments = words.map((_, index) => index + 2)
   let result: CommandResult
   try {
+    await requireTrusted(host.files, program.executable, `the program ${program.executable}`, signal)
     result = await host.run(
       {
         argv: [program.executable, command, ...words],
@@ -106,6 +108,8 @@ async function ask(
       signal,
     )
   } catch (error) {
+    if (hasCode(error, 'NOTTRUSTED'))
+      throw refused('DriverNotTrusted', `${what} command failed: ${errorText(error)}`, 'untried')
     if (hasCode(error, 'NOPROGRAM'))
       throw refused(
         'DriverMissing',

@@ -355,3 +355,29 @@ test('a mount that has died is there: the driver is asked to unmount it (MOUNT-1
   assert.equal(await bench.host.files.exists(target, signal), false)
   await bench.close()
 })
+
+test('a driver that others could have written is not run, and no longer run once others can change it', async () => {
+  const bench = await createModelPluginFixture()
+  const calls = await install(bench, { getvolumename: { status: 'Success', volumeName: 'x' } })
+  const driver = await start(bench)
+  const { files } = bench.host
+  const ask = () => driver.call('getvolumename', { words: [] }, signal)
+  const wrongs = [
+    [() => files.chmod(program, 0o775, signal), () => files.chmod(program, 0o755, signal)],
+    [
+      () => files.chmod(`${directory}/acme~disk`, 0o777, signal),
+      () => files.chmod(`${directory}/acme~disk`, 0o755, signal),
+    ],
+    [() => files.chmod(directory, 0o775, signal), () => files.chmod(directory, 0o755, signal)],
+    [() => files.lchown(program, 7, 7, signal), () => files.lchown(program, 0, 0, signal)],
+  ] as const
+  for (const [spoil, mend] of wrongs) {
+    await spoil()
+    await assert.rejects(ask(), { code: 'DriverNotTrusted', effect: 'untried' })
+    await assert.rejects(start(bench), { code: 'DriverNotTrusted' })
+    await mend()
+  }
+  assert.deepEqual(calls, ['init'])
+  assert.equal((await ask())?.volumeName, 'x')
+  await bench.close()
+})
