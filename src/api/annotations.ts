@@ -38,6 +38,8 @@ export const annotations = {
   /** On a node: its volumes are attached by the controller, not by the kubelet. */
   controllerManagedAttach: 'volumes.kubernetes.io/controller-managed-attach-detach',
   /** On a node: `host:port` of its own server, and the SHA-256 of the certificate it is known by. */
+  /** On a CSIDriver: the driver publishes plain directories, so an empty one without a mount is no mistake. */
+  publishesDirectories: 'hawser.dev/publishes-directories',
   nodeServer: 'hawser.dev/node-server',
   /** `server`: the server does the jobs of the drivers on this node. */
   csiJobs: 'hawser.dev/csi-jobs',

@@ -7,7 +7,13 @@ import type { ErrorCode } from './error-codes.ts'
 export type Effect = 'none' | 'unknown' | 'untried'
 
 /** Facts beside the effect, found anywhere in the chain of causes (ERR-4). */
-export type ErrorTag = 'failedPrecondition' | 'infeasible' | 'notSupported' | 'filesystemMismatch' | 'notFound'
+export type ErrorTag =
+  | 'failedPrecondition'
+  | 'infeasible'
+  | 'notSupported'
+  | 'filesystemMismatch'
+  | 'notFound'
+  | 'notStaged'
 
 export interface VolumeErrorOptions {
   readonly effect: Effect

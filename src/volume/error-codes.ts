@@ -125,6 +125,7 @@ type OwnCode =
   | 'VolumeInUse'
   | 'VolumeMissing'
   | 'VolumeModeMissing'
+  | 'WithoutEffect'
   | 'WrongSource'
   | 'WrongType'
 

@@ -228,6 +228,7 @@ export const codeCauses: Readonly<Record<CsiCode, Cause> & Record<Exclude<NamedC
   VolumeInUse: 'inUse',
   VolumeMissing: 'namedVolumeMissing',
   VolumeModeMissing: undefined,
+  WithoutEffect: 'callWithoutEffect',
   WrongSource: undefined,
   WrongType: 'pathUnfit',
   // What the API answers; the objects themselves show more.

@@ -166,13 +166,19 @@ test('tokens go to the context, or to the secrets when the driver says so; the v
 
 test('a driver without staging is never asked to stage, and no directory is left (TP-37, WART-5)', async () => {
   const bench = await createCsiNodeFixture({
-    change: (handlers) => ({
+    change: (handlers, host) => ({
       ...handlers,
       node: {
         ...handlers.node,
         nodeGetCapabilities: async () => ({ capabilities: [] }),
-        nodePublishVolume: async () => ({}),
-        nodeUnpublishVolume: async () => ({}),
+        nodePublishVolume: async ({ targetPath }) => {
+          await host.files.writeFile(`${targetPath}/file`, 'x', { mode: 0o600, parentMode: 0o750 }, signal)
+          return {}
+        },
+        nodeUnpublishVolume: async ({ targetPath }) => {
+          await host.files.removeTree(targetPath, signal)
+          return {}
+        },
       },
     }),
   })

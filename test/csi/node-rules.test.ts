@@ -14,6 +14,7 @@ import { createNodeCalls } from '../../src/csi/node.ts'
 import { NodeServiceCapability_RPC_Type as NodeRpc, VolumeUsage_Unit } from '../../src/csi/generated/csi_pb.ts'
 import type { VolumeHealthErrorType } from '../../src/csi/generated/csi_pb.ts'
 import { createWire, directTransport } from '../../src/csi/service.ts'
+import type { Host } from '../../src/host/host.ts'
 import type { DriverHandlers } from '../../src/csi/service.ts'
 import csiPlugin from '../../src/plugins/csi/plugin.ts'
 import { removeMountDirectory } from '../../src/plugins/csi/saved-data.ts'
@@ -448,7 +449,7 @@ test('a device is unpublished even if nothing is there; one never staged is not 
 
 test('a driver that does not stage raw devices needs neither the secret nor the path for it (CSI-51, WART-10)', async () => {
   const { bench, mapper, request } = await blockBench(
-    { change: (handlers) => ({ ...offering([])(handlers), ...withoutWork(handlers) }) },
+    { change: (handlers, host) => ({ ...offering([])(handlers), ...publishingFiles(handlers, host) }) },
     { nodeStageSecretRef: { name: 'nope', namespace: 'default' } },
   )
   assert.equal(await mapper.setUpDevice!(request, signal), '')
@@ -457,8 +458,18 @@ test('a driver that does not stage raw devices needs neither the secret nor the 
   assert.equal(lastRequest(bench, 'nodePublishVolume')?.['stagingTargetPath'], '')
 })
 
-const withoutWork = (handlers: DriverHandlers) => ({
-  node: { ...offering([])(handlers).node, nodePublishVolume: async () => ({}), nodeUnpublishVolume: async () => ({}) },
+const publishingFiles = (handlers: DriverHandlers, { files }: Host): Pick<DriverHandlers, 'node'> => ({
+  node: {
+    ...offering([])(handlers).node,
+    nodePublishVolume: async ({ targetPath }) => {
+      await files.writeFile(targetPath, 'a disk', { mode: 0o600 }, signal)
+      return {}
+    },
+    nodeUnpublishVolume: async ({ targetPath }) => {
+      await files.remove(targetPath, signal)
+      return {}
+    },
+  },
 })
 
 test('a final refusal leaves nothing of a raw device, doubt leaves everything (CSI-51, CSI-54)', async () => {

@@ -8,6 +8,7 @@ import { withFaults } from '../../src/csi/model/faults.ts'
 import type { ChooseFault } from '../../src/csi/model/faults.ts'
 import { directTransport } from '../../src/csi/service.ts'
 import type { DriverHandlers } from '../../src/csi/service.ts'
+import type { Host } from '../../src/host/host.ts'
 import { createCsiNodePlugin } from '../../src/plugins/csi/plugin.ts'
 import { VolumeError } from '../../src/volume/effect.ts'
 import type { MountRequest } from '../../src/volume/plugin.ts'
@@ -26,7 +27,7 @@ export async function createCsiNodeFixture(
   options: {
     faults?: ChooseFault
     driverSpec?: CSIDriver['spec']
-    change?: (handlers: DriverHandlers) => DriverHandlers
+    change?: (handlers: DriverHandlers, host: Host) => DriverHandlers
     driver?: boolean
     /** False: no CSIDriver object exists. */
     object?: boolean
@@ -37,7 +38,7 @@ export async function createCsiNodeFixture(
   const world = await createCsiWorld({ attach: false })
   const seen: { rpc: string; request: Record<string, unknown> }[] = []
   let choose: ChooseFault = options.faults ?? (() => undefined)
-  const handlers = options.change?.(world.handlers) ?? world.handlers
+  const handlers = options.change?.(world.handlers, world.host) ?? world.handlers
   const inner = directTransport(recording(handlers, seen))
   const transport = withFaults(inner, world.clock, (rpc, earlier) => choose(rpc, earlier))
   const drivers = createDrivers()

@@ -220,6 +220,7 @@ const driverRows: readonly Row[] = [
   ['sourceMissing', provisionFailed('SnapshotMissing')],
   ['sourceTooLarge', provisionFailed('SourceTooLarge')],
   ['answerInvalid', provisionFailed('AnswerInvalid')],
+  ['callWithoutEffect', mountFailed('WithoutEffect')],
   ['driverUnavailable', provisionFailed('UNAVAILABLE')],
   ['driverTimeout', provisionFailed('DEADLINE_EXCEEDED')],
   ['driverBusy', provisionFailed('ABORTED')],

@@ -16,6 +16,8 @@ export type Fault =
   | { readonly kind: 'late'; readonly ms: number }
   /** The driver does its work, but no answer ever comes. */
   | { readonly kind: 'silent' }
+  /** The driver answers OK, with an empty answer, and does nothing. */
+  | { readonly kind: 'ignored' }
 
 /** Asked for each call with its name and how many calls of that name came before. */
 export type ChooseFault = (rpc: string, earlier: number) => Fault | undefined
@@ -36,6 +38,8 @@ export function withFaults(transport: Transport, clock: Clock, choose: ChooseFau
       case 'answerLost':
         await transport(method, request, detached).catch(() => {})
         throw new CsiError(fault.status, 'injected: the answer was lost', { rpc: method.name })
+      case 'ignored':
+        return new Uint8Array()
       case 'twice':
         await transport(method, request, detached)
         return transport(method, request, options)

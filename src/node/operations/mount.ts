@@ -1,5 +1,6 @@
 // How does a volume with a file system reach a pod? Checks, the device once per node, then the pod's own directory, then its
 // size (MNT-1 … MNT-16). Each step says next to itself what its outcome lets us say of the world.
+import { hasTag } from '../../volume/effect.ts'
 import { mountKey, pluginLabel } from '../../volume/identity.ts'
 import type { Operation } from '../../volume/operation.ts'
 import { podVolumePath } from '../../volume/paths.ts'
@@ -83,19 +84,29 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     // Set up, the volume is there and must be undone some day, but no pod may use it before it has its size.
     const mounted = { volume, pod: uid, spec, group, label: label.mounted }
     const known = { ...mounted, generation: -1 }
-    await step('SetUp', () => tellMismatch(deps, spec, () => plugin.mount(request, signal)), {
+    const setUp = () => tellMismatch(deps, spec, () => plugin.mount(request, signal))
+    await step('SetUp', () => doubtMissingDevice(setUp, () => report.emit({ kind: 'deviceFoundMissing', volume })), {
       done: () => ({ kind: 'setUp', ...known }),
       failed: () => ({ kind: 'mountFailed', volume, pod: uid }),
       uncertain: () => ({ kind: 'mountUncertain', ...known }),
     })
-    const path = plugin.path?.(spec, target) ?? target
-    const stagingPath = deviceMountPath ?? ''
-    await step('NodeExpand', () => expandOnMount(work, deps, { path, stagingPath, devicePath }, report, signal), {
+    const paths = { path: plugin.path?.(spec, target) ?? target, stagingPath: deviceMountPath ?? '', devicePath }
+    await step('NodeExpand', () => expandOnMount(work, deps, paths, report, signal), {
       prefix: 'MountVolume.Setup failed while expanding volume',
       done: () => ({ kind: 'mounted', ...mounted, generation: mount.generation }),
     })
     observeWholeMount(work, deps)
   },
+}
+
+/** What the plugin found missing on this node is set up again by the next try. */
+async function doubtMissingDevice(setUp: () => Promise<void>, doubt: () => void): Promise<void> {
+  try {
+    await setUp()
+  } catch (error) {
+    if (hasTag(error, 'notStaged')) doubt()
+    throw error
+  }
 }
 
 /** The wait ends early when the pod is gone; nothing was mounted yet, so nothing is in doubt (MNT-6, WA-27). */

@@ -6,7 +6,8 @@
 // 3. Doubt found on disk survives a failed retry: it was there before us and must be undone some day. So does what a call of
 //    ours has set up for certain and that is not ready yet: a later call that changes nothing does not take it away.
 // 4. A failed unmount makes doubt, whatever its error: the undoing may have begun.
-// 5. A record goes only when no pod is on it and the device is known absent (INV-4).
+// 5. A device that is found missing, though its mount had succeeded, is doubtful as if found on disk: it is set up again.
+// 6. A record goes only when no pod is on it and the device is known absent (INV-4).
 import type { PluginName, PodUid, UniqueVolumeName } from '../../api/names.ts'
 import type { World } from '../../loop/world.ts'
 import { createWorld } from '../../loop/world.ts'
@@ -90,7 +91,7 @@ export type ActualEvent =
       readonly devicePath: string
       readonly label?: string
     })
-  | (At & { readonly kind: 'deviceMountFailed' | 'deviceUnmountFailed' | 'deviceUnmounted' })
+  | (At & { readonly kind: 'deviceMountFailed' | 'deviceUnmountFailed' | 'deviceFoundMissing' | 'deviceUnmounted' })
   | (AtPod & {
       readonly kind: 'mounted' | 'setUp' | 'mountUncertain'
       readonly spec: VolumeSpec
@@ -127,6 +128,10 @@ export function reduceActual(item: ActualVolume | undefined, event: ActualEvent)
     case 'deviceUnmountFailed':
       return item.device.presence === 'present'
         ? { ...item, device: { ...item.device, presence: 'uncertain' as const, foundOnDisk: false } }
+        : item
+    case 'deviceFoundMissing':
+      return item.device.presence === 'present'
+        ? { ...item, device: { ...item.device, presence: 'uncertain' as const, foundOnDisk: true } }
         : item
     case 'deviceUnmounted':
       return deviceAbsent(item)

@@ -5,6 +5,7 @@ import type { BlockMapper, MapRequest } from '../../volume/plugin.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import { preparing } from '../shared/errors.ts'
 import { podInformation } from './context.ts'
+import { checkGone, checkMapped } from './effects.ts'
 import { findDriver, persistent } from './mount.ts'
 import { failedFor, hasData, loadDataOr, notAskedFor, saveData } from './saved-data.ts'
 import {
@@ -39,6 +40,7 @@ export function createBlockMapper(deps: CsiNodeDeps): BlockMapper {
         const target = join(paths(spec).publish, pod)
         // Always asked, even if nothing is there: a publish that timed out may still be running (CSI-53).
         await driver.node.unpublish(source.volumeHandle, target, signal)
+        await checkGone(deps.host, 'NodeUnpublishVolume', target, signal)
         await deps.host.files.remove(target, signal)
       }),
     tearDownDevice: ({ spec }, outer) => inTime(outer, (signal) => unstage(deps, spec, signal)),
@@ -118,6 +120,7 @@ async function publish(deps: CsiNodeDeps, { spec, pod }: MapRequest, signal: Abo
     secrets,
   }
   await driver.node.publish(request, signal)
+  await checkMapped(deps.host, target, signal)
   return target
 }
 

@@ -2,6 +2,7 @@
 // NodeGetVolumeStats (CSI-60, CSI-61, CSI-70).
 import { VolumeError } from '../../volume/effect.ts'
 import type { NodePlugin } from '../../volume/plugin.ts'
+import { hasNotGrown, withoutEffect } from './effects.ts'
 import { findDriver, persistent } from './mount.ts'
 import { capabilityOf, readSecret, sourceOf } from './source.ts'
 import type { CsiNodeDeps } from './source.ts'
@@ -9,13 +10,14 @@ import type { CsiNodeDeps } from './source.ts'
 const operationMs = 120_000
 /** One hung driver must not stall the round of all others (WART-28). */
 const statsMs = 15_000
+const measureMs = 5_000
 
 export function createExpander(
   deps: CsiNodeDeps,
 ): Required<Pick<NodePlugin, 'expand' | 'requiresResize' | 'usage' | 'health'>> {
   return {
     requiresResize: (spec) => sourceOf(spec).lifecycle === 'Persistent',
-    async expand({ spec, newBytes, path, stagingPath, devicePath }, outer) {
+    async expand({ spec, oldBytes, newBytes, path, stagingPath, devicePath }, outer) {
       using deadline = deps.clock.deadline(operationMs, outer)
       const { signal } = deadline
       const source = persistent(spec)
@@ -35,7 +37,12 @@ export function createExpander(
         capability: capabilityOf(spec, capabilities, undefined),
         secrets,
       }
+      const measure = () => capacityOf(deps, spec.mode === 'Block' ? undefined : path, signal)
+      const before = await measure()
       await driver.node.expand(request, signal)
+      const after = await measure()
+      if (before !== undefined && after !== undefined && hasNotGrown({ before, after }, { oldBytes, newBytes }))
+        throw withoutEffect('NodeExpandVolume', `the filesystem at ${path} still has ${after} bytes, not ${newBytes}`)
       // The size in the answer is ignored (CSI-61): the PersistentVolume says how large the volume is.
       return newBytes
     },
@@ -61,6 +68,22 @@ export function createExpander(
       if (!(await driver.nodeCapabilities(signal)).has('GET_VOLUME_HEALTH')) return undefined
       return await driver.node.health({ volumeId: source.value.volumeHandle, publishPath: path, stagingPath }, signal)
     },
+  }
+}
+
+/** Undefined where it cannot be told: then the driver is believed. */
+async function capacityOf(
+  { clock, host }: CsiNodeDeps,
+  path: string | undefined,
+  outer: AbortSignal,
+): Promise<bigint | undefined> {
+  if (path === undefined) return undefined
+  using deadline = clock.deadline(measureMs, outer)
+  try {
+    return (await host.filesystems.usage(path, deadline.signal)).capacityBytes
+  } catch (error) {
+    if (outer.aborted) throw error
+    return undefined
   }
 }
 

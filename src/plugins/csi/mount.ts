@@ -1,15 +1,17 @@
 // How does a CSI filesystem reach a pod? Stage once per node, publish once per pod; a failed call keeps or removes what
 // is on disk by what it may have left behind (CSI-30 … CSI-43).
 import { dirname, join } from 'node:path/posix'
+import { annotations } from '../../api/annotations.ts'
 import type { CSIDriver } from '../../api/generated/types.ts'
 import type { Driver } from '../../csi/drivers.ts'
 import type { NodeCapabilityName } from '../../csi/values.ts'
 import { applyOwnership } from '../../host/ownership.ts'
-import { asVolumeError, VolumeError } from '../../volume/effect.ts'
+import { asVolumeError, hasTag, VolumeError } from '../../volume/effect.ts'
 import type { DeviceMounter, DeviceMountRequest, MountRequest, NodePlugin } from '../../volume/plugin.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import { preparing } from '../shared/errors.ts'
 import { podInformation, serviceAccountTokens } from './context.ts'
+import { checkGone, checkPublished } from './effects.ts'
 import {
   failedFor,
   hasData,
@@ -59,6 +61,7 @@ export function createDeviceMounter(deps: CsiNodeDeps): DeviceMounter {
       const driver = drivers.require(data.driverName)
       if ((await driver.nodeCapabilities(signal)).has('STAGE_UNSTAGE_VOLUME')) {
         await driver.node.unstage(data.volumeHandle, path, signal)
+        await checkGone(host, 'NodeUnstageVolume', path, signal)
       }
       await removeMountDirectory(host, path, signal)
     },
@@ -120,6 +123,7 @@ export function createPublisher(deps: CsiNodeDeps): Pick<NodePlugin, 'mount' | '
       const data = saved ?? known ?? (await requireData(host.files, target, signal))
       const driver = drivers.require(data.driverName)
       await driver.node.unpublish(data.volumeHandle, path, signal)
+      await checkGone(host, 'NodeUnpublishVolume', path, signal)
       await removeMountDirectory(host, path, signal)
     },
   }
@@ -156,6 +160,8 @@ async function publish(deps: CsiNodeDeps, request: MountRequest, signal: AbortSi
     secrets: { ...secrets, ...tokens.secrets },
   }
   await publishOrCleanUp(deps, driver, call, request, signal)
+  if (!publishesDirectories(driverObject))
+    await checkPublished(deps.host, { target: call.targetPath, staging: call.stagingPath }, signal)
   if (!wantsOwnership(request, policy, capabilities)) return
   await applyGroup(deps, request, signal)
 }
@@ -170,11 +176,29 @@ async function publishOrCleanUp(
   try {
     await driver.node.publish(call, signal)
   } catch (error) {
+    await restageIfMissing(deps, call.stagingPath, error, signal)
     // A pod may be using the mount, unless this was the first try and the driver refused for good (CSI-38).
     if (foundOnDisk || remount) throw error
     await failedFor(error, () => removeMountDirectory(deps.host, call.targetPath, signal))
   }
 }
+
+/** A driver that finds nothing staged is right if nothing is mounted there: then the volume is staged again first. */
+async function restageIfMissing(
+  { host }: CsiNodeDeps,
+  stagingPath: string,
+  error: unknown,
+  signal: AbortSignal,
+): Promise<void> {
+  if (stagingPath === '' || !hasTag(error, 'failedPrecondition')) return
+  if (await isMounted(host.mounts, stagingPath, signal)) return
+  const { code, message, effect, tags } = asVolumeError(error)
+  throw new VolumeError(code, message, { effect, tags: [...tags, 'notStaged'], cause: error })
+}
+
+/** A driver may say that it publishes plain directories, with nothing mounted and perhaps nothing in them. */
+const publishesDirectories = (driver: CSIDriver | undefined) =>
+  driver?.metadata.annotations?.[annotations.publishesDirectories] === 'true'
 
 async function applyGroup(
   deps: CsiNodeDeps,

@@ -25,7 +25,7 @@ import { attachmentName } from './attach.ts'
 export const csiPluginName = pluginName('kubernetes.io/csi')
 
 export interface CsiNodeDeps {
-  readonly host: Pick<Host, 'files' | 'mounts'>
+  readonly host: Pick<Host, 'files' | 'mounts' | 'filesystems'>
   readonly client: Client
   readonly clock: Clock
   readonly drivers: Drivers

@@ -169,6 +169,17 @@ export const driverCauses = {
       ['hawser events --for pvc/{claim}', 'all errors so far'],
     ],
   },
+  callWithoutEffect: {
+    title: 'The driver answers OK, but nothing happened on the node',
+    sentence: 'driver {driver} answered OK to[ {call}], but the node sees no effect of it',
+    meaning:
+      "After each call the node looks at its own mount table, and after an expansion at the size of the filesystem. A volume that is not mounted would send the pod's data to the node's own disk, so the pod is not started; one that is still mounted must not count as removed. Often the driver runs in a container whose mounts do not reach the node (mount propagation must be Bidirectional). The call is repeated. A driver that publishes plain directories without a mount can say so: annotate its CSIDriver with hawser.dev/publishes-directories=true.",
+    ends: 'The driver, or the mount propagation of its container, is repaired.',
+    hints: [
+      ['hawser driver check {socket}', 'check the driver against the specification'],
+      ['hawser get csidriver {driver} -o yaml', 'see how the driver is declared'],
+    ],
+  },
   answerRefused: {
     title: 'The volume that the driver created does not match the claim',
     sentence: 'driver {driver} created a volume that does not match the claim; it was deleted again',

@@ -218,6 +218,32 @@ const answers = ['CreateVolume', 'NodeStageVolume'].flatMap((rpc) =>
   })),
 )
 
+/** OK without effect: noticed where an answer, the mount table or the size of the filesystem shows it. */
+const ignored: Readonly<Record<string, Cause>> = {
+  CreateVolume: 'answerInvalid',
+  ControllerPublishVolume: 'preconditionFailed', // the node's own call finds nothing attached
+  NodeStageVolume: 'preconditionFailed', // so does this driver at NodePublishVolume
+  NodePublishVolume: 'callWithoutEffect',
+  NodeUnpublishVolume: 'callWithoutEffect',
+  NodeUnstageVolume: 'callWithoutEffect',
+  CreateSnapshot: 'answerInvalid',
+}
+
+const withoutEffect = Object.entries(ignored).map(([rpc, cause]): Case => ({
+  id: `driver/OK-without-effect/${rpc}`,
+  ...common(all[rpc]!),
+  async make(cluster) {
+    cluster.setFaults((name) => (name === rpc ? { kind: 'ignored' } : undefined))
+    await all[rpc]!.act(cluster)
+  },
+  cause,
+  ...(cause === 'callWithoutEffect'
+    ? { says: new RegExp(`answered OK to ${rpc}`), saysNot: /✓[^\n]* is mounted/ }
+    : {}),
+  mend: wellAgain,
+  mendsWithinMs: 400_000,
+}))
+
 const strange: readonly Case[] = [
   {
     id: 'driver/missing-id/CreateVolume',
@@ -325,5 +351,6 @@ export const driverCases: readonly Case[] = [
   ...slow,
   ...internal,
   ...answers,
+  ...withoutEffect,
   ...strange,
 ]
