@@ -1,5 +1,5 @@
 // How do bytes reach a driver? gRPC over its unix socket: plaintext, authority `localhost` (CSI-13), one connection
-// per registration (WART-7), cancelled when the caller's signal aborts, never printing secrets (SIDE-5).
+// per registration (WART-7) and one for lists, cancelled when the caller's signal aborts, never printing secrets (SIDE-5).
 import { getOption, hasOption } from '@bufbuild/protobuf'
 import type { DescMessage, DescMethod, MessageShape } from '@bufbuild/protobuf'
 import { Client, connectivityState, credentials } from '@grpc/grpc-js'
@@ -18,23 +18,19 @@ export interface Channel extends Disposable {
   onReady(listener: () => void): Disposable
 }
 
-/** ListVolumes answers may exceed gRPC's default of 4 MiB. */
-const maxMessageBytes = 64 * 1024 * 1024
+/** Only lists may be long: many calls run at once, and each may hold this much of what a driver sends. */
+const maxMessageBytes = 4 * 1024 * 1024
+const maxListBytes = 64 * 1024 * 1024
 
 /** A socket cannot say that somebody listens again. gRPC adds a fifth at most, so we know within a second. */
 const longestReconnectMs = 500
 
+/** gRPC has one limit per client, so lists have a client (and connection) of their own, made with the first list. */
+const isList = ({ name }: DescMethod) => name.includes('List')
+
 export function openChannel(socketPath: string): Channel {
-  const client = new Client(`unix:${socketPath}`, credentials.createInsecure(), {
-    'grpc.default_authority': 'localhost',
-    'grpc.max_receive_message_length': maxMessageBytes,
-    'grpc.max_send_message_length': maxMessageBytes,
-    'grpc.initial_reconnect_backoff_ms': 100,
-    'grpc.min_reconnect_backoff_ms': 100,
-    'grpc.max_reconnect_backoff_ms': longestReconnectMs,
-    'grpc.client_idle_timeout_ms': 2 ** 31 - 1,
-    'grpc.enable_retries': 0,
-  })
+  const client = createClient(socketPath, maxMessageBytes)
+  let listClient: Client | undefined
   const lost = createListeners<[]>()
   const ready = createListeners<[]>()
   let watching = false
@@ -59,15 +55,30 @@ export function openChannel(socketPath: string): Channel {
   return {
     transport: (method, request, options) => {
       watch()
-      return callUnary(client, method, request, options)
+      const asked = isList(method) ? (listClient ??= createClient(socketPath, maxListBytes)) : client
+      return callUnary(asked, method, request, options)
     },
     onLost: (listener) => lost.listen(listener),
     onReady: (listener) => ready.listen(listener),
     [Symbol.dispose]() {
       closed = true
       client.close()
+      listClient?.close()
     },
   }
+}
+
+function createClient(socketPath: string, maxBytes: number): Client {
+  return new Client(`unix:${socketPath}`, credentials.createInsecure(), {
+    'grpc.default_authority': 'localhost',
+    'grpc.max_receive_message_length': maxBytes,
+    'grpc.max_send_message_length': maxListBytes,
+    'grpc.initial_reconnect_backoff_ms': 100,
+    'grpc.min_reconnect_backoff_ms': 100,
+    'grpc.max_reconnect_backoff_ms': longestReconnectMs,
+    'grpc.client_idle_timeout_ms': 2 ** 31 - 1,
+    'grpc.enable_retries': 0,
+  })
 }
 
 function callUnary(client: Client, method: DescMethod, request: Uint8Array, options: CallOptions): Promise<Uint8Array> {
