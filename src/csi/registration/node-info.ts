@@ -66,8 +66,7 @@ export function createNodeInfoPublisher(deps: {
       await changeEntries((entries) => withEntry(entries, entryFor(driver, info)), signal)
     },
     async refresh(driver, info, signal) {
-      const known = (entries: readonly CSINodeDriver[]) => entries.some(({ name }) => name === driver)
-      await changeEntries((entries) => (known(entries) ? withEntry(entries, entryFor(driver, info)) : entries), signal)
+      await changeEntries((entries) => withLimit(entries, entryFor(driver, info)), signal)
     },
     async uninstall(driver, signal) {
       await changeEntries(
@@ -107,6 +106,17 @@ export function withEntry(entries: readonly CSINodeDriver[], entry: CSINodeDrive
   const old = entries.find(({ name }) => name === entry.name)
   if (old && sameEntry(old, entry)) return entries
   return [...entries.filter(({ name }) => name !== entry.name), entry]
+}
+
+/** Id and topology stay: volumes are attached under them, and a driver that changes them must register anew. */
+export function withLimit(
+  entries: readonly CSINodeDriver[],
+  { name, allocatable }: CSINodeDriver,
+): readonly CSINodeDriver[] {
+  const known = entries.find((each) => each.name === name)
+  if (!known) return entries
+  const { allocatable: _before, ...rest } = known
+  return withEntry(entries, { ...rest, ...(allocatable && { allocatable }) })
 }
 
 function sameEntry(left: CSINodeDriver, right: CSINodeDriver): boolean {
