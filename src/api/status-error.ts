@@ -173,6 +173,9 @@ export const isConflict = (error: unknown): error is StatusError => hasReason(er
 export const isInvalid = (error: unknown): error is StatusError => hasReason(error, 'Invalid')
 export const isForbidden = (error: unknown): error is StatusError => hasReason(error, 'Forbidden')
 export const isBadRequest = (error: unknown): error is StatusError => hasReason(error, 'BadRequest')
+/** No server takes this object, however often it is sent. */
+export const isObjectRefused = (error: unknown): error is StatusError =>
+  isInvalid(error) || isBadRequest(error) || hasReason(error, 'RequestEntityTooLarge')
 /** The history asked for is gone: list again. */
 export const isTooOld = (error: unknown): error is StatusError =>
   hasReason(error, 'Expired') || hasReason(error, 'Gone')

@@ -4,6 +4,7 @@ import { errorText } from '../telemetry/error-text.ts'
 import { VolumeError } from '../volume/effect.ts'
 import type { CsiCode } from '../volume/error-codes.ts'
 import type { Effect, ErrorTag } from '../volume/effect.ts'
+import { plainText } from './answers.ts'
 
 /** Every status that is an error; OK is none. */
 export const statusCodes = {
@@ -43,9 +44,10 @@ interface CsiErrorOptions {
 export class CsiError extends VolumeError {
   readonly status: StatusName
   readonly rpc: string
-  /** The driver's own words, without our prefix. */
+  /** The driver's own words, without our prefix: cut, and without control characters. */
   readonly details: string
-  constructor(status: StatusName, details: string, options: CsiErrorOptions = {}) {
+  constructor(status: StatusName, words: string, options: CsiErrorOptions = {}) {
+    const details = plainText(words)
     super(options.code ?? status, `rpc error: code = ${spoken(status)} desc = ${details}`, {
       effect: options.effect ?? effectOf(status),
       ...(options.cause === undefined ? {} : { cause: options.cause }),
@@ -95,7 +97,9 @@ export function provisionVerdict(
   error: unknown,
   facts: { readonly topology: boolean; readonly selectedNode: boolean },
 ): ProvisionVerdict {
-  if (!(error instanceof CsiError)) return 'background'
+  // A refusal of our own says itself whether the driver may still have something.
+  if (!(error instanceof CsiError))
+    return error instanceof VolumeError && error.effect === 'none' ? 'final' : 'background'
   switch (error.status) {
     case 'RESOURCE_EXHAUSTED':
       return facts.topology && facts.selectedNode ? 'reschedule' : 'final'

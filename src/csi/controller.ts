@@ -2,6 +2,7 @@
 // The messages of one operation are built from its request alone, so a retry repeats them to the byte (SIDE-64).
 import { timestampMs } from '@bufbuild/protobuf/wkt'
 import type { Clock } from '../clock/clock.ts'
+import { idProblem, mapProblem, plainText } from './answers.ts'
 import { CsiError } from './codes.ts'
 import { createCall, requireArgument, timeouts } from './deadline.ts'
 import { readHealth } from './health.ts'
@@ -180,6 +181,8 @@ function attachCalls(controller: Wire, call: Caller): Pick<ControllerCalls, 'att
       }
       const rpc = 'ControllerPublishVolume'
       const answer = await call(rpc, (options) => controller.controllerPublishVolume(message, options), signal)
+      const problem = mapProblem('publish context', answer.publishContext)
+      if (problem !== undefined) throw invalidAnswer(problem, rpc)
       return answer.publishContext
     },
     async detach({ volumeId, nodeId, secrets }, signal) {
@@ -201,18 +204,20 @@ async function allEntries<T>(
   page: (startingToken: string) => Promise<{ readonly entries: readonly T[]; readonly nextToken: string }>,
 ): Promise<readonly T[]> {
   const all: T[] = []
+  const asked = new Set<string>()
   let token = ''
   for (let count = 0; count < maxPages; count++) {
+    asked.add(token)
     const { entries, nextToken } = await page(token)
     // One by one: a page of a million entries is too long for the arguments of a call.
     for (const entry of entries) all.push(entry)
     if (all.length > maxEntries)
       throw new CsiError('INTERNAL', `driver answered more than ${maxEntries} entries`, { rpc })
     if (nextToken === '') return all
-    if (nextToken === token)
-      throw new CsiError('INTERNAL', `driver answered the token ${JSON.stringify(token)} twice: its list has no end`, {
-        rpc,
-      })
+    if (asked.has(nextToken)) {
+      const text = `driver answered the token ${JSON.stringify(nextToken)} twice: its list has no end`
+      throw new CsiError('INTERNAL', text, { rpc })
+    }
     token = nextToken
   }
   throw new CsiError('INTERNAL', `driver answered more than ${maxPages} pages`, { rpc })
@@ -250,6 +255,8 @@ function listCalls(controller: Wire, call: Caller): ListCalls {
     async capacity({ parameters, topology }, signal) {
       const message = { parameters: { ...parameters }, ...(topology && { accessibleTopology: copySegments(topology) }) }
       const answer = await call('GetCapacity', (options) => controller.getCapacity(message, options), signal)
+      if (answer.availableCapacity < 0n || (answer.maximumVolumeSize ?? 0n) < 0n)
+        throw invalidAnswer(`driver answered a negative capacity`, 'GetCapacity')
       return { availableBytes: answer.availableCapacity, maximumVolumeBytes: answer.maximumVolumeSize }
     },
   }
@@ -267,10 +274,8 @@ function snapshotCalls(controller: Wire, call: Caller): SnapshotCalls {
         secrets: { ...request.secrets },
       }
       const answer = await call('CreateSnapshot', (options) => controller.createSnapshot(message, options), signal)
-      if (!answer.snapshot) {
-        throw invalidAnswer('driver answered no snapshot', 'CreateSnapshot')
-      }
-      return readSnapshot(answer.snapshot)
+      if (!answer.snapshot) throw invalidAnswer('driver answered no snapshot', 'CreateSnapshot')
+      return readSnapshot(answer.snapshot, 'CreateSnapshot')
     },
     async deleteSnapshot(snapshotId, secrets, signal) {
       requireArgument('DeleteSnapshot', 'snapshot id', snapshotId)
@@ -281,7 +286,7 @@ function snapshotCalls(controller: Wire, call: Caller): SnapshotCalls {
       const message = { snapshotId, secrets: { ...secrets } }
       const answer = await call('ListSnapshots', (options) => controller.listSnapshots(message, options), signal)
       const found = answer.entries[0]?.snapshot
-      return found && readSnapshot(found)
+      return found && readSnapshot(found, 'ListSnapshots')
     },
   }
 }
@@ -298,7 +303,11 @@ function changeCalls(controller: Wire, call: Caller): Pick<ControllerCalls, 'exp
       }
       const rpc = 'ControllerExpandVolume'
       const answer = await call(rpc, (options) => controller.controllerExpandVolume(message, options), signal)
-      return { capacityBytes: answer.capacityBytes, nodeExpansionRequired: answer.nodeExpansionRequired }
+      const { capacityBytes, nodeExpansionRequired } = answer
+      // 0 means that the driver does not say. Anything else below what was asked would be asked again without end.
+      if (capacityBytes !== 0n && capacityBytes < sizeBytes)
+        throw invalidAnswer(`driver answered OK, but a capacity of ${capacityBytes} for ${sizeBytes} bytes`, rpc)
+      return { capacityBytes, nodeExpansionRequired }
     },
     async modify({ volumeId, mutableParameters, secrets }, signal) {
       const message = { volumeId, mutableParameters: { ...mutableParameters }, secrets: { ...secrets } }
@@ -328,11 +337,13 @@ function listedVolume(volume: VolumeMessage, status: StatusMessage | undefined):
   return {
     volume: readVolume(volume),
     publishedNodeIds: status?.publishedNodeIds ?? [],
-    condition: condition && { abnormal: condition.abnormal, message: condition.message },
+    condition: condition && { abnormal: condition.abnormal, message: plainText(condition.message) },
   }
 }
 
-function readSnapshot(message: SnapshotMessage): DriverSnapshot {
+function readSnapshot(message: SnapshotMessage, rpc: string): DriverSnapshot {
+  const problem = idProblem('snapshot id', message.snapshotId) ?? snapshotProblem(message)
+  if (problem !== undefined) throw invalidAnswer(problem, rpc)
   return {
     snapshotId: message.snapshotId,
     sourceVolumeId: message.sourceVolumeId,
@@ -340,6 +351,16 @@ function readSnapshot(message: SnapshotMessage): DriverSnapshot {
     createdMs: message.creationTime ? timestampMs(message.creationTime) : 0,
     readyToUse: message.readyToUse,
   }
+}
+
+/** The latest time that a Date can tell, in seconds. */
+const lastSecond = 8_640_000_000_000n
+
+function snapshotProblem({ sizeBytes, creationTime }: SnapshotMessage): string | undefined {
+  if (sizeBytes < 0n) return `driver answered a snapshot of ${sizeBytes} bytes`
+  const seconds = creationTime?.seconds ?? 0n
+  const isTime = seconds >= 0n && seconds <= lastSecond
+  return isTime ? undefined : `driver answered a snapshot made ${seconds} seconds after 1970`
 }
 
 function readSource(message: VolumeMessage['contentSource']): ContentSource | undefined {

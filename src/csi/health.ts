@@ -5,6 +5,7 @@ import {
   VolumeCapability_AccessMode_Mode as AccessMode,
   VolumeHealthErrorType,
 } from './generated/csi_pb.ts'
+import { plainText } from './answers.ts'
 import type { NodeGetStorageHealthResponse, VolumeHealth } from './generated/csi_pb.ts'
 
 export interface HealthEntry {
@@ -43,7 +44,7 @@ const volumeModes = { block: 'Block', mount: 'Filesystem' } as const
 export function readHealth(health: VolumeHealth | undefined): readonly HealthEntry[] {
   return (health?.healthStatuses ?? []).flatMap(({ status, reason, message }) => {
     const name = volumeNames.get(status)
-    return name === undefined ? [] : [{ status: name, reason, message }]
+    return name === undefined ? [] : [{ status: name, reason: plainText(reason), message: plainText(message) }]
   })
 }
 
@@ -54,6 +55,6 @@ export function readStorageHealth({ backendHealth }: NodeGetStorageHealthRespons
     const kind = volumeCapability?.accessType.case
     const accessMode = accessModes.get(volumeCapability?.accessMode?.mode ?? 0)
     const concerns = { ...(kind && { volumeMode: volumeModes[kind] }), ...(accessMode && { accessMode }) }
-    return [{ status: name, reason, message, ...concerns }]
+    return [{ status: name, reason: plainText(reason), message: plainText(message), ...concerns }]
   })
 }

@@ -1,6 +1,7 @@
 // What may be asked of a driver on its node? Stage, publish, their opposites, expansion, stats and health,
 // each with the checks of CSI-17 before the call and the deadline of CSI-14 around it.
 import type { Clock } from '../clock/clock.ts'
+import { idProblem, mapProblem, plainText } from './answers.ts'
 import { CsiError } from './codes.ts'
 import { createCall, requireArgument, timeouts } from './deadline.ts'
 import { readHealth, readStorageHealth } from './health.ts'
@@ -82,6 +83,8 @@ export function createNodeCalls(deps: {
     async info(signal) {
       const answer = await call('NodeGetInfo', (options) => node.nodeGetInfo({}, options), signal)
       const topology = answer.accessibleTopology?.segments
+      const problem = nodeProblem(answer.nodeId, topology ?? {})
+      if (problem !== undefined) throw new CsiError('INTERNAL', problem, { rpc: 'NodeGetInfo', code: 'AnswerInvalid' })
       return { nodeId: answer.nodeId, maxVolumes: answer.maxVolumesPerNode, topology }
     },
     ...stageAndPublish(node, call),
@@ -173,6 +176,10 @@ function expandAndObserve(node: Wire, call: Caller): Pick<NodeCalls, 'expand' | 
   }
 }
 
+/** An empty id has its own error, from whoever publishes it. */
+const nodeProblem = (nodeId: string, topology: Strings) =>
+  (nodeId === '' ? undefined : idProblem('node id', nodeId)) ?? mapProblem('topology', topology)
+
 /** CSI-70: entries in bytes and inodes; no usage at all is an error, an unknown unit is skipped. */
 function readUsage(answer: NodeGetVolumeStatsResponse): Usage {
   if (answer.usage.length === 0)
@@ -183,6 +190,6 @@ function readUsage(answer: NodeGetVolumeStatsResponse): Usage {
   return {
     ...(bytes && { availableBytes: bytes.available, capacityBytes: bytes.total, usedBytes: bytes.used }),
     ...(inodes && { inodesFree: inodes.available, inodes: inodes.total, inodesUsed: inodes.used }),
-    ...(condition && { condition: { abnormal: condition.abnormal, message: condition.message } }),
+    ...(condition && { condition: { abnormal: condition.abnormal, message: plainText(condition.message) } }),
   }
 }

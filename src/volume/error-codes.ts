@@ -38,6 +38,7 @@ type OwnCode =
   | 'GroupNotApplied'
   | 'GroupPolicyMissing'
   | 'GrowsOnlyUnused'
+  | 'HandleShared'
   | 'HasFilesystemErrors'
   | 'HugePagesAmbiguous'
   | 'HugePagesMismatch'

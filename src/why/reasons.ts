@@ -141,6 +141,7 @@ export const codeCauses: Readonly<Record<CsiCode, Cause> & Record<Exclude<NamedC
   GroupNotApplied: 'ownershipFailed',
   GroupPolicyMissing: undefined,
   GrowsOnlyUnused: 'growsOnlyUnused',
+  HandleShared: 'storageShared',
   HasFilesystemErrors: 'wrongFilesystem',
   HugePagesAmbiguous: 'volumeSpecInvalid',
   HugePagesMismatch: 'volumeSpecInvalid',

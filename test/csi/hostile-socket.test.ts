@@ -129,7 +129,7 @@ function listen(t: TestContext, path: string, behaviour: Behaviour): Promise<voi
           socket.on('error', () => {})
           behaviour.bytes(socket)
         })
-      : createHttp2Server({ maxSendHeaderBlockLength: 8 * mebibyte }).on('stream', (stream) => {
+      : createHttp2Server({ maxSendHeaderBlockLength: 8 * mebibyte }).on('stream', (stream: ServerHttp2Stream) => {
           stream.on('error', () => {})
           behaviour.stream(stream)
         })

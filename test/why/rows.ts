@@ -266,6 +266,7 @@ const volumeRows: readonly Row[] = [
   ['reclaiming', released({ operations: [waits('binding', onVolume, 'reclaiming')] })],
   ['reclaimFailed', released({ operations: [waits('binding', onVolume, 'reclaimFailed')] })],
   ['stillAttached', released({ operations: [failed('csi d', 'delete', [onVolume], 'StillAttached')] })],
+  ['storageShared', released({ operations: [failed('csi d', 'delete', [onVolume], 'HandleShared')] })],
   ['usedByPods', released({ operations: [waits('binding', onVolume, 'usedByPods')] })],
   ['volumeProtected', facts(ofVolume, { volumes: [volume({ phase: 'Bound', deleting: true })] })],
   ['volumeFailed', facts(ofVolume, { volumes: [volume({ phase: 'Failed' })] })],

@@ -20,12 +20,14 @@ const facts = (given: PersistentVolume, rest: Partial<DeleteFacts> = {}): Delete
   volume: given,
   driver: 'd',
   attachedTo: undefined,
+  sharedWith: undefined,
   owned: true,
   ...rest,
 })
 const table: readonly [string, DeleteFacts, string][] = [
   ['a released volume is deleted (SIDE-20)', facts(volume(held)), 'delete'],
   ['not while it is attached (SIDE-21)', facts(volume(held), { attachedTo: 'n' }), 'waitForDetach'],
+  ['not while another volume has its handle', facts(volume(held), { sharedWith: 'w' }), 'shared'],
   ['a bound volume is held', facts(volume({ phase: 'Bound' })), 'addFinalizer'],
   ['once', facts(volume({ ...held, phase: 'Bound' })), 'nothing'],
   [

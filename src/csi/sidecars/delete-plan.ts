@@ -10,11 +10,14 @@ export interface DeleteFacts {
   readonly owned: boolean
   /** The node that an attachment of this volume names, if the driver attaches volumes at all. */
   readonly attachedTo: string | undefined
+  /** Another PersistentVolume with the same handle: what it stands for is the same data. */
+  readonly sharedWith: string | undefined
 }
 
 export type DeletePlan =
   | { readonly kind: 'nothing' | 'addFinalizer' | 'dropFinalizer' | 'delete' }
   | { readonly kind: 'waitForDetach'; readonly node: string }
+  | { readonly kind: 'shared'; readonly with: string }
 
 export function planDelete(facts: DeleteFacts): DeletePlan {
   const { volume } = facts
@@ -25,6 +28,7 @@ export function planDelete(facts: DeleteFacts): DeletePlan {
   // A bound volume is held before it is released, so that its storage is never forgotten (SIDE-20).
   if (phase === 'Bound' && !isDeleting(volume)) return { kind: isHeld ? 'nothing' : 'addFinalizer' }
   if (phase !== 'Released' || (isDeleting(volume) && !isHeld)) return { kind: 'nothing' }
+  if (facts.sharedWith !== undefined) return { kind: 'shared', with: facts.sharedWith }
   return facts.attachedTo === undefined ? { kind: 'delete' } : { kind: 'waitForDetach', node: facts.attachedTo }
 }
 

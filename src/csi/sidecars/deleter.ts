@@ -40,6 +40,7 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
   const attachedTo = attachments.index(({ spec }) =>
     spec.source.persistentVolumeName ? [spec.source.persistentVolumeName] : [],
   )
+  const byHandle = volumes.index(({ spec }) => (spec?.csi?.driver === driver.name ? [spec.csi.volumeHandle] : []))
   const history = createJobHistory(deps, 'delete')
   /** Since when a volume could not be deleted. */
   const refusedSince = new Map<string, number>()
@@ -51,7 +52,8 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
         if (!volume) return
         const publishes = deps.controller.has('PUBLISH_UNPUBLISH_VOLUME')
         const attachment = publishes ? [...attachedTo.get(name)][0] : undefined
-        const facts = { ...factsOf(deps, volume), attachedTo: attachment?.spec.nodeName }
+        const sharedWith = otherWith(byHandle.get(volume.spec?.csi?.volumeHandle ?? ''), volume)
+        const facts = { ...factsOf(deps, volume), attachedTo: attachment?.spec.nodeName, sharedWith }
         return carryOut(
           { ...deps, told: history },
           options,
@@ -63,8 +65,13 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
     }),
   )
   stack.use(
-    volumes.subscribe(({ object, key }) => {
-      if (!object) refusedSince.delete(key)
+    volumes.subscribe(({ object, previous, key }) => {
+      if (!object) {
+        refusedSince.delete(key)
+        // A volume that was kept because this one had the same handle may be deleted now.
+        for (const other of byHandle.get(previous.spec?.csi?.volumeHandle ?? ''))
+          loop.wake(objectKey('PersistentVolume', other))
+      }
       if (object?.spec?.csi?.driver === driver.name) loop.wake(objectKey('PersistentVolume', object))
     }),
   )
@@ -76,6 +83,15 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
     }),
   )
   return stack
+}
+
+/** One that is going away as well does not count: of several the last one takes the data with it. */
+function otherWith(sameHandle: Iterable<PersistentVolume>, volume: PersistentVolume): string | undefined {
+  for (const { metadata, spec, status } of sameHandle) {
+    const goesToo = spec?.persistentVolumeReclaimPolicy === 'Delete' && status?.phase === 'Released'
+    if (metadata.name !== volume.metadata.name && !goesToo) return metadata.name
+  }
+  return undefined
 }
 
 function factsOf({ driver, owns }: JobDeps, volume: PersistentVolume) {
@@ -102,6 +118,10 @@ async function carryOut(
     case 'waitForDetach': {
       const message = `persistentvolume ${volume.metadata.name} is still attached to node ${plan.node}`
       return notDeleted(refused('StillAttached', message, 'none'))
+    }
+    case 'shared': {
+      const message = `its data is also that of PersistentVolume ${plan.with}, which has the same handle: not deleted. Set persistentVolumeReclaimPolicy to Retain to give up this object, or delete the other one`
+      return notDeleted(refused('HandleShared', message, 'none'))
     }
     case 'delete':
       try {

@@ -5,6 +5,7 @@ import { annotations, finalizers } from '../../api/annotations.ts'
 import { annotation } from '../../api/meta.ts'
 import { bytesOfQuantity, quantityOfBytes } from '../../api/quantity.ts'
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../../api/generated/types.ts'
+import { idProblem, mapProblem, topologyProblem } from '../answers.ts'
 import type { CreateVolumeRequest, DriverVolume } from '../controller.ts'
 import type { Capability, Strings } from '../values.ts'
 import { controllerAccessMode } from '../values.ts'
@@ -75,7 +76,11 @@ export function answerProblem({ request }: Order, volume: DriverVolume): string 
     return `created volume capacity ${volume.capacityBytes} less than requested capacity ${request.requiredBytes}`
   }
   if (request.source && !volume.source) return 'volume content source missing'
-  return undefined
+  return (
+    idProblem('volume id', volume.volumeId) ??
+    mapProblem('volume context', volume.context) ??
+    topologyProblem(volume.topology)
+  )
 }
 
 export function volumeObject(

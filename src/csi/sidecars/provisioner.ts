@@ -6,11 +6,12 @@
 // 3. The finalizer goes when the volume's object exists, or when the driver's last answer was final and the claim is being
 //    deleted.
 import { annotations } from '../../api/annotations.ts'
-import type { PersistentVolumeClaim, StorageClass } from '../../api/generated/types.ts'
+import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from '../../api/generated/types.ts'
 import { annotation, isDeleting, keyOf, refKey, uidOf, withAnnotations } from '../../api/meta.ts'
-import { isAlreadyExists } from '../../api/status-error.ts'
+import { isAlreadyExists, isObjectRefused } from '../../api/status-error.ts'
 import { classOf } from '../../api/storage-class.ts'
 import { objectKey } from '../../client/object-loop.ts'
+import type { Index } from '../../client/informer.ts'
 import type { ObjectKey, ObjectLoop } from '../../client/object-loop.ts'
 import { asVolumeError, refused } from '../../volume/effect.ts'
 import type { DriverVolume } from '../controller.ts'
@@ -56,6 +57,9 @@ interface Provisioner {
   readonly orders: Map<string, Order>
   /** The uids of claims whose last answer was final: nothing is under way. */
   readonly settled: Set<string>
+  /** Volumes of this driver by handle: those with an object, and the names of those whose object is being written. */
+  readonly byHandle: Pick<Index<PersistentVolume>, 'get'>
+  readonly saving: Map<string, string>
   readonly loop: Pick<ObjectLoop<ClaimKey>, 'wake' | 'wakeAt'>
 }
 
@@ -89,7 +93,8 @@ export function createProvisioner(deps: JobDeps, options: ProvisionerOptions): A
       },
     }),
   )
-  const provisioner: Provisioner = { deps, options, history, orders, settled, loop }
+  const byHandle = volumes.index(({ spec }) => (spec?.csi?.driver === driver.name ? [spec.csi.volumeHandle] : []))
+  const provisioner: Provisioner = { deps, options, history, orders, settled, byHandle, saving: new Map(), loop }
   follow(provisioner, stack)
   return stack
 }
@@ -161,7 +166,7 @@ async function provision(provisioner: Provisioner, claim: PersistentVolumeClaim,
   orders.set(uid, order)
   settled.delete(uid)
   await history.calling(claimKey(claim), 'CreateVolume', async () => {
-    const saved = await save(deps, options, order, await createVolume(deps, order, signal), signal)
+    const saved = await createAndSave(provisioner, order, signal)
     if (saved === 'bySomebodyElse') warnOfAnother(deps, claim, order.volumeName)
   })
   orders.delete(uid)
@@ -269,18 +274,47 @@ async function failed(
   if (isDeleting(claim)) loop.wake(key)
 }
 
-/** CreateVolume; an answer that must not be kept is deleted again (SIDE-18). */
-async function createVolume({ driver }: JobDeps, order: Order, signal: AbortSignal): Promise<DriverVolume> {
-  const controller = driver.controller(timeouts.provisioner)
-  const volume = await controller.createVolume(order.request, signal)
+/** CreateVolume; an answer that must not be kept is deleted again (SIDE-18), unless it is somebody's volume. */
+async function createAndSave(provisioner: Provisioner, order: Order, signal: AbortSignal) {
+  const { deps, options, saving } = provisioner
+  const volume = await deps.driver.controller(timeouts.provisioner).createVolume(order.request, signal)
+  const { volumeId } = volume
+  checkNobodys(provisioner, order, volumeId)
   const problem = answerProblem(order, volume)
-  if (problem === undefined) return volume
+  if (problem !== undefined) return undo(deps, order, volumeId, problem, signal)
+  saving.set(volumeId, order.volumeName)
+  try {
+    return await save(deps, options, order, volume, signal)
+  } catch (error) {
+    if (!isObjectRefused(error)) throw error
+    return await undo(deps, order, volumeId, `its PersistentVolume is refused: ${asVolumeError(error).message}`, signal)
+  } finally {
+    saving.delete(volumeId)
+  }
+}
+
+/**
+ * A handle that another volume has is another claim's data: it is neither used nor deleted. While that volume is going away the
+ * driver may have given its handle to a new one: then the order stays, and the driver is asked again.
+ */
+function checkNobodys({ byHandle, saving }: Provisioner, { volumeName }: Order, volumeId: string): void {
+  const other = [...byHandle.get(volumeId)].find(({ metadata }) => metadata.name !== volumeName)
+  const name = other?.metadata.name ?? saving.get(volumeId)
+  if (name === undefined || name === volumeName) return
+  const text = `the driver answered a volume handle that is already the handle of PersistentVolume ${name}: not used, because one claim would see the data of another`
+  throw refused('AnswerRefused', text, other && isDeleting(other) ? 'unknown' : 'none')
+}
+
+async function undo(deps: JobDeps, order: Order, volumeId: string, problem: string, signal: AbortSignal) {
+  const controller = deps.driver.controller(timeouts.provisioner)
   for (let attempt = 1; ; attempt++) {
     try {
-      await controller.deleteVolume(volume.volumeId, order.request.secrets ?? {}, signal)
+      await controller.deleteVolume(volumeId, order.request.secrets ?? {}, signal)
       break
     } catch (error) {
-      if (attempt >= deleteTries) throw error
+      if (attempt < deleteTries) continue
+      const text = `${problem}; the volume is not deleted yet: ${asVolumeError(error).message}`
+      throw refused('AnswerRefused', text, 'unknown', [], error)
     }
   }
   throw refused('AnswerRefused', problem, 'none')
@@ -295,7 +329,7 @@ function warnOfAnother(deps: JobDeps, claim: PersistentVolumeClaim, volume: stri
 }
 
 /**
- * The volume exists now; its object is written however long that takes (XPR-9). An object that is there at the first try was
+ * The volume exists now; its object is written however long that takes (XPR-9), unless it is one that no server takes. An object that is there at the first try was
  * written by somebody else: after a restart of ours it is known, and the driver is not asked again.
  */
 async function save(
@@ -312,7 +346,7 @@ async function save(
       return 'byUs'
     } catch (error) {
       if (isAlreadyExists(error)) return attempt === 1 ? 'bySomebodyElse' : 'byUs'
-      if (signal.aborted) throw error
+      if (signal.aborted || isObjectRefused(error)) throw error
       deps.log.warn('volume object not saved yet', { volume: order.volumeName, error })
       await deps.clock.sleep(saveRetryMs, signal)
     }

@@ -24,6 +24,8 @@ const notReadyMs = 2_000
 
 interface SnapshotDeps extends JobDeps {
   readonly told: JobHistory
+  /** Another content that is to stay and has this handle. */
+  otherWith(handle: string, content: VolumeSnapshotContent): string | undefined
 }
 
 export function createSnapshotter(deps: JobDeps): AsyncDisposable {
@@ -32,6 +34,10 @@ export function createSnapshotter(deps: JobDeps): AsyncDisposable {
   const contents = informers.of('VolumeSnapshotContent')
   const history = createJobHistory(deps, 'snapshot')
   const canList = deps.controller.has('LIST_SNAPSHOTS')
+  const byHandle = contents.index((each) => (each.spec.driver === driver.name ? handlesOf(each) : []))
+  const otherWith: SnapshotDeps['otherWith'] = (handle, content) =>
+    [...byHandle.get(handle)].find((each) => each.metadata.name !== content.metadata.name && !isDeleting(each))
+      ?.metadata.name
   const loop = stack.use(
     createLoopWithHistory<ObjectKey<'VolumeSnapshotContent'>>(deps, {
       ...{ name: 'snapshotter', workers: 10, history, failure: 'snapshot failed' },
@@ -40,7 +46,7 @@ export function createSnapshotter(deps: JobDeps): AsyncDisposable {
         if (!content || !deps.owns().snapshot(content)) return
         try {
           return await carryOut(
-            { ...deps, told: history },
+            { ...deps, told: history, otherWith },
             content,
             planSnapshot({ content, driver: driver.name, canList }),
             signal,
@@ -113,9 +119,11 @@ async function create(
   if (!marked || annotation(marked, beingCreated) !== 'yes') return
   let snapshot: DriverSnapshot
   try {
-    snapshot = await deps.told.calling(objectKey('VolumeSnapshotContent', content), 'CreateSnapshot', () =>
-      driver.controller(timeouts.snapshotter).createSnapshot(request, signal),
-    )
+    snapshot = await deps.told.calling(objectKey('VolumeSnapshotContent', content), 'CreateSnapshot', async () => {
+      const made = await driver.controller(timeouts.snapshotter).createSnapshot(request, signal)
+      checkNobodys(deps, content, made.snapshotId)
+      return made
+    })
   } catch (error) {
     if (asVolumeError(error).effect !== 'unknown') await unmark(deps, marked, signal)
     throw error
@@ -124,6 +132,20 @@ async function create(
   if (written) await unmark(deps, written, signal)
   if (!snapshot.readyToUse) return { again: clock.now() + notReadyMs }
   log.info('snapshot made', { driver: driver.name, content: content.metadata.name })
+}
+
+/** The handle of another snapshot is another snapshot: it is neither used nor, later, deleted. */
+function checkNobodys(deps: SnapshotDeps, content: VolumeSnapshotContent, handle: string): void {
+  const other = deps.otherWith(handle, content)
+  if (other === undefined) return
+  const text = `the driver answered a snapshot handle that is already the handle of VolumeSnapshotContent ${other}: not used`
+  throw refused('AnswerRefused', text, 'none')
+}
+
+/** The one that was found at the storage, and the one that a person named. */
+function handlesOf({ spec, status }: VolumeSnapshotContent): readonly string[] {
+  const handle = status?.snapshotHandle ?? spec.source.snapshotHandle
+  return handle === undefined ? [] : [handle]
 }
 
 async function adopt(
@@ -146,6 +168,11 @@ async function remove(
   signal: AbortSignal,
 ): Promise<void> {
   const { client, driver, log } = deps
+  const other = handle && deps.otherWith(handle, content)
+  if (other) {
+    const text = `its snapshot is also that of VolumeSnapshotContent ${other}, which has the same handle: not deleted. Set deletionPolicy to Retain to give up this object, or delete the other one`
+    throw refused('HandleShared', text, 'none')
+  }
   if (handle) {
     const secrets = await readSecret(client, deletionSecretOf(content), signal)
     await deps.told.calling(objectKey('VolumeSnapshotContent', content), 'DeleteSnapshot', () =>
@@ -164,7 +191,8 @@ async function handleOf(
 ): Promise<string | undefined> {
   const request = await requestFor(deps, content, signal)
   try {
-    return (await deps.driver.controller(timeouts.snapshotter).createSnapshot(request, signal)).snapshotId
+    const { snapshotId } = await deps.driver.controller(timeouts.snapshotter).createSnapshot(request, signal)
+    return deps.otherWith(snapshotId, content) === undefined ? snapshotId : undefined
   } catch (error) {
     if (asVolumeError(error).effect === 'unknown') throw error
     return undefined

@@ -159,10 +159,9 @@ export const driverCauses = {
   },
   answerInvalid: {
     title: 'The driver answers OK without saying what it made',
-    sentence:
-      'driver {driver} answered[ {call}] with OK, but its answer breaks the CSI specification: the id is missing',
+    sentence: 'driver {driver} answered[ {call}] with OK, but its answer breaks the CSI specification',
     meaning:
-      'A volume or snapshot without an id can neither be used nor deleted. This is a bug of the driver. The call is repeated; the driver may have made something that nobody knows of.',
+      'An id is missing or holds control characters, a size is negative or too small, a map is too large. This is a bug of the driver. The call is repeated; the driver may have made something that nobody knows of.',
     ends: 'The driver is repaired.',
     hints: [
       ['hawser driver check {socket}', 'check the driver against the specification'],
@@ -182,8 +181,9 @@ export const driverCauses = {
   },
   answerRefused: {
     title: 'The volume that the driver created does not match the claim',
-    sentence: 'driver {driver} created a volume that does not match the claim; it was deleted again',
-    meaning: 'The volume was too small, not accessible from the chosen node, or did not have the requested content.',
+    sentence: 'driver {driver} created a volume that does not match the claim or cannot be used; it is not used',
+    meaning:
+      'The volume was too small, not accessible from the chosen node, did not have the requested content, has an id or context that no object can hold, or has the handle of another volume. It was deleted again, unless it is the volume of another claim.',
     ends: 'A later volume matches.',
     hints: [['hawser events --for pvc/{claim}', 'see what did not match']],
   },

@@ -58,6 +58,17 @@ export const volumeCauses = {
       ['hawser get volumeattachment', 'see whether it is still attached'],
     ],
   },
+  storageShared: {
+    title: 'The storage is not deleted because another volume has the same handle',
+    sentence: 'volume {volume} is to be deleted, but another PersistentVolume has the same handle',
+    meaning:
+      'Two PersistentVolumes with one driver and one handle are the same data. Deleting one of them would delete the data of the other.',
+    ends: 'The other PersistentVolume is deleted, or this one gets the reclaim policy Retain.',
+    hints: [
+      ['hawser events --for pv/{volume}', 'see which volume it is'],
+      ['hawser get pv -o yaml', 'compare the handles (spec.csi.volumeHandle)'],
+    ],
+  },
   stillAttached: {
     title: 'The storage cannot be deleted while it is attached',
     sentence: 'volume {volume} is to be deleted, but is still attached to a node',

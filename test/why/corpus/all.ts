@@ -13,6 +13,7 @@ const moments = 'lasts for a moment: test/stories and test/claims ask for it the
 const general = 'for codes of a newer version: test/why/rows.ts'
 
 export const notPlayed: Readonly<Partial<Record<Cause, string>>> = {
+  storageShared: 'test/csi/hostile-driver.test.ts',
   anotherNodeFirst: 'test/stories/attachment.test.ts',
   askedDeleter: moments,
   attachFailed: general,
