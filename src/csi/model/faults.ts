@@ -18,6 +18,8 @@ export type Fault =
   | { readonly kind: 'silent' }
   /** The driver answers OK, with an empty answer, and does nothing. */
   | { readonly kind: 'ignored' }
+  /** The call never reaches the driver, and no answer ever comes. */
+  | { readonly kind: 'lost' }
 
 /** Asked for each call with its name and how many calls of that name came before. */
 export type ChooseFault = (rpc: string, earlier: number) => Fault | undefined
@@ -49,8 +51,9 @@ export function withFaults(transport: Transport, clock: Clock, choose: ChooseFau
         await clock.sleep(fault.ms, options.signal)
         return answer
       }
+      case 'lost':
       case 'silent':
-        await transport(method, request, detached).catch(() => {})
+        if (fault.kind === 'silent') await transport(method, request, detached).catch(() => {})
         return new Promise((_resolve, reject) => {
           options.signal.addEventListener('abort', () => reject(options.signal.reason), { once: true })
         })

@@ -1,23 +1,27 @@
 // What can go wrong on a host? Faults that a test or the simulator plants; each names the calls it strikes.
-// A fault may strike before the call takes effect, after it (the answer is lost), or hang until the caller gives up.
+// A fault may strike before the call takes effect, after it (the answer is lost), or hang until the caller gives up or the
+// call's own deadline passes.
 
 import type { Clock } from '../../clock/clock.ts'
 import type { Host } from '../host.ts'
 import { HostError } from '../host-error.ts'
 
 export interface Fault {
-  /** "mounts.mount", "files.writeFile", "run", …; "*" strikes everything. */
-  readonly call: string
+  /** "mounts.mount", "files.writeFile", "run", …, or several of them; "*" strikes everything. */
+  readonly call: string | ReadonlySet<string>
   /** Strikes only calls whose first argument names this path or something below it. */
   readonly below?: string
-  readonly kind: 'fails' | 'failsAfter' | 'hangs' | 'slow'
+  readonly kind: 'fails' | 'failsAfter' | 'hangs' | 'hangsAfter' | 'slow'
   /** Error code of the failure (default EIO). */
   readonly code?: string
+  /** How late a slow call begins, or when one that hangs ends with TIMEOUT; without it a hang ends only by its signal. */
   readonly delayMs?: number
   /** How many calls that fit are let through first. */
   after?: number
   /** How often it strikes (default: until removed). */
   times?: number
+  /** Hears of each strike: of one that hangs or fails after its effect, when that has happened. */
+  readonly onStrike?: (call: string) => void
 }
 
 export interface Faults {
@@ -70,9 +74,13 @@ export function withFaults(host: Host, faults: PlantedFaults, clock: Clock): Hos
       const fault = faults.take(name, path)
       if (fault === undefined) return call(...parameters)
       const signal = parameters.at(-1) as AbortSignal
-      if (fault.kind === 'hangs') return hang(name, path, signal)
+      try {
+        if (fault.kind === 'failsAfter' || fault.kind === 'hangsAfter') await call(...parameters)
+      } finally {
+        fault.onStrike?.(`${name} ${path}`)
+      }
+      if (fault.kind === 'hangs' || fault.kind === 'hangsAfter') return hang(name, path, clock, fault.delayMs, signal)
       if (fault.kind === 'slow') await clock.sleep(fault.delayMs ?? 1000, signal)
-      if (fault.kind === 'failsAfter') await call(...parameters)
       if (fault.kind === 'slow') return call(...parameters)
       throw new HostError(fault.code ?? 'EIO', `${name} ${path}: ${fault.code ?? 'EIO'} (planted)`, {
         path,
@@ -90,7 +98,7 @@ export function withFaults(host: Host, faults: PlantedFaults, clock: Clock): Hos
 
 function find(planted: Set<Fault>, name: string, path: string): Fault | undefined {
   for (const fault of planted) {
-    if (fault.call !== '*' && fault.call !== name) continue
+    if (!strikes(fault, name)) continue
     if (fault.below !== undefined && path !== fault.below && !path.startsWith(`${fault.below}/`)) continue
     if (fault.after !== undefined && fault.after > 0) {
       fault.after -= 1
@@ -102,12 +110,22 @@ function find(planted: Set<Fault>, name: string, path: string): Fault | undefine
   return undefined
 }
 
-function hang(name: string, path: string, signal: AbortSignal): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    const give = (): void =>
-      reject(new HostError('ABORTED', `${name} ${path}: given up while it hung`, { path, certain: false }))
-    if (signal.aborted) give()
-    else signal.addEventListener('abort', give, { once: true })
+const strikes = ({ call }: Fault, name: string) =>
+  typeof call === 'string' ? call === '*' || call === name : call.has(name)
+
+async function hang(name: string, path: string, clock: Clock, endsAfterMs = 0, signal: AbortSignal): Promise<never> {
+  const ended = endsAfterMs === 0 ? aborted(signal) : clock.sleep(endsAfterMs, signal).catch(() => {})
+  await ended
+  const [code, text] = signal.aborted
+    ? ['ABORTED', 'given up while it hung']
+    : ['TIMEOUT', `no answer in ${endsAfterMs} ms`]
+  throw new HostError(code, `${name} ${path}: ${text}`, { path, certain: false })
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
   })
 }
 
