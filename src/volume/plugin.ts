@@ -127,7 +127,12 @@ export interface NodePlugin {
   attachLimits?(): ReadonlyMap<string, number>
 }
 
-export interface DeviceMounter {
+/** `waitForAttach` brings the device to this node itself: iSCSI logs in. `unmount` or `tearDownDevice` undoes that too. */
+export interface Connecting {
+  readonly connects?: true
+}
+
+export interface DeviceMounter extends Connecting {
   /** The global path for this spec. */
   path(spec: VolumeSpec): string
   /** Waits until the device is there; answers its path ('' when there is none). */
@@ -149,7 +154,7 @@ export interface DeviceMountRequest {
   readonly seLinuxLabel?: string
 }
 
-export interface BlockMapper {
+export interface BlockMapper extends Connecting {
   /** `<root>/plugins/<plugin>/volumeDevices/…` for this spec. */
   globalMapPath(spec: VolumeSpec): string
   waitForAttach?(
@@ -160,6 +165,8 @@ export interface BlockMapper {
   setUpDevice?(request: MapRequest, signal: AbortSignal): Promise<string>
   /** Custom mappers: MapPodDevice; '' means "use the attacher's device path". */
   mapPodDevice?(request: MapRequest, signal: AbortSignal): Promise<string>
+  /** Custom mappers: the pods that MapPodDevice has something on disk for, found or left there by an earlier life (RCS-6). */
+  mappedPods?(spec: VolumeSpec, signal: AbortSignal): Promise<readonly string[]>
   unmapPodDevice?(request: UnmapRequest, signal: AbortSignal): Promise<void>
   tearDownDevice?(
     request: { readonly spec: VolumeSpec; readonly globalMapPath: string; readonly devicePath: string },

@@ -13,7 +13,7 @@ import { refused, VolumeError } from '../../volume/effect.ts'
 import type { ActualEvent } from '../volumes/actual.ts'
 import { mapBlock } from './block-map.ts'
 import { expandOnMount } from './expand.ts'
-import { waitForDevice } from './mount.ts'
+import { attachDevice } from './mount.ts'
 import type { MountWork, OperationDeps } from './steps.ts'
 import { checkNodeAffinity, checkSinglePodWriter, mountSubject, notifyPod, recorded } from './steps.ts'
 
@@ -31,7 +31,8 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     const { volume, group } = desired
     const { name, plugin, mapper } = await findMapper(work, deps, report)
     const globalMapPath = await step('GetGlobalMapPath', () => mapper.globalMapPath(spec))
-    const attached = await step('WaitForAttach', () => waitForDevice(work, mapper, deps, signal))
+    const waiting = { path: () => globalMapPath, ...mapperWait(mapper) }
+    const attached = await attachDevice({ ...work, name, device: waiting }, deps, report, signal)
     let devicePath = attached || mapper.devicePath?.(spec) || ''
     const request = { spec, pod, devicePath, globalMapPath }
     const present = (path: string): ActualEvent => ({
@@ -42,10 +43,11 @@ export const mapVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     })
     if (plugin.health) deps.attempted(volume, uid)
     if (work.actual()?.device.presence !== 'present') {
-      const record = { volume, plugin: name, spec, path: globalMapPath }
+      const connects = mapper.connects ? { connects: mapper.connects } : {}
+      const record = { volume, plugin: name, spec, path: globalMapPath, ...connects }
       const setUp = async () => mapper.setUpDevice?.(request, signal)
       await step('SetUpDevice', () => recorded(deps, record, work.actual(), setUp, signal), {
-        failed: () => ({ kind: 'deviceMountFailed', volume }),
+        failed: () => (mapper.connects ? undefined : { kind: 'deviceMountFailed', volume }),
         uncertain: () => ({ kind: 'deviceUncertain', volume, path: globalMapPath, devicePath }),
       })
     }
@@ -110,6 +112,11 @@ async function findMapper(work: MountWork, deps: OperationDeps, { step }: Report
   })
   return { name, plugin, mapper }
 }
+
+const mapperWait = ({ waitForAttach, connects }: BlockMapper) => ({
+  ...(waitForAttach ? { waitForAttach } : {}),
+  ...(connects ? { connects } : {}),
+})
 
 /** TA-42: the words for all three operations on block volumes. */
 export const noMapper = 'failed to find BlockVolumeMapper plugin. Volume plugin is nil.'

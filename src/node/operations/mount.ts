@@ -1,10 +1,12 @@
 // How does a volume with a file system reach a pod? Checks, the device once per node, then the pod's own directory, then its
 // size (MNT-1 … MNT-16). Each step says next to itself what its outcome lets us say of the world.
 import { hasTag } from '../../volume/effect.ts'
+import type { PluginName } from '../../api/names.ts'
 import { mountKey, pluginLabel } from '../../volume/identity.ts'
-import type { Operation } from '../../volume/operation.ts'
+import type { Operation, Report } from '../../volume/operation.ts'
 import { podVolumePath } from '../../volume/paths.ts'
-import type { DeviceMounter } from '../../volume/plugin.ts'
+import type { DeviceMounter, Ownership } from '../../volume/plugin.ts'
+import type { VolumeSpec } from '../../volume/spec.ts'
 import type { ActualEvent } from '../volumes/actual.ts'
 import { expandOnMount } from './expand.ts'
 import type { MountWork, OperationDeps } from './steps.ts'
@@ -32,7 +34,6 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
     const { desired, mount } = work
     const { spec, pod, uid } = mount
     const { volume, group, label } = desired
-    const labelled = label.mounted === '' ? {} : { seLinuxLabel: label.mounted }
     const { name, traits, plugin } = await step('FindPluginBySpec', () => deps.registry.find(spec))
     await step('NodeAffinity', () => checkNodeAffinity(spec, deps.ownNode()), {
       prefix: 'MountVolume.NodeAffinity check failed',
@@ -47,27 +48,12 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
       prefix: 'MountVolume.SetUp failed',
     })
     const device = plugin.device?.(spec)
-    const devicePath = device
-      ? await step('WaitForAttach', () => waitForDevice(work, device, deps, signal))
-      : (work.actual()?.devicePath ?? '')
+    const attached = device && (await attachDevice({ ...work, name, device }, deps, report, signal))
+    const devicePath = attached ?? work.actual()?.devicePath ?? ''
     const ownership = ownershipOf(pod)
     if (plugin.health) deps.attempted(volume, uid)
-    const staged = work.actual()?.device.presence === 'present'
-    // Where it is mounted already, only an expansion asks for the path (MNT-10).
-    const asked = staged ? { prefix: 'MountVolume.GetDeviceMountPath failed for expansion' } : {}
-    const deviceMountPath = device && (await step('GetDeviceMountPath', () => device.path(spec), asked))
-    if (device && deviceMountPath !== undefined && !staged) {
-      const { fsGroup } = ownership
-      const grouped = fsGroup === undefined ? {} : { fsGroup }
-      const request = { spec, pod, devicePath, path: deviceMountPath, ...grouped, ...labelled }
-      const record = { volume, plugin: name, spec, path: deviceMountPath }
-      const mountDevice = () => tellMismatch(deps, spec, () => device.mount(request, signal))
-      await step('MountDevice', () => recorded(deps, record, work.actual(), mountDevice, signal), {
-        done: () => ({ kind: 'deviceMounted', volume, path: deviceMountPath, devicePath, label: label.mounted }),
-        failed: () => ({ kind: 'deviceMountFailed', volume }),
-        uncertain: () => ({ kind: 'deviceUncertain', volume, path: deviceMountPath, devicePath, label: label.mounted }),
-      })
-    }
+    const deviceMountPath =
+      device && (await mountDevice({ ...work, name, device, devicePath, ownership }, deps, report, signal))
     const target = podVolumePath(deps.root, uid, name, spec.name)
     const request = {
       spec,
@@ -76,7 +62,7 @@ export const mountVolume: Operation<MountWork, OperationDeps, ActualEvent> = {
       ownership,
       devicePath,
       ...(deviceMountPath === undefined ? {} : { deviceMountPath }),
-      ...labelled,
+      ...labelledAs(label.mounted),
       foundOnDisk: work.actual()?.pods.get(uid)?.foundOnDisk ?? false,
       remount: work.remount,
       notify: notifyPod(deps, pod),
@@ -109,10 +95,71 @@ async function doubtMissingDevice(setUp: () => Promise<void>, doubt: () => void)
   }
 }
 
+interface DeviceStage<Part> extends MountWork {
+  readonly name: PluginName
+  readonly device: Part
+}
+
+const isStaged = (work: MountWork) => work.actual()?.device.presence === 'present'
+
+/** Waits for the device. Where waiting connects it, it is written down first, and there to be undone from then on. */
+export async function attachDevice(
+  stage: DeviceStage<Waiting & { path(spec: VolumeSpec): string }>,
+  deps: OperationDeps,
+  { step }: Report<ActualEvent>,
+  signal: AbortSignal,
+): Promise<string> {
+  const { device, name, desired, mount } = stage
+  const { volume, label } = desired
+  const wait = () => waitForDevice(stage, device, deps, signal)
+  if (!device.connects || isStaged(stage)) return await step('WaitForAttach', wait)
+  const connected = (devicePath: string): ActualEvent => ({
+    kind: 'deviceUncertain',
+    ...{ volume, path: device.path(mount.spec), devicePath, label: label.mounted },
+  })
+  const connect = () => {
+    const record = { volume, plugin: name, spec: mount.spec, path: device.path(mount.spec), connects: device.connects! }
+    return recorded(deps, record, stage.actual(), wait, signal)
+  }
+  return await step('WaitForAttach', connect, { done: connected, uncertain: () => connected('') })
+}
+
+/** Mounts the device once per node; answers where. */
+async function mountDevice(
+  stage: DeviceStage<DeviceMounter> & { readonly devicePath: string; readonly ownership: Ownership },
+  deps: OperationDeps,
+  { step }: Report<ActualEvent>,
+  signal: AbortSignal,
+): Promise<string> {
+  const { device, name, devicePath, ownership, desired, mount } = stage
+  const { spec, pod } = mount
+  const { volume, label } = desired
+  const staged = isStaged(stage)
+  // Where it is mounted already, only an expansion asks for the path (MNT-10).
+  const asked = staged ? { prefix: 'MountVolume.GetDeviceMountPath failed for expansion' } : {}
+  const path = await step('GetDeviceMountPath', () => device.path(spec), asked)
+  if (staged) return path
+  const grouped = ownership.fsGroup === undefined ? {} : { fsGroup: ownership.fsGroup }
+  const request = { spec, pod, devicePath, path, ...grouped, ...labelledAs(label.mounted) }
+  const connects = device.connects ? { connects: device.connects } : {}
+  const record = { volume, plugin: name, spec, path, ...connects }
+  const call = () => tellMismatch(deps, spec, () => device.mount(request, signal))
+  const known = { volume, path, devicePath, label: label.mounted }
+  await step('MountDevice', () => recorded(deps, record, stage.actual(), call, signal), {
+    done: () => ({ kind: 'deviceMounted', ...known }),
+    failed: () => (device.connects ? undefined : { kind: 'deviceMountFailed', volume }),
+    uncertain: () => ({ kind: 'deviceUncertain', ...known }),
+  })
+  return path
+}
+
+const labelledAs = (label: string) => (label === '' ? {} : { seLinuxLabel: label })
+type Waiting = Pick<DeviceMounter, 'waitForAttach' | 'connects'>
+
 /** The wait ends early when the pod is gone; nothing was mounted yet, so nothing is in doubt (MNT-6, WA-27). */
-export async function waitForDevice(
+async function waitForDevice(
   work: MountWork,
-  device: Pick<DeviceMounter, 'waitForAttach'>,
+  device: Waiting,
   { clock }: Pick<OperationDeps, 'clock'>,
   signal: AbortSignal,
 ): Promise<string> {

@@ -13,7 +13,7 @@ import { isSinglePodWriter } from '../../volume/access.ts'
 import { asVolumeError, hasTag, hostFailure, refused, VolumeError } from '../../volume/effect.ts'
 import { eventReasons, subjects } from '../../volume/messages.ts'
 import type { Subject } from '../../volume/messages.ts'
-import type { NodePlugin, Notify, Ownership } from '../../volume/plugin.ts'
+import type { Connecting, NodePlugin, Notify, Ownership } from '../../volume/plugin.ts'
 import type { Registry } from '../../volume/registry.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
 import type { ActualMount, ActualVolume } from '../volumes/actual.ts'
@@ -136,10 +136,13 @@ export async function tellMismatch<T>(
   }
 }
 
-/** Writes the device down before the call that makes it, and strikes it out again when certainly nothing was made (WA-9). */
+/**
+ * Writes the device down before the call that makes it, and strikes it out again when certainly nothing was made (WA-9). A
+ * device that its plugin connected stays written down until it is disconnected, whatever comes of the calls after that.
+ */
 export async function recorded<T>(
   { devices }: Pick<OperationDeps, 'devices'>,
-  record: DeviceRecord,
+  { connects, ...record }: DeviceRecord & Connecting,
   actual: ActualVolume | undefined,
   call: () => Promise<T>,
   signal: AbortSignal,
@@ -153,7 +156,8 @@ export async function recorded<T>(
   } catch (error) {
     const { effect } = asVolumeError(error)
     const { presence = 'absent', foundOnDisk = false } = actual?.device ?? {}
-    const nothing = presence === 'absent' ? effect !== 'unknown' : effect === 'none' && !foundOnDisk
+    const undone = effect === 'none' && !foundOnDisk && !connects
+    const nothing = presence === 'absent' ? effect !== 'unknown' : undone
     if (nothing) await devices.drop(record.volume, signal)
     throw error
   }

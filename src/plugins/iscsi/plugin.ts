@@ -4,7 +4,8 @@
 import { join } from 'node:path/posix'
 import type { Pod } from '../../api/generated/types.ts'
 import { isAlreadyMounted, isThere, mountSource, unmountAll } from '../../host/clean-mount-point.ts'
-import { refused } from '../../volume/effect.ts'
+import { HostError } from '../../host/host-error.ts'
+import { refused, VolumeError } from '../../volume/effect.ts'
 import { globalDevicePath, globalPluginPath } from '../../volume/paths.ts'
 import type { BlockMapper, DeviceMounter, NodePlugin } from '../../volume/plugin.ts'
 import { definePlugin } from '../../volume/plugin.ts'
@@ -48,16 +49,19 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
     translated(async () => {
       const target = targetOf(spec)
       const chap = await chapOf(deps.client, spec, pod, signal)
-      return lock.run(target.iqn, () => login(session, target, chap, signal))
+      return lock.run(target.iqn, () => inDoubt(() => login(session, target, chap, signal)))
     })
+  /** Also where nothing was mounted or mapped: the login may have been all that went well. */
   const detach = (path: string, target: IscsiTarget, device: string, signal: AbortSignal): Promise<void> =>
     lock.run(target.iqn, async () => {
-      await logout(session, target, device, (await usersOf(deps, target, signal)) <= 1, signal)
+      const others = (await usersOf(deps, target, signal)).filter((user) => user !== path)
+      await logout(session, target, device, others.length === 0, signal)
       // Removed under the lock: the next disk of the target counts directories to learn whether it is the last.
       await host.files.removeTree(path, signal)
     })
   const device: DeviceMounter = {
     path: (spec) => mountDirectory(root, targetOf(spec)),
+    connects: true,
     waitForAttach,
     mount: (request, signal) =>
       translated(async () => {
@@ -69,15 +73,15 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
       }),
     unmount: ({ path, spec }, signal) =>
       translated(async () => {
-        if (!(await isThere(host, path, signal))) return
         const source = await mountSource(host, path, signal)
-        await unmountAll(host, path, {}, signal)
+        if (await isThere(host, path, signal)) await unmountAll(host, path, {}, signal)
         const target = await targetAt(deps, path, spec, signal)
         await detach(path, target, source, signal)
       }),
   }
   const block: BlockMapper = {
     globalMapPath: (spec) => mapDirectory(root, targetOf(spec)),
+    connects: true,
     waitForAttach,
     setUpDevice: ({ spec, globalMapPath }, signal) =>
       translated(async () => {
@@ -87,12 +91,21 @@ export function createIscsiPlugin(deps: IscsiDeps): NodePlugin {
       }),
     tearDownDevice: ({ spec, globalMapPath, devicePath }, signal) =>
       translated(async () => {
-        if (!(await host.files.exists(globalMapPath, signal))) return
         const target = await targetAt(deps, globalMapPath, spec, signal)
         await detach(globalMapPath, target, devicePath, signal)
       }),
   }
   return createNetworkDisk(deps, { name: iscsiName, device, block, mapDepth: 2, sourceOf: sourceAt })
+}
+
+/** A login has many steps. One that the host refused says nothing of those before it. */
+async function inDoubt<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    if (!(error instanceof HostError)) throw error
+    throw new VolumeError('LoginFailed', error.message, { effect: 'unknown', cause: error })
+  }
 }
 
 /**
@@ -122,13 +135,19 @@ function sourceAt(globalPath: string): VolumeSource | undefined {
   return { kind: 'iscsi', value }
 }
 
-/** How many disks of this portal and target have a directory here, mounted or mapped, by whatever interface (ISCSI-8). */
-async function usersOf({ host, root }: IscsiDeps, target: IscsiTarget, signal: AbortSignal): Promise<number> {
+/** The directories of disks of this portal and target here, mounted or mapped, by whatever interface (ISCSI-8). */
+async function usersOf(
+  { host, root }: IscsiDeps,
+  target: IscsiTarget,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
   const prefix = `${target.portals[0]}-${target.iqn}-lun-`
-  let users = 0
+  const users: string[] = []
   for (const base of [globalPluginPath(root, iscsiName), globalDevicePath(root, iscsiName)]) {
-    for (const face of (await names(host.files, base, signal)).filter((name) => name.startsWith('iface-')))
-      users += (await names(host.files, join(base, face), signal)).filter((name) => name.startsWith(prefix)).length
+    for (const face of (await names(host.files, base, signal)).filter((name) => name.startsWith('iface-'))) {
+      const disks = (await names(host.files, join(base, face), signal)).filter((name) => name.startsWith(prefix))
+      users.push(...disks.map((name) => join(base, face, name)))
+    }
   }
   return users
 }
