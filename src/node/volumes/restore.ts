@@ -87,8 +87,12 @@ export async function restoreVolumes(deps: RestoreDeps, signal: AbortSignal): Pr
     deps.actual.apply({ ...found, pod: undefined })
     volumes++
     if (record.spec.mode !== 'Block') continue
-    // A pod's device node may be all there is: made before its link, or left when the link was gone (BLOCK-2, BLOCK-4).
-    for (const name of await readableNamesIn(deps, record.path, signal)) {
+    // A pod's device node may be all there is: made before its link, or left when the link was gone (BLOCK-2, BLOCK-4). What
+    // the plugin gave to the pod comes before both, and goes after both.
+    for (const name of new Set([
+      ...(await readableNamesIn(deps, record.path, signal)),
+      ...(await given(deps, record, signal)),
+    ])) {
       pods.add(podUid(name))
       deps.actual.apply({ ...found, pod: podUid(name) })
     }
@@ -139,6 +143,17 @@ async function readableNamesIn({ host, log }: RestoreDeps, path: string, signal:
   } catch (error) {
     if (signal.aborted) throw error
     log.error('volumes on disk cannot be read', { path, error })
+    return []
+  }
+}
+
+/** The pods that the plugin gave a device to. */
+async function given({ registry, log }: RestoreDeps, { plugin, spec, path }: DeviceRecord, signal: AbortSignal) {
+  try {
+    return (await registry.known(plugin)?.plugin.block?.(spec)?.mappedPods?.(spec, signal)) ?? []
+  } catch (error) {
+    if (signal.aborted) throw error
+    log.error('the pods of a raw volume cannot be read', { path, error })
     return []
   }
 }

@@ -3,6 +3,7 @@
 import { join } from 'node:path/posix'
 import type { BlockMapper, MapRequest } from '../../volume/plugin.ts'
 import type { VolumeSpec } from '../../volume/spec.ts'
+import { names } from '../disk/multipath.ts'
 import { preparing } from '../shared/errors.ts'
 import { podInformation } from './context.ts'
 import { checkGone, checkMapped } from './effects.ts'
@@ -33,6 +34,7 @@ export function createBlockMapper(deps: CsiNodeDeps): BlockMapper {
     waitForAttach: ({ spec }, signal) => waitForAttachment(deps, spec, signal),
     setUpDevice: (request, outer) => inTime(outer, (signal) => stage(deps, request, signal)),
     mapPodDevice: (request, outer) => inTime(outer, (signal) => publish(deps, request, signal)),
+    mappedPods: (spec, signal) => names(deps.host.files, paths(spec).publish, signal),
     unmapPodDevice: ({ spec, pod }, outer) =>
       inTime(outer, async (signal) => {
         const source = persistent(spec)
