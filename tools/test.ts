@@ -13,7 +13,12 @@ const machineFolders = ['linux', 'node-conformance', 'compat', 'cli', 'docs', 'p
 /** Folders whose tests share nothing with other tests: they run beside those of the machine, and beside each other. */
 const processorFolders = ['conformance', 'store', 'fuzz']
 /** Quick files that grow with HAWSER_HEAVY=1: more seeds, more steps. The longest come first, so that they are not the last to end. */
-const growingFiles = ['test/sim/*.test.ts', 'test/claims/model*.test.ts', 'test/csi/seeds.test.ts']
+const growingFiles = [
+  'test/sim/*.test.ts',
+  'test/stories/fault-matrix.test.ts',
+  'test/claims/model*.test.ts',
+  'test/csi/seeds.test.ts',
+]
 /** These measure time, memory or processor use, and so run while nothing else does. */
 const measuringFiles = ['test/linux/agent-figures.test.ts', 'test/store/size.test.ts']
 /** What takes longer than CI may, started by hand. */

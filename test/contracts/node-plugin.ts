@@ -8,19 +8,9 @@ import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
 import type { ModelHost } from '../../src/host/model/model-host.ts'
 import { createModelHost } from '../../src/host/model/model-host.ts'
 import type { NodePlugin } from '../../src/volume/plugin.ts'
-import type { VolumeSpec } from '../../src/volume/spec.ts'
-import type { NodePluginDeps } from '../../src/plugins/shared/deps.ts'
+import type { PluginCase } from '../kit/plugin-cases.ts'
 import type { Mounting, PluginFixture } from '../kit/plugin-fixture.ts'
 import { createPluginFixture, inTime, mounting, mountPoints, picture, signal } from '../kit/plugin-fixture.ts'
-
-export interface PluginCase {
-  readonly name: string
-  readonly spec: VolumeSpec
-  readonly fsGroup?: number
-  readonly deps?: (host: ModelHost) => Partial<NodePluginDeps>
-  /** Puts the world in order: disks, servers, API objects. */
-  prepare?(host: ModelHost, bench: PluginFixture): Promise<void>
-}
 
 const root = '/var/lib/kubelet'
 
@@ -38,8 +28,8 @@ export function nodePluginContract(given: PluginCase): void {
       const host = createModelHost({ clock: createVirtualClock() })
       for (const path of [root, `${root}/pods/uid-1/volumes`, `${root}/pods/uid-1/plugins`, `${root}/plugins`])
         await host.files.mkdirAll(path, 0o750, signal)
-      const bench = await createPluginFixture(host, root, given.deps?.(host) ?? {})
-      await given.prepare?.(host, bench)
+      const bench = await createPluginFixture(host, root, given.deps ?? {})
+      await given.prepare?.(host, bench.client)
       const ownership = given.fsGroup === undefined ? {} : { fsGroup: given.fsGroup }
       return { host, bench, before: await leftovers(host), fresh: () => mounting(bench, given.spec, { ownership }) }
     }

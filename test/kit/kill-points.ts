@@ -5,7 +5,7 @@ import type { LinuxHost } from '../../src/host/linux/linux-host.ts'
 import type { OperationObserver } from '../../src/volume/operation.ts'
 
 /** What changes the machine; questions cannot leave anything behind. */
-const changes = {
+export const changes = {
   files:
     'mkdir mkdirAll mkdirEach writeFile symlink rename chmod lchown rmdir unlink remove removeTree removeEmptyTree mkdirBeneath writeTree setGroup',
   mounts: 'mount bind remount setPropagation makeShared unmount',

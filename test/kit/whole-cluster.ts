@@ -28,7 +28,8 @@ import type { ContainerScript } from '../../src/node/runtime/model.ts'
 import { createModelMachine, createModelRuntime } from '../../src/node/runtime/model.ts'
 import { createNoRuntime } from '../../src/node/runtime/none.ts'
 import type { ContainerRequest } from '../../src/node/runtime/port.ts'
-import { clusterPlugins, csiNodePlugin, nodePlugins } from '../../src/plugins/index.ts'
+import { clusterPlugins, csiNodePlugin, nodePlugins, probeFlexDrivers } from '../../src/plugins/index.ts'
+import type { NodePluginDeps } from '../../src/plugins/shared/deps.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
@@ -56,6 +57,10 @@ export interface WholeClusterOptions {
   readonly withoutScheduler?: boolean
   readonly withoutControllers?: boolean
   readonly runtime?: 'none'
+  /** What the plugins of a node are given beside the usual. */
+  readonly plugins?: Partial<NodePluginDeps>
+  /** Where nodes look for FlexVolume drivers; nowhere unless told. */
+  readonly flexDirectory?: string
   /** What a container does, by its name. */
   readonly containers?: (request: ContainerRequest) => ContainerScript
 }
@@ -98,6 +103,7 @@ export async function createWholeCluster(options: WholeClusterOptions = {}) {
     client,
     storage,
     host: (name = 'n1'): ModelHost => machines.get(name)!.host,
+    containers: (name = 'n1') => machines.get(name)!.containers,
     /** What goes wrong with calls to the driver from now on. */
     setFaults: (next: ChooseFault) => void (choose = next),
     setContainers: (next: (request: ContainerRequest) => ContainerScript) => void (script = next),
@@ -187,7 +193,12 @@ async function startAgent(parts: Parts, name: string, machine: Machine, hasDrive
     ...{ host, client, clock, random, log: silentLog, root: nodeRoot, nodeName: name, drivers },
     csiDrivers: informers.of('CSIDriver'),
     allocatable: () => ({ memory: '1Gi' }),
+    ...parts.options.plugins,
   }
+  const registry = createRegistry([...nodePlugins(plugins), csiNodePlugin(plugins)])
+  const { flexDirectory: directory } = parts.options
+  if (directory !== undefined)
+    stack.use(await probeFlexDrivers({ ...plugins, host, directory }, registry, stopping.signal))
   const runtime =
     parts.options.runtime === 'none'
       ? createNoRuntime({ clock })
@@ -199,7 +210,7 @@ async function startAgent(parts: Parts, name: string, machine: Machine, hasDrive
       network: createModelNetwork(),
       runtime: cutOff(runtime, power),
       hostAddress: '',
-      registry: createRegistry([...nodePlugins(plugins), csiNodePlugin(plugins)]),
+      registry,
       description: { labels: { zone: name }, addresses: [], capacity: room, allocatable: room, info },
     }),
   )
