@@ -48,6 +48,40 @@ const hostFault = (code: string, cause: Case['cause']): Case => ({
   mendsWithinMs: 400_000,
 })
 
+/** Two machines, and the driver on one of them only. */
+const oneOfTwo = { nodes: ['n1', 'worker'], driverOn: ['n1'], model: { topologyKey: 'zone' } }
+const lackingDriver = /didn't have the CSI driver that makes the volume/
+const onWorker = [
+  { id: 'selector', spec: { nodeSelector: { zone: 'worker' } } },
+  { id: 'node-name', spec: { nodeName: 'worker' } },
+]
+const nodesWithoutDriver: readonly Case[] = [
+  ...onWorker.flatMap(({ id, spec }) =>
+    ['pod/web', 'pvc/data'].map((ask): Case => ({
+      id: `machines/driver-only-on-the-other/${id}/${ask}`,
+      cluster: oneOfTwo,
+      before: addClaim('data', { storageClassName: 'later' }),
+      make: addPod(podOfClaim('web', 'data', spec)),
+      ask,
+      cause: 'noNodeFits',
+      says: lackingDriver,
+      saysNot: /first pod/,
+      mend: deleteWeb,
+      ...(ask === 'pvc/data' ? { afterwards: 'firstConsumer' as const } : {}),
+    })),
+  ),
+  {
+    id: 'machines/driver-only-on-the-other/bound-claim',
+    cluster: oneOfTwo,
+    before: bound,
+    make: addPod(podOfClaim('web', 'data', { nodeName: 'worker' })),
+    ask: 'pod/web',
+    cause: 'nodeUnknownToDriver',
+    says: /has no node id for node worker: it is not registered there/,
+    mend: deleteWeb,
+  },
+]
+
 export const moreCases: readonly Case[] = [
   {
     id: 'driver/hung/CreateVolume/asked-of-the-pod',
@@ -129,6 +163,7 @@ export const moreCases: readonly Case[] = [
         client.patch('Node', { name: 'n1' }, { type: 'merge', body: { metadata: { labels: { disk: 'fast' } } } }),
     },
   },
+  ...nodesWithoutDriver,
   {
     id: 'pod/volume-of-another-node',
     cluster: { nodes: ['n1', 'n2'] },

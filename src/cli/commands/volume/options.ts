@@ -4,6 +4,7 @@ import { shortModes } from '../../../api/access-modes.ts'
 import { annotations } from '../../../api/annotations.ts'
 import type { PersistentVolumeClaim, StorageClass } from '../../../api/generated/types.ts'
 import { bytesOfQuantity, tryParseQuantity } from '../../../api/quantity.ts'
+import { chooseDefaultClass } from '../../../api/storage-class.ts'
 import { isNotFound } from '../../../api/status-error.ts'
 import type { Client } from '../../../client/client.ts'
 import { namesOf } from '../../completions.ts'
@@ -82,7 +83,10 @@ export async function createClaim(
   request: NewClaim,
   options: { readonly wait: boolean; readonly timeout: number },
 ): Promise<void> {
-  if (request.node !== undefined) await requireNode(client, request.node)
+  if (request.node !== undefined) {
+    await requireNode(client, request.node)
+    await requireDriver(client, request.node, await requestedClass(client, request.class))
+  }
   const made = await client.create('PersistentVolumeClaim', claimOf(request, namespace))
   context.print(`persistentvolumeclaim/${request.name} created`)
   if (!options.wait) return
@@ -98,7 +102,7 @@ export async function createClaim(
   context.print(`persistentvolumeclaim/${request.name} bound to ${volume}`)
 }
 
-function boundTo(claim: PersistentVolumeClaim | undefined): Look<string> {
+export function boundTo(claim: PersistentVolumeClaim | undefined): Look<string> {
   if (!claim) return { done: 'failed', message: 'the claim was deleted meanwhile' }
   const phase = claim.status?.phase
   if (phase === 'Lost') return { done: 'failed', message: `its volume ${claim.spec?.volumeName} is lost` }
@@ -106,13 +110,37 @@ function boundTo(claim: PersistentVolumeClaim | undefined): Look<string> {
   return { done: false, waiting: `waiting for a volume for claim ${claim.metadata.name}` }
 }
 
-async function classOf(client: Client, claim: PersistentVolumeClaim): Promise<StorageClass | undefined> {
-  const name = claim.spec?.storageClassName
+export function classOf(client: Client, claim: PersistentVolumeClaim): Promise<StorageClass | undefined> {
+  return classNamed(client, claim.spec?.storageClassName)
+}
+
+async function classNamed(client: Client, name: string | undefined): Promise<StorageClass | undefined> {
   if (!name) return undefined
-  return client.get('StorageClass', { name }).catch((error: unknown) => {
+  return await client.get('StorageClass', { name }).catch((error: unknown) => {
     if (isNotFound(error)) return undefined
     throw error
   })
+}
+
+async function requestedClass(client: Client, name: string | undefined): Promise<StorageClass | undefined> {
+  return name === undefined
+    ? chooseDefaultClass((await client.list('StorageClass')).items)
+    : await classNamed(client, name)
+}
+
+/** A claim for a node without its driver would be given back at once, and wait for a pod that can never come. */
+async function requireDriver(client: Client, node: string, storageClass: StorageClass | undefined): Promise<void> {
+  if (storageClass?.volumeBindingMode !== 'WaitForFirstConsumer') return
+  const { provisioner, metadata } = storageClass
+  const { items } = await client.list('CSINode')
+  const having = items.filter(({ spec }) => (spec?.drivers ?? []).some(({ name }) => name === provisioner))
+  const names = having.map((each) => each.metadata.name)
+  // On no node: that is not about this node, and the wait tells it.
+  if (names.length === 0 || names.includes(node)) return
+  throw new Missing(
+    `node ${node} does not have driver ${provisioner} of class ${metadata.name}, so no volume can be made for it`,
+    `nodes with this driver: ${names.join(', ')}`,
+  )
 }
 
 async function requireNode(client: Client, name: string): Promise<void> {
