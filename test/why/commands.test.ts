@@ -1,7 +1,10 @@
 // What do the commands say? `why` without an object, `explain`, and commands that wait; the program's own, in this process.
 import assert from 'node:assert/strict'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
-import { createWholeCluster, podOfClaim } from '../kit/whole-cluster.ts'
+import { claimOf, createWholeCluster, podOfClaim } from '../kit/whole-cluster.ts'
 import type { WholeCluster } from '../kit/whole-cluster.ts'
 import { runCommand } from './corpus/play.ts'
 import { addClaim, addPod, bound, pass } from './corpus/steps.ts'
@@ -87,4 +90,87 @@ test('a command that waits tells the cause, and stops when waiting is in vain', 
     assert.match(text, /try: hawser why persistentvolumeclaim\/x/)
     assert.equal(exitCode, 4)
     assert.ok(performance.now() - started < 30_000, 'long before its timeout of 120 s')
+  }))
+
+test('volume create --node refuses a node without the driver, and names those that have it', async () => {
+  const cluster = await createWholeCluster({
+    nodes: ['n1', 'worker'],
+    driverOn: ['n1'],
+    model: { topologyKey: 'zone' },
+  })
+  try {
+    const refused = await runCommand(
+      cluster,
+      words('hawser volume create x --size 1Gi --class later --node worker --no-wait'),
+    )
+    assert.match(refused.text, /node worker does not have driver model\.hawser\.dev of class later/)
+    assert.match(refused.text, /nodes with this driver: n1/)
+    assert.equal(refused.exitCode, 3)
+    assert.deepEqual((await cluster.client.list('PersistentVolumeClaim')).items, [])
+    const taken = await runCommand(
+      cluster,
+      words('hawser volume create x --size 1Gi --class later --node n1 --no-wait'),
+    )
+    assert.equal(taken.exitCode, 0, taken.text)
+  } finally {
+    await cluster.stop()
+  }
+})
+
+/** The cluster lives on while a command waits: its virtual time follows the real one, ten times as fast. */
+async function whileLiving<T>({ clock }: WholeCluster, command: Promise<T>): Promise<T> {
+  let over = false
+  const ended = command.finally(() => void (over = true))
+  while (!over) {
+    await new Promise((resolve) => void setTimeout(resolve, 50))
+    await clock.advance(500)
+  }
+  return ended
+}
+
+async function applyAndWait(cluster: WholeCluster, ...objects: object[]) {
+  const directory = mkdtempSync(join(tmpdir(), 'hawser-apply-'))
+  try {
+    const files = objects.map((object, index) => {
+      const file = join(directory, `${index}.json`)
+      writeFileSync(file, JSON.stringify(object))
+      return ['-f', file]
+    })
+    return await whileLiving(cluster, runCommand(cluster, ['apply', '--wait', '--timeout', '30', ...files.flat()]))
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+}
+const claimFile = (name: string, storageClassName: string) => ({
+  apiVersion: 'v1',
+  kind: 'PersistentVolumeClaim',
+  ...claimOf(name, { storageClassName }),
+})
+const podFile = (name: string, claim: string) => ({ apiVersion: 'v1', kind: 'Pod', ...podOfClaim(name, claim) })
+
+test('apply --wait ends when claims are bound and pods run', () =>
+  withCluster(async (cluster) => {
+    const { text, exitCode } = await applyAndWait(
+      cluster,
+      claimFile('data', 'model'),
+      claimFile('own', 'later'),
+      podFile('web', 'own'),
+      claimFile('idle', 'later'),
+    )
+    assert.match(text, /persistentvolumeclaim\/data bound to pvc-/)
+    assert.match(text, /persistentvolumeclaim\/own bound to pvc-/)
+    assert.match(text, /pod\/web runs/)
+    assert.match(text, /class later provisions the volume of idle when the first pod uses the claim/)
+    assert.equal(exitCode, 0, text)
+  }))
+
+test('apply --wait stops when the wait for any object is in vain, and tells the cause', () =>
+  withCluster(async (cluster) => {
+    cluster.setFaults((rpc) => (rpc === 'CreateVolume' ? { kind: 'silent' } : undefined))
+    const started = performance.now()
+    const { text, exitCode } = await applyAndWait(cluster, claimFile('slow', 'model'), podFile('web', 'missing'))
+    assert.match(text, /waiting does not help: .*missing/)
+    assert.match(text, /try: hawser why pod\/web/)
+    assert.equal(exitCode, 4, text)
+    assert.ok(performance.now() - started < 25_000, 'before its timeout')
   }))

@@ -8,22 +8,29 @@ import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
 import { readManifests } from '../manifests.ts'
+import { timeoutFlag } from '../wait.ts'
+import type { AppliedObject } from '../wait-applied.ts'
+import { waitForApplied } from '../wait-applied.ts'
 
 interface Flags extends ConnectFlags {
   readonly file: readonly string[]
   readonly force: boolean
   readonly dryRun: boolean
+  readonly wait: boolean
+  readonly timeout: number
 }
 
 export const apply = buildCommand<Flags, [], Context>({
   docs: {
     brief: 'Create or change objects from files',
     fullDescription: [
-      'Server-side apply under the field manager "hawser".',
+      'Server-side apply under the field manager "hawser". With --wait it ends when the claims are bound and the pods run; the',
+      'cause of a delay is told as soon as it is known, and a wait that is in vain ends early.',
       '',
       'Examples:',
       '  hawser apply -f claim.yaml',
       '  hawser apply -f manifests/ --dry-run',
+      '  hawser apply -f app.yaml --wait',
       '  echo \'{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a"}}\' | hawser apply -f -',
     ].join('\n'),
   },
@@ -39,12 +46,15 @@ export const apply = buildCommand<Flags, [], Context>({
       },
       force: { kind: 'boolean', default: false, brief: 'Take over fields from other managers' },
       dryRun: { kind: 'boolean', default: false, brief: 'Let the server validate, but store nothing' },
+      wait: { kind: 'boolean', default: false, brief: 'Wait until claims are bound and pods run' },
+      timeout: timeoutFlag,
     },
     aliases: { f: 'file', n: 'namespace' },
   },
   async func(flags) {
     const manifests = readManifests(flags.file)
     using connection = connect(this, flags)
+    const applied: AppliedObject[] = []
     for (const { kind, object } of manifests) {
       const namespace = object.metadata?.namespace ?? connection.namespace
       const ref = { name: object.metadata?.name ?? '', ...(kinds[kind].namespaced ? { namespace } : {}) }
@@ -56,7 +66,9 @@ export const apply = buildCommand<Flags, [], Context>({
       const after = await connection.client.patch(kind, ref, { type: 'apply', body: object }, options)
       const verb = !before ? 'created' : isDeepStrictEqual(wished(before), wished(after)) ? 'unchanged' : 'configured'
       this.print(`${kinds[kind].singular}/${ref.name} ${verb}${flags.dryRun ? ' (dry run)' : ''}`)
+      applied.push({ kind, ref, object: after })
     }
+    if (flags.wait && !flags.dryRun) await waitForApplied(this, connection.client, applied, flags.timeout * 1_000)
   },
 })
 
