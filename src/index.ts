@@ -1,7 +1,7 @@
 // What may other programs use? An embedded cluster, the client's types, and the objects; all else is ours to change.
 export { startEmbedded as startHawser } from './main/embedded.ts'
 export type { EmbeddedHawser as Hawser, EmbeddedOptions as HawserOptions, WaitOptions } from './main/embedded.ts'
-export type { ChooseFault, Fault } from './csi/model/faults.ts'
+export type { ChooseFault, Fault } from './csi/faults.ts'
 export type { Explanation } from './why/explain.ts'
 export type { SubjectKind, WhySubject } from './why/facts.ts'
 export { runSimulation } from './sim/simulator.ts'

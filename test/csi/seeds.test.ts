@@ -8,7 +8,7 @@ import { createRandom } from '../../src/clock/random.ts'
 import type { Random } from '../../src/clock/random.ts'
 import { effectOf, statusCodes } from '../../src/csi/codes.ts'
 import type { StatusName } from '../../src/csi/codes.ts'
-import type { Fault } from '../../src/csi/model/faults.ts'
+import type { Fault } from '../../src/csi/faults.ts'
 import { createCsiWorld, furnish, modelClaim } from '../kit/csi-cluster.ts'
 import type { CsiWorld } from '../kit/csi-cluster.ts'
 

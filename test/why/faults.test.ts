@@ -8,7 +8,7 @@ import type { Explanation } from '../../src/why/explain.ts'
 import type { WhySubject } from '../../src/why/facts.ts'
 import { gatherFacts } from '../../src/why/gather.ts'
 import type { StatusName } from '../../src/csi/codes.ts'
-import type { Fault } from '../../src/csi/model/faults.ts'
+import type { Fault } from '../../src/csi/faults.ts'
 import { createCsiWorld, furnish, modelClaim } from '../kit/csi-cluster.ts'
 import type { CsiWorld } from '../kit/csi-cluster.ts'
 

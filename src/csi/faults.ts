@@ -1,9 +1,9 @@
 // What can go wrong between us and a driver? A transport that answers late, never, twice, or with any status,
 // before or after the driver did its work. Decisions come from the caller, so a seed reproduces them.
-import type { Clock } from '../../clock/clock.ts'
-import { CsiError } from '../codes.ts'
-import type { StatusName } from '../codes.ts'
-import type { Transport } from '../service.ts'
+import type { Clock } from '../clock/clock.ts'
+import { CsiError } from './codes.ts'
+import type { StatusName } from './codes.ts'
+import type { Transport } from './service.ts'
 
 export type Fault =
   /** The driver never sees the call. */
