@@ -76,7 +76,7 @@ export const outsideFiles = [
   'node/server/listener.ts',
   'node/server/container-logs.ts',
   'csi/channel.ts',
-  'csi/server.ts',
+  'csi/serve.ts',
   'csi/registration/',
   'drivers/',
   'installation/',

@@ -1,12 +1,10 @@
 // How do bytes reach a driver? gRPC over its unix socket: plaintext, authority `localhost` (CSI-13), one connection
-// per registration (WART-7) and one for lists, cancelled when the caller's signal aborts, never printing secrets (SIDE-5).
-import { getOption, hasOption } from '@bufbuild/protobuf'
-import type { DescMessage, DescMethod, MessageShape } from '@bufbuild/protobuf'
+// per registration (WART-7) and one for lists, cancelled when the caller's signal aborts.
+import type { DescMethod } from '@bufbuild/protobuf'
 import { Client, connectivityState, credentials } from '@grpc/grpc-js'
 import type { ServiceError } from '@grpc/grpc-js'
 import { DeadlineExceeded } from '../clock/clock.ts'
 import { CsiError, statusName } from './codes.ts'
-import { csi_secret } from './generated/csi_pb.ts'
 import type { CallOptions, Transport } from './service.ts'
 import { createListeners } from '../loop/listeners.ts'
 
@@ -112,23 +110,4 @@ function aborted(signal: AbortSignal, method: DescMethod): CsiError {
 function failed(error: ServiceError | null, method: DescMethod): CsiError {
   if (!error) return new CsiError('UNKNOWN', 'no answer', { rpc: method.name, effect: 'unknown' })
   return new CsiError(statusName(error.code), error.details, { rpc: method.name })
-}
-
-/** A message as it may be shown: fields marked as secret are cut (SIDE-5). */
-export function printable<Desc extends DescMessage>(
-  schema: Desc,
-  message: MessageShape<Desc>,
-): Record<string, unknown> {
-  const shown: Record<string, unknown> = {}
-  const values = message as Record<string, unknown>
-  for (const field of schema.fields) {
-    const value = values[field.localName]
-    if (value === undefined) continue
-    const secret = hasOption(field, csi_secret) && getOption(field, csi_secret)
-    if (secret) shown[field.localName] = '[secret]'
-    else if (field.fieldKind === 'message' && field.oneof === undefined) {
-      shown[field.localName] = printable(field.message, value as MessageShape<DescMessage>)
-    } else shown[field.localName] = value
-  }
-  return shown
 }

@@ -20,45 +20,72 @@ export type Fault =
   | { readonly kind: 'ignored' }
   /** The call never reaches the driver, and no answer ever comes. */
   | { readonly kind: 'lost' }
+  /** The connection breaks, before the driver sees the call or after its work; every other call on it breaks too. */
+  | { readonly kind: 'cut'; readonly when: 'before' | 'after' }
 
 /** Asked for each call with its name and how many calls of that name came before. */
 export type ChooseFault = (rpc: string, earlier: number) => Fault | undefined
 
 export function withFaults(transport: Transport, clock: Clock, choose: ChooseFault): Transport {
+  const chooseNext = counting(choose)
+  return (method, request, options) =>
+    callWithFault({ transport, clock }, chooseNext(method.name), method, request, options)
+}
+
+/** The chooser is told how many calls of a name came before. */
+export function counting(choose: ChooseFault): (rpc: string) => Fault | undefined {
   const counts = new Map<string, number>()
-  return async (method, request, options) => {
-    const earlier = counts.get(method.name) ?? 0
-    counts.set(method.name, earlier + 1)
-    const fault = choose(method.name, earlier)
-    // A driver that was reached keeps working when its caller has gone away.
-    const detached = { ...options, signal: new AbortController().signal }
-    switch (fault?.kind) {
-      case undefined:
-        return transport(method, request, options)
-      case 'refused':
-        throw new CsiError(fault.status, 'injected: the call was refused', { rpc: method.name })
-      case 'answerLost':
-        await transport(method, request, detached).catch(() => {})
-        throw new CsiError(fault.status, 'injected: the answer was lost', { rpc: method.name })
-      case 'ignored':
-        return new Uint8Array()
-      case 'twice':
-        await transport(method, request, detached)
-        return transport(method, request, options)
-      case 'late': {
-        const answer = transport(method, request, detached)
-        answer.catch(() => {})
-        await clock.sleep(fault.ms, options.signal)
-        return answer
-      }
-      case 'lost':
-      case 'silent':
-        if (fault.kind === 'silent') await transport(method, request, detached).catch(() => {})
-        return new Promise((_resolve, reject) => {
-          options.signal.addEventListener('abort', () => reject(options.signal.reason), { once: true })
-        })
-      default:
-        return fault satisfies never
+  return (rpc) => {
+    const earlier = counts.get(rpc) ?? 0
+    counts.set(rpc, earlier + 1)
+    return choose(rpc, earlier)
+  }
+}
+
+interface FaultyWay {
+  readonly transport: Transport
+  readonly clock: Clock
+  /** Breaks the connection, where there is one: a caller in the same process only gets the status. */
+  readonly cut?: () => void
+}
+
+export async function callWithFault(
+  { transport, clock, cut }: FaultyWay,
+  fault: Fault | undefined,
+  ...[method, request, options]: Parameters<Transport>
+): Promise<Uint8Array> {
+  // A driver that was reached keeps working when its caller has gone away.
+  const detached = { ...options, signal: new AbortController().signal }
+  switch (fault?.kind) {
+    case undefined:
+      return transport(method, request, options)
+    case 'refused':
+      throw new CsiError(fault.status, 'injected: the call was refused', { rpc: method.name })
+    case 'answerLost':
+      await transport(method, request, detached).catch(() => {})
+      throw new CsiError(fault.status, 'injected: the answer was lost', { rpc: method.name })
+    case 'ignored':
+      return new Uint8Array()
+    case 'twice':
+      await transport(method, request, detached)
+      return transport(method, request, options)
+    case 'late': {
+      const answer = transport(method, request, detached)
+      answer.catch(() => {})
+      await clock.sleep(fault.ms, options.signal)
+      return answer
     }
+    case 'lost':
+    case 'silent':
+      if (fault.kind === 'silent') await transport(method, request, detached).catch(() => {})
+      return new Promise((_resolve, reject) => {
+        options.signal.addEventListener('abort', () => reject(options.signal.reason), { once: true })
+      })
+    case 'cut':
+      if (fault.when === 'after') await transport(method, request, detached).catch(() => {})
+      cut?.()
+      throw new CsiError('UNAVAILABLE', 'injected: the connection was cut', { rpc: method.name })
+    default:
+      return fault satisfies never
   }
 }

@@ -1,5 +1,8 @@
 // How does a driver written here answer on a socket? Its handlers become a gRPC server; a thrown CsiError becomes
 // its status, anything else INTERNAL. The caller removes a stale socket file beforehand.
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import type { Socket } from 'node:net'
 import type { DescMethod, DescService } from '@bufbuild/protobuf'
 import { Metadata, Server, ServerCredentials } from '@grpc/grpc-js'
 import type { sendUnaryData, ServerUnaryCall, UntypedServiceImplementation } from '@grpc/grpc-js'
@@ -19,17 +22,27 @@ export async function serveOnSocket(
 ): Promise<ServedSocket> {
   const server = new Server({ 'grpc.max_receive_message_length': 64 * 1024 * 1024 })
   for (const service of services) addService(server, service, answer)
-  await new Promise<void>((resolve, reject) => {
-    server.bindAsync(`unix:${socketPath}`, ServerCredentials.createInsecure(), (error) =>
-      error ? reject(error) : resolve(),
-    )
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure())
+  const connections = new Set<Socket>()
+  const listener = createServer((socket) => {
+    connections.add(socket)
+    socket.once('close', () => connections.delete(socket))
+    injector.injectConnection(socket)
   })
+  listener.listen(socketPath)
+  await once(listener, 'listening')
+  // gRPC would say that it cancels the calls; a process that dies says nothing.
+  const kill = () => {
+    listener.close()
+    for (const socket of connections) socket.destroy()
+    server.forceShutdown()
+  }
   return {
-    kill: () => server.forceShutdown(),
+    kill,
     [Symbol.asyncDispose]: () =>
       new Promise((resolve) => {
         server.tryShutdown(() => resolve())
-        server.forceShutdown()
+        kill()
       }),
   }
 }

@@ -2,7 +2,7 @@
 // (to the host or to the CSI driver) fails, hangs or is the agent's last; then everything that a user made is deleted.
 import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '../../src/api/generated/types.ts'
 import type { Client } from '../../src/client/client.ts'
-import type { Fault as DriverFault } from '../../src/csi/model/faults.ts'
+import type { Fault as DriverFault } from '../../src/csi/faults.ts'
 import type { DriverHandlers } from '../../src/csi/service.ts'
 import type { Fault as HostFault } from '../../src/host/model/faults.ts'
 import type { ModelHost } from '../../src/host/model/model-host.ts'
