@@ -36,6 +36,11 @@ const firstRuns = [
   'until hawser exec first -- test -s /data/written; do sleep 0.2; done',
 ]
 
+const servedDriver = [
+  'hawser driver serve --name my.example.com --socket csi.sock --data images --node ci &',
+  'until [ -S csi.sock ]; do sleep 0.1; done',
+]
+
 /** By page and first line. */
 const trials: Readonly<Record<string, Trial>> = {
   'README.md: npm ci && npm run demo': {
@@ -85,7 +90,7 @@ const trials: Readonly<Record<string, Trial>> = {
   },
   'docs/how-to/move-to-another-node.md: hawser up --extra-node n2': { replace: ownListener },
   'docs/how-to/use-a-csi-driver.md: hawser driver check': {
-    before: ['hawser driver serve --socket csi.sock --data images &', 'until [ -S csi.sock ]; do sleep 0.1; done'],
+    before: servedDriver,
     replace: { '/run/csi/csi.sock': 'csi.sock' },
   },
   'docs/how-to/use-a-csi-driver.md: hawser up --csi-driver': {
@@ -95,11 +100,16 @@ const trials: Readonly<Record<string, Trial>> = {
     replace: { ...ownListener, '/run/slow/csi.sock': 'csi.sock', '/mnt/disk2': 'images' },
   },
   'docs/how-to/test-a-driver-in-ci.md: docs/examples/driver-in-ci.sh': {
-    before: [
-      'hawser driver serve --name my.example.com --socket csi.sock --data images --node ci &',
-      'until [ -S csi.sock ]; do sleep 0.1; done',
-    ],
+    before: servedDriver,
     replace: { '/run/my/csi.sock': '"$HAWSER_DATA_DIR/../csi.sock"' },
+  },
+  'docs/how-to/watch-and-fail-driver-calls.md: hawser driver trace': {
+    before: servedDriver,
+    replace: { ...ownListener, '/run/csi/csi.sock': 'csi.sock', '/run/csi/traced.sock': 'traced.sock' },
+  },
+  'docs/how-to/watch-and-fail-driver-calls.md: hawser driver proxy': {
+    before: servedDriver,
+    replace: { ...ownListener, '/run/csi/csi.sock': 'csi.sock', '/run/csi/faulty.sock': 'faulty.sock' },
   },
   'docs/how-to/look-into-a-pod.md: hawser logs': {
     server: [],

@@ -1,5 +1,7 @@
 // How does a command reach a CSI driver? Through its socket, with the system clock; mistakes are told as sentences.
+import { once } from 'node:events'
 import { statSync } from 'node:fs'
+import { connect } from 'node:net'
 import { resolve } from 'node:path'
 import type { Channel } from '../../../csi/channel.ts'
 import { openChannel } from '../../../csi/channel.ts'
@@ -13,6 +15,20 @@ export function openSocket(text: string): Channel {
   if (kind === 'missing') throw new Missing(`there is no socket at ${path}`, 'is the driver running?')
   if (kind === 'other') throw new UsageError(`${path} is not a socket`)
   return openChannel(path)
+}
+
+/** A path where we are about to listen: what lies there may only be a socket that nobody listens on any longer. */
+export async function refuseIfInUse(path: string): Promise<void> {
+  const kind = kindOf(path)
+  if (kind === 'missing') return
+  if (kind === 'other') throw new UsageError(`${path} is there, and it is not a socket`)
+  const connection = connect(path)
+  const isServed = await once(connection, 'connect').then(
+    () => true,
+    () => false,
+  )
+  connection.destroy()
+  if (isServed) throw new UsageError(`somebody listens on ${path} already`, 'choose another path')
 }
 
 function kindOf(path: string): 'socket' | 'missing' | 'other' {
