@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { buildCommand } from '@stricli/core'
 import type { Pod } from '../../api/generated/types.ts'
+import { createSystemClock } from '../../clock/system-clock.ts'
 import { isNotFound } from '../../api/status-error.ts'
 import { namesOf } from '../completions.ts'
 import type { ConnectFlags, Connection } from '../connect.ts'
@@ -205,8 +206,8 @@ async function followToEnd(
   const { client, namespace } = connection
   const logging = new AbortController()
   const feeding = new AbortController()
-  const fed = input === undefined ? undefined : feed(connection, name, input, feeding.signal)
   const ended = waitUntil(context, client, { kind: 'Pod', ref: { name, namespace } }, exitOf)
+  const fed = input === undefined ? undefined : feed(connection, { pod: name, input, ended }, feeding.signal)
   const printed = printLogs(context, connection, { name, follow: true }, logging.signal).catch((error: unknown) => {
     if (!isNotFound(error)) context.note(`cannot read its output: ${(error as Error).message}`)
   })
@@ -223,22 +224,34 @@ async function followToEnd(
   }
 }
 
+interface Fed {
+  readonly pod: string
+  readonly input: NodeJS.ReadableStream
+  readonly ended: Promise<unknown>
+}
+
+/** The node knows that a command has ended before the server does. */
+const longestReportMs = 5_000
+
 /** Sends our input to the command. A command that has ended by then needs none. */
-async function feed(
-  connection: Connection,
-  pod: string,
-  input: NodeJS.ReadableStream,
-  signal: AbortSignal,
-): Promise<void> {
+async function feed(connection: Connection, { pod, input, ended }: Fed, signal: AbortSignal): Promise<void> {
   const nothing = async () => {}
   const request = { pod, verb: 'attach', command: [], tty: false } as const
   const stdin = input as AsyncIterable<Buffer>
   try {
     await runRemote(connection, request, { stdin, stdout: nothing, stderr: nothing }, signal)
   } catch (error) {
-    const { client, namespace } = connection
-    const look = await client.get('Pod', { name: pod, namespace }).then(exitOf, () => undefined)
-    if (look === undefined || look.done || signal.aborted) return
+    const isOver = ended.then(
+      () => true,
+      () => true,
+    )
+    const late = createSystemClock()
+      .sleep(longestReportMs, signal)
+      .then(
+        () => false,
+        () => true,
+      )
+    if (await Promise.race([isOver, late])) return
     throw new Failed(`the command cannot read stdin: ${(error as Error).message}; without stdin: --no-stdin`)
   } finally {
     // An input that is still open would keep this program.

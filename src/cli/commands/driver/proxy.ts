@@ -48,7 +48,7 @@ export const trace = buildCommand<TraceFlags, [string], Context>({
       'Values of secrets are never shown.',
       '',
       'Examples:',
-      '  hawser driver trace /run/csi/csi.sock --socket /run/csi/traced.sock &',
+      '  hawser driver trace /run/csi/csi.sock --socket /run/csi/traced.sock',
       '  hawser up --csi-driver my.example.com=/run/csi/traced.sock',
     ].join('\n'),
   },
