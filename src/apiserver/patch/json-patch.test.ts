@@ -82,10 +82,37 @@ test('a patch may neither hold too many operations nor copy itself to death', ()
     /^413 .*maximum operations in a JSON patch is 10000, got 10001/,
   )
   const doubling = Array.from({ length: 60 }, (_, index) => ({ op: 'copy', from: '/a', path: `/a/${index}` }))
+  assert.match(
+    failure(() => applyJsonPatch({ a: { start: 'x' } }, doubling)),
+    /^413 /,
+  )
   assert.equal(
-    failure(() => applyJsonPatch({ a: { start: 'x'.repeat(100) } }, doubling)),
+    failure(() => applyJsonPatch({ a: { start: 'x'.repeat(10_000) } }, doubling)),
     rejected,
   )
+})
+
+test('copies of large maps and pointers without end cost no more than 50 ms', () => {
+  const large = { data: Object.fromEntries(Array.from({ length: 8_000 }, (_, at) => [`k${at}`, 'v'])) }
+  const copies = Array.from({ length: 2_000 }, (_, at) => ({ op: 'copy', from: '/data', path: `/data/x${at}` }))
+  const doubling = Array.from({ length: 40 }, (_, at) => ({ op: 'copy', from: '', path: `/a${at}` }))
+  const endless = [{ op: 'add', path: `/data${'/~1~0'.repeat(400_000)}`, value: 'v' }]
+  for (const [answer, operations] of [
+    [/^413 /, copies],
+    [/^413 /, doubling],
+    [/^422 /, endless],
+  ] as const) {
+    const costs = Array.from({ length: 5 }, () => {
+      const before = process.threadCpuUsage()
+      assert.match(
+        failure(() => applyJsonPatch(large, operations)),
+        answer,
+      )
+      const { user, system } = process.threadCpuUsage(before)
+      return (user + system) / 1_000
+    })
+    assert.ok(Math.min(...costs) < 50, `${operations.length} operations: ${costs.join(', ')} ms`)
+  }
 })
 
 test('a copied value and its origin change apart', () => {

@@ -86,7 +86,9 @@ function applyOperation(draft: Draft, operation: Operation): void {
       return change(draft, path, { kind: 'add', value })
     }
     case 'copy': {
-      const value = bounded(path, existing(draft.root, parsePointer(fromOf(operation))))
+      const value = existing(draft.root, parsePointer(fromOf(operation)))
+      draft.work.copy(countValues(value))
+      bounded(path, value)
       const text = JSON.stringify(value)
       draft.copiedBytes += text.length
       if (draft.copiedBytes > maxCopiedBytes) throw cannotApply('the copies of this patch are too large')
@@ -199,10 +201,9 @@ function existing(document: Json, path: readonly string[]): Json {
 function parsePointer(pointer: string): readonly string[] {
   if (pointer === '') return []
   if (!pointer.startsWith('/')) throw cannotApply(`"${pointer}" is not a JSON pointer`)
-  return pointer
-    .slice(1)
-    .split('/')
-    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const parts = pointer.slice(1).split('/', maxDepth + 1)
+  if (parts.length > maxDepth) throw cannotApply('a path is too long')
+  return parts.map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
 /** A negative index counts from the end, as in the reader Kubernetes uses. */

@@ -6,10 +6,14 @@ import { requestEntityTooLarge } from '../../api/status-error.ts'
 const maxSteps = 60_000
 /** Moving an item of a list to another index is that much cheaper than looking at a value. */
 const shiftsPerStep = 16
+/** Writing a value as text and reading it again is dearer. */
+const stepsPerCopy = 3
 
 export interface Work {
-  /** Counts values that were looked at or copied. Throws 413 when there were too many. */
+  /** Counts values that were looked at. Throws 413 when there were too many. */
   look(values: number): void
+  /** Counts values that were copied with all that is in them. */
+  copy(values: number): void
   /** Counts items of a list that had to make room. */
   shift(items: number): void
 }
@@ -22,6 +26,7 @@ export function createWork(): Work {
   }
   return {
     look: spend,
+    copy: (values) => spend(values * stepsPerCopy),
     shift: (items) => spend(items / shiftsPerStep),
   }
 }
