@@ -14,6 +14,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import koffi from 'koffi'
 import { podUid } from '../../src/api/names.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { createLinuxHost } from '../../src/host/linux/linux-host.ts'
@@ -43,6 +44,10 @@ after(async () => {
   await runtime[Symbol.asyncDispose]()
   await removeContainers(base, directory, host)
 })
+
+// As a shell leaves it open (`exec 200>lock`), before the launch server is started. Node closes the first sixteen by itself.
+const dup2 = koffi.load('libc.so.6').func('dup2', 'int', ['int', 'int'])
+assert.equal(dup2(2, 200), 200)
 
 const [tools, reports] = [join(base, 'tools'), join(base, 'reports')]
 mkdirSync(tools)
@@ -135,5 +140,18 @@ for (const user of [1234, 0])
         await runtime.stop({ pod: uid, name, graceMs: 100 }, signal)
       },
     )
+
+test('a descriptor that the agent was started with does not reach a container', { skip }, async () => {
+  const name = 'closed'
+  const ended = Promise.withResolvers<void>()
+  using _ = runtime.subscribe((record) => void (record.name === name && record.exit && ended.resolve()))
+  const text = 'ls /proc/self/fd'
+  await runtime.start(request(name, { argv: ['sh', '-c', `${text}; sleep 1`], mounts: [] }), signal)
+  const { output } = await runtime.exec({ ...request(name), argv: ['sh', '-c', text], timeoutMs: 20_000 }, signal)
+  await ended.promise
+  const log = readFileSync(join(base, `logs/default_p_${uid}/${name}/0.log`), 'utf8')
+  // 3 is the directory that ls reads.
+  assert.deepEqual([log, output], ['0\n1\n2\n3\n', '0\n1\n2\n3\n'])
+})
 
 async function* none(): AsyncGenerator<never, void, undefined> {}

@@ -2,7 +2,7 @@
 // many milliseconds each time. It starts what it is told, reports what descriptor 3 said, and when a child has gone.
 // When the agent dies it ends too; what it launched lives on.
 import { spawn } from 'node:child_process'
-import { closeSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { errorText } from '../../telemetry/error-text.ts'
@@ -31,6 +31,7 @@ main()
 
 function main(): void {
   endLikeOthers()
+  closeInherited()
   const server: LaunchServer = {
     startProcess: createStartProcess(),
     unanswered: new Map(),
@@ -57,6 +58,20 @@ function endLikeOthers(): void {
     writeFileSync('/proc/self/oom_score_adj', '0')
   } catch {
     // It may not be lowered here, and then it protects nobody.
+  }
+}
+
+/** What the agent was started with (a lock, a pipe of its shell) would reach every container. What Node opens does not. */
+function closeInherited(): void {
+  const closedOnExec = 0o2000000
+  for (const name of readdirSync('/proc/self/fd')) {
+    const descriptor = Number(name)
+    try {
+      const [, flags = ''] = /^flags:\s+(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${name}`, 'utf8')) ?? []
+      if (descriptor > 2 && (Number.parseInt(flags, 8) & closedOnExec) === 0) closeSync(descriptor)
+    } catch {
+      // the one that read the directory
+    }
   }
 }
 
