@@ -113,6 +113,7 @@ type OwnCode =
   | 'SourceWithoutClass'
   | 'StillAttached'
   | 'StillMounted'
+  | 'SubPathLeaves'
   | 'TokenUnavailable'
   | 'TopologyMissing'
   | 'TopologyRefused'

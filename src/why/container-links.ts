@@ -97,7 +97,7 @@ function heldLink(facts: Facts, pod: Pod, status: ContainerStatus, actor: string
   const held = heldFacts(facts, pod, name)
   if (reason !== 'CrashLoopBackOff') {
     const detail = `${name}: ${message ?? reason ?? ''}`
-    return blocked('it runs', actor, 'containerNotStarted', { ...names, detail }, held)
+    return blocked('it runs', actor, causeOfCode(held.error?.code, 'containerNotStarted'), { ...names, detail }, held)
   }
   const words = { ...held, ...(message === undefined ? {} : { error: { message }, attempts: restartCount + 1 }) }
   const ended = `${name} exited with code ${last?.exitCode ?? '?'}`
@@ -121,8 +121,9 @@ function heldFacts(facts: Facts, pod: Pod, container: string): ReturnType<typeof
     ({ spec, status }) => spec.pod === pod.metadata.uid && status?.step === container,
   )
   if (!record) return {}
-  const { since, nextTry } = failureFacts(record)
-  return { ...sinceFacts(since), ...(nextTry === undefined ? {} : { nextTry }) }
+  const { since, nextTry, error } = failureFacts(record)
+  const coded = error?.code === undefined ? {} : { error: { code: error.code, message: error.message } }
+  return { ...sinceFacts(since), ...(nextTry === undefined ? {} : { nextTry }), ...coded }
 }
 
 function runningLink(containers: readonly ContainerStatus[], actor: string, at: number | undefined): Link {

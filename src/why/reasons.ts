@@ -216,6 +216,7 @@ export const codeCauses: Readonly<Record<CsiCode, Cause> & Record<Exclude<NamedC
   SourceWithoutClass: 'sourceUnusable',
   StillAttached: 'stillAttached',
   StillMounted: 'unmountFailed',
+  SubPathLeaves: 'subPathLeaves',
   TokenUnavailable: 'tokenUnavailable',
   TopologyMissing: 'topologyMissing',
   TopologyRefused: 'topologyMissing',

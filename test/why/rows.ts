@@ -367,6 +367,23 @@ const nodeRows: readonly Row[] = [
     'containerNotStarted',
     started({ containerStatuses: [{ name: 'c', state: { waiting: { reason: 'CreateContainerError' } } }] }),
   ],
+  [
+    'subPathLeaves',
+    started(
+      { containerStatuses: [{ name: 'c', state: { waiting: { reason: 'CreateContainerConfigError' } } }] },
+      {
+        operations: [
+          record(
+            'node a',
+            'container_start',
+            [onPod],
+            { phase: 'Failed', step: 'c', error: { code: 'SubPathLeaves', message: 'own words' } },
+            { pod: 'uid-web', node: 'a' },
+          ),
+        ],
+      },
+    ),
+  ],
   ['crashLoop', started({ containerStatuses: [{ name: 'c', state: { waiting: { reason: 'CrashLoopBackOff' } } }] })],
   [
     'containerNotStarted',

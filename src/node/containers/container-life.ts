@@ -5,6 +5,7 @@ import type { Container, LifecycleHandler, Pod } from '../../api/generated/types
 import type { Clock } from '../../clock/clock.ts'
 import { errorText } from '../../telemetry/error-text.ts'
 import type { Log } from '../../telemetry/log.ts'
+import { VolumeError } from '../../volume/effect.ts'
 import { isRunning, isSidecar } from '../pods/container-plan.ts'
 import { graceOf } from '../pods/pod-lifetime.ts'
 import type { PodRecord, PodWorld } from '../pods/pod-record.ts'
@@ -102,8 +103,9 @@ async function tryStart(
     if (signal.aborted) return false
     const failures = (pods.items.get(uid)?.containers.get(name)?.startError?.failures ?? 0) + 1
     const message = errorText(error)
+    const code = error instanceof VolumeError ? { code: error.code } : {}
     const retryAt = clock.now() + Math.min(startRetry.capMs, startRetry.firstMs * 2 ** Math.min(failures - 1, 10))
-    pods.apply({ kind: 'startFailed', uid, container: name, error: { reason, message, retryAt, failures } })
+    pods.apply({ kind: 'startFailed', uid, container: name, error: { reason, message, ...code, retryAt, failures } })
     tell(uid, 'Warning', 'Failed', `Error: ${message}`)
     return false
   }

@@ -3,9 +3,11 @@
 import type { PodUid } from '../../api/names.ts'
 import type { Container, Pod, VolumeMount } from '../../api/generated/types.ts'
 import type { Host } from '../../host/host.ts'
+import { hasCode } from '../../host/host-error.ts'
 import { readIfThere } from '../../host/read-if-there.ts'
 import { bindSubPath, createSubPath, subPathProblem } from '../../host/subpaths.ts'
 import type { Log } from '../../telemetry/log.ts'
+import { asVolumeError, VolumeError } from '../../volume/effect.ts'
 import { podDirectory, subPathTarget } from '../../volume/paths.ts'
 import type { EnvironmentDeps } from './environment.ts'
 import { environmentOf, expandReferences, expandStrictly } from './environment.ts'
@@ -166,6 +168,9 @@ async function makeMissing({ host }: ContainerRequestDeps, path: string, signal:
   if (!(await host.files.exists(path, signal))) await host.files.mkdirAll(path, 0o755, signal)
 }
 
+/** What the kernel answers when a path below a directory leads out of it, or through a link that it does not follow. */
+const leadsOut = (error: unknown) => hasCode(error, 'EXDEV', 'ELOOP')
+
 /** Errors shown to users hide the host's paths (SUBPATH-2); the log has them. */
 async function showSubPath(
   { host, root, log }: ContainerRequestDeps,
@@ -179,7 +184,8 @@ async function showSubPath(
   const what = `for volumeMount "${mount.name}" of container "${container.name}"`
   const refused = (message: string) => (error: unknown) => {
     log.warn('sub-path refused', { pod: uid, container: container.name, volume: mount.name, error })
-    throw new Error(`${message} ${what}`, { cause: error })
+    const code = leadsOut(error) ? 'SubPathLeaves' : asVolumeError(error).code
+    throw new VolumeError(code, `${message} ${what}`, { effect: 'unknown', cause: error })
   }
   const target = subPathTarget(root, uid, volume.spec.name, container.name, index)
   const request = { volumePath: volume.path, subPath, target, podDirectory: podDirectory(root, uid) }

@@ -1,6 +1,7 @@
 // What should happen to a pod's containers now? A pure decision over the pod and what its containers did so far.
 // Volumes first, then init containers one by one, then all others; restarts back off; an end releases the volumes.
 import type { Container, Pod } from '../../api/generated/types.ts'
+import type { ErrorCode } from '../../volume/error-codes.ts'
 import type { ContainerRecord } from '../runtime/port.ts'
 
 export interface ContainerView {
@@ -10,6 +11,8 @@ export interface ContainerView {
   readonly startError?: {
     readonly reason: string
     readonly message: string
+    /** What was wrong with a volume, if it was that. */
+    readonly code?: ErrorCode
     readonly retryAt: number
     readonly failures: number
   }
@@ -39,6 +42,7 @@ export interface HeldContainer {
   readonly container: string
   readonly kind: 'start' | 'restart'
   readonly message: string
+  readonly code?: ErrorCode
   readonly until: number
 }
 
@@ -147,7 +151,10 @@ function dueOf({ containers }: PodView, container: Container): { at: number; att
 /** It stays held while it is tried again; only one that runs has made it. */
 function heldOf({ containers }: PodView, { name: container }: Container): HeldContainer | undefined {
   const { record, startError } = containers.get(container) ?? {}
-  if (startError) return { container, kind: 'start', message: startError.message, until: startError.retryAt }
+  if (startError) {
+    const { message, code, retryAt } = startError
+    return { container, kind: 'start', message, ...(code === undefined ? {} : { code }), until: retryAt }
+  }
   const delayMs = record ? restartDelay(record) : 0
   if (!record?.exit || delayMs === 0) return undefined
   const message = `it ended with code ${record.exit.code}`

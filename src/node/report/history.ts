@@ -87,11 +87,17 @@ function createHeldStory(deps: NodeHistoryDeps): NodeHistory['onHeld'] {
     if (after.size > 0) told.set(uid, after)
     else told.delete(uid)
     for (const name of before?.keys() ?? []) if (!after.has(name)) history.recovered(aboutContainer(deps, pod, name))
-    for (const { container, message, until: nextTry } of held) {
+    for (const { container, message, code, until: nextTry } of held) {
       if (before?.get(container)?.until === nextTry) continue
       const times = { startedAt: since(container), finishedAt: clock.now(), nextTry }
       const about = aboutContainer(deps, pod, container)
-      history.tell({ ...about, phase: 'Failed', step: container, ...times, error: { message } })
+      history.tell({
+        ...about,
+        phase: 'Failed',
+        step: container,
+        ...times,
+        error: { message, ...(code === undefined ? {} : { code }) },
+      })
     }
   }
 }

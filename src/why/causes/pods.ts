@@ -145,6 +145,18 @@ export const podCauses = {
       ['hawser logs {pod} -c {container}', 'see what it printed'],
     ],
   },
+  subPathLeaves: {
+    title: 'A subPath leads out of its volume',
+    sentence:
+      'container {container} of pod {pod} asks for a subPath that leads out of its volume, so it is not started',
+    meaning:
+      "A part of the subPath is a symbolic link to a place outside of the volume. Following it would give the container files of the node. Somebody who can write to the volume made the link, perhaps an earlier container. The node's paths are in its log, not here.",
+    ends: 'The link is removed, or the pod asks for another subPath. It is tried again automatically.',
+    hints: [
+      ['hawser get pod {pod} -o yaml', 'see subPath of each volumeMount'],
+      ['hawser delete pod {pod}', 'then create it with another subPath'],
+    ],
+  },
   crashLoop: {
     title: 'The container exits again and again',
     sentence: 'the volumes of pod {pod} are mounted, but container {detail}; it is restarted with back-off',

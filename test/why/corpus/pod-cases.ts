@@ -199,6 +199,34 @@ const mounting: readonly Case[] = [
     mendsWithinMs: 400_000,
   },
   {
+    id: 'pod/sub-path-leads-out',
+    before: steps(bound, async (cluster) => {
+      const [id] = cluster.storage.records.volumeMap.keys()
+      const { files } = cluster.host()
+      const { signal } = new AbortController()
+      await files.mkdirAll(`/var/lib/model-driver/${id}`, 0o755, signal)
+      await files.mkdirAll('/etc', 0o755, signal)
+      await files.symlink('/etc', `/var/lib/model-driver/${id}/out`, signal)
+    }),
+    make: addPod(
+      podOfClaim('web', 'data', {
+        containers: [
+          {
+            name: 'c',
+            image: 'i',
+            command: ['run'],
+            volumeMounts: [{ name: 'v', mountPath: '/data', subPath: 'out' }],
+          },
+        ],
+      }),
+    ),
+    ask: 'pod/web',
+    cause: 'subPathLeaves',
+    says: /container c of pod web asks for a subPath that leads out of its volume/,
+    saysNot: /\/etc|\/var\/lib/,
+    mend: { run: ['hawser delete pod web --yes --no-wait'] },
+  },
+  {
     id: 'pod/block-volume-as-filesystem',
     before: steps(addClaim('data', { volumeMode: 'Block' }), pass(3_000)),
     make: addPod(podOfClaim('web', 'data')),
