@@ -25,7 +25,7 @@ export async function expireEvents({ context, log }: LifecycleDeps, signal: Abor
       }
       await context.clock.sleep(Math.max(roundMs, next - context.clock.now()), signal)
     } catch (error) {
-      if (signal.aborted || isStoreError(error, 'unavailable')) return
+      if (signal.aborted) return
       log.warn('expiring events failed', { error })
       await context.clock.sleep(roundMs, signal).catch(() => {})
     }

@@ -26,6 +26,9 @@ export interface LifecycleDeps {
   readonly rootCertificate?: string | undefined
 }
 
+/** How long to leave a store alone that cannot answer. */
+export const unavailableMs = 1_000
+
 /** Runs until the signal aborts. A change is looked at once; what fails is tried again a little later. */
 export async function collectGarbage(deps: LifecycleDeps, signal: AbortSignal): Promise<void> {
   const { context, log } = deps
@@ -47,8 +50,11 @@ export async function collectGarbage(deps: LifecycleDeps, signal: AbortSignal): 
         }
       }
     } catch (error) {
-      if (signal.aborted || isStoreError(error, 'unavailable')) return
-      if (!isStoreError(error, 'tooOld')) log.warn('garbage collection starts over', { error })
+      if (signal.aborted) return
+      if (isStoreError(error, 'tooOld')) continue
+      log.warn('garbage collection starts over', { error })
+      // A store that cannot answer now may answer later.
+      if (isStoreError(error, 'unavailable')) await context.clock.sleep(unavailableMs, signal).catch(() => {})
     }
   }
 }

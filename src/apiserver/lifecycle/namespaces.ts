@@ -15,6 +15,7 @@ import { createObject } from '../verbs/create.ts'
 import { deleteObject } from '../verbs/delete.ts'
 import { changeObject } from '../verbs/update.ts'
 import type { LifecycleDeps } from './garbage.ts'
+import { unavailableMs } from './garbage.ts'
 import { kindOfKey } from './owners.ts'
 import type { Retries } from './retries.ts'
 import { createRetries } from './retries.ts'
@@ -39,12 +40,12 @@ const keeper: Call = {
  * nothing that a client can have seen; a watch from there is told that it is too old, as on any cluster that has run.
  */
 export async function ensureNamespaces(context: ServerContext): Promise<void> {
-  const before = context.store.revision()
+  const isNew = (await context.store.list('/', { limit: 1 })).entries.length === 0
   for (const name of standing) {
     const object = { metadata: { name } }
     await unless(isAlreadyExists, () => create(context, kinds.Namespace, undefined, object))
   }
-  if (before === 0) await context.store.compact(context.store.revision())
+  if (isNew) await context.store.compact(context.store.revision())
 }
 
 /** Runs until the signal aborts. */
@@ -63,8 +64,11 @@ export async function keepNamespaces(deps: LifecycleDeps, signal: AbortSignal): 
         }
       }
     } catch (error) {
-      if (signal.aborted || isStoreError(error, 'unavailable')) return
-      if (!isStoreError(error, 'tooOld')) log.warn('the care for namespaces starts over', { error })
+      if (signal.aborted) return
+      if (isStoreError(error, 'tooOld')) continue
+      log.warn('the care for namespaces starts over', { error })
+      // A store that cannot answer now may answer later.
+      if (isStoreError(error, 'unavailable')) await context.clock.sleep(unavailableMs, signal).catch(() => {})
     }
   }
 }
