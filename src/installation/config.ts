@@ -3,7 +3,7 @@ import type { AuditFailure } from '../telemetry/audit.ts'
 
 import type { Advertised } from './addresses.ts'
 
-type StoreChoice = 'memory' | 'embedded'
+type StoreChoice = 'memory' | 'embedded' | 'etcd'
 
 export interface HawserConfig {
   /** Everything durable lies here: store, keys, tokens, kubeconfig, the node's root. */
@@ -14,6 +14,8 @@ export interface HawserConfig {
   /** What other machines reach the server by; the first is what they are told. Absent: what the machine has. */
   readonly advertise?: readonly Advertised[]
   readonly store: StoreChoice
+  /** Where etcd is, for the store of that name. */
+  readonly etcd?: EtcdConfig
   /** Go on with a store that is older than the one last used in the data directory. */
   readonly acceptStore?: boolean
   /** API and controllers only: no node agent, no built-in driver, no default objects, no placement. */
@@ -37,6 +39,20 @@ export interface HawserConfig {
   readonly strictScheduling?: boolean
   /** When the audit log cannot be written: refuse what belongs into it (default), or go on without. */
   readonly auditFailure?: AuditFailure
+}
+
+export interface EtcdConfig {
+  /** `http://host:2379` or `https://…`. */
+  readonly servers: readonly string[]
+  /** Objects lie below it, as kube-apiserver keeps them. */
+  readonly prefix: string
+  readonly authorityFile?: string
+  readonly certificateFile?: string
+  readonly keyFile?: string
+  readonly user?: string
+  readonly passwordFile?: string
+  /** Take over objects that another program wrote below the prefix. */
+  readonly adopt: boolean
 }
 
 export interface ListenAddress {

@@ -11,7 +11,9 @@ import { directoryRecordName } from './outer-root.ts'
 import { readDirectoryRecord, writeRecord } from './records.ts'
 
 export interface DirectoryOptions {
-  readonly store: 'memory' | 'embedded'
+  readonly store: 'memory' | 'embedded' | 'etcd'
+  /** Where etcd is, for the store of that name. */
+  readonly etcd?: { readonly servers: readonly string[]; readonly prefix: string }
   /** Go on with a store that is older than the one last used here. */
   readonly acceptStore?: boolean | undefined
 }
@@ -33,18 +35,16 @@ export function openDirectoryIdentity(
 ): DirectoryIdentity {
   const { acceptStore = false } = options
   const recordFile = join(path, directoryRecordName)
-  const decision = required(
-    look(path, { kind: options.store === 'memory' ? 'memory' : storeFile(path) }, acceptStore, holder),
-  )
+  const decision = required(look(path, { kind: beforeOpening(path, options) }, acceptStore, options, holder))
   const begun = firstRecord(options, decision, existsSync(recordFile) || existsSync(join(path, keyFiles[0]!)))
   if (begun) writeRecord(recordFile, begun)
   return {
     async prove(store, now) {
       if (options.store === 'memory') return
       const mark = await markOfStore(store)
-      const isEmpty = store.revision() === 0
+      const isEmpty = (await store.list('/', { limit: 1 })).entries.length === 0
       const decide = (unknownPods: number) =>
-        look(path, isEmpty ? { kind: 'empty' } : { kind: 'used', mark, unknownPods }, acceptStore)
+        look(path, isEmpty ? { kind: 'empty' } : { kind: 'used', mark, unknownPods }, acceptStore, options)
       const first = decide(0)
       // All pods are read only for a refusal that names what would be lost.
       const isOlder = first.kind === 'refuse' && first.code === 'olderStore'
@@ -54,7 +54,7 @@ export function openDirectoryIdentity(
     async remember(store) {
       if (options.store === 'memory') return
       const seen = await markOfStore(store)
-      if (seen) writeRecord(recordFile, { store: 'durable', seen })
+      if (seen) writeRecord(recordFile, { store: 'durable', seen, ...(options.store === 'etcd' ? { in: 'etcd' } : {}) })
     },
   }
 }
@@ -63,15 +63,35 @@ export function openDirectoryIdentity(
 export function findRefusal(path: string): Extract<Decision, { kind: 'refuse' }> | undefined {
   // An agent's directory has neither store nor keys of a server.
   if (![directoryRecordName, 'store.db', ...keyFiles].some((name) => existsSync(join(path, name)))) return undefined
-  const decision = look(path, { kind: storeFile(path) }, false)
+  const found = readDirectoryRecord(join(path, directoryRecordName))
+  // What is in etcd cannot be seen from here.
+  const isElsewhere = found.kind === 'read' && found.record.store === 'durable' && found.record.in === 'etcd'
+  const decision = look(path, { kind: isElsewhere ? 'unread' : storeFile(path) }, false, { store: 'embedded' })
   return decision.kind === 'refuse' ? decision : undefined
 }
 
-function look(path: string, store: DirectoryFacts['store'], acceptStore: boolean, holder?: string): Decision {
+function look(
+  path: string,
+  store: DirectoryFacts['store'],
+  acceptStore: boolean,
+  { etcd }: DirectoryOptions,
+  holder?: string,
+): Decision {
+  const place = etcd && `etcd at ${etcd.servers.join(', ')} (${etcd.prefix})`
   const recordFile = join(path, directoryRecordName)
   const keys = keyFiles.filter((name) => existsSync(join(path, name)))
   const record = readDirectoryRecord(recordFile)
-  return decideDirectory({ path, recordFile, holder, record, store, keys, data: dataIn(path), acceptStore })
+  return decideDirectory({
+    path,
+    recordFile,
+    holder,
+    record,
+    store,
+    keys,
+    data: dataIn(path),
+    acceptStore,
+    etcd: place,
+  })
 }
 
 function required(decision: Decision): Decision {
@@ -82,6 +102,13 @@ function required(decision: Decision): Decision {
 async function countUnknown(path: string, store: Store): Promise<number> {
   const known = await podsOfStore(store)
   return podsIn(path).filter((uid) => !known.has(uid)).length
+}
+
+/** etcd is asked later; until a directory has seen a store, it may become the directory of a new cluster. */
+function beforeOpening(path: string, { store }: DirectoryOptions): 'memory' | 'empty' | 'unread' {
+  if (store !== 'etcd') return store === 'memory' ? 'memory' : storeFile(path)
+  const found = readDirectoryRecord(join(path, directoryRecordName))
+  return found.kind === 'read' && found.record.store === 'durable' ? 'unread' : 'empty'
 }
 
 /** SQLite would take the write-ahead log of a store that was emptied for rubbish: so we look before it does. */

@@ -17,7 +17,8 @@ export type DirectoryRecord =
   | { readonly store: 'creating' }
   /** Only stores in memory were used here. */
   | { readonly store: 'memory' }
-  | { readonly store: 'durable'; readonly seen: ClusterMark }
+  /** `in: 'etcd'` where the objects are not in the directory itself. */
+  | { readonly store: 'durable'; readonly seen: ClusterMark; readonly in?: 'etcd' }
 
 /** What a node root remembers; `seen` is absent until a server has answered. */
 export interface NodeRecord {
@@ -45,6 +46,8 @@ export interface DirectoryFacts {
   /** Pods, images, containers: what a new cluster cannot have. */
   readonly data: readonly string[]
   readonly acceptStore: boolean
+  /** Where the store is, if it is not in the directory. */
+  readonly etcd?: string | undefined
 }
 
 export interface NodeFacts {
@@ -82,7 +85,7 @@ export const otherDirectory = 'choose another one with --data-dir DIR'
 export const otherRoot = 'choose another root with --root-dir DIR'
 
 export function decideDirectory(facts: DirectoryFacts): Decision {
-  const { path, holder, record, store } = facts
+  const { path, holder, record, store, etcd } = facts
   if (holder !== undefined) return inUse(`the data directory ${path}`, holder, otherDirectory)
   const unusable = refuseRecord(record, facts.recordFile, otherDirectory)
   if (unusable) return unusable
@@ -94,15 +97,15 @@ export function decideDirectory(facts: DirectoryFacts): Decision {
     const found = store.mark === undefined ? 'no cluster' : `cluster ${store.mark.cluster}`
     return refuse(
       'otherCluster',
-      `the store in ${path} is of ${found}, but this directory belongs to cluster ${seen.cluster}`,
-      `put the right store.db back, or ${otherDirectory}`,
+      `${storeName(facts)} is of ${found}, but ${etcd ? path : 'this directory'} belongs to cluster ${seen.cluster}`,
+      `${etcd ? 'correct --etcd-servers and --etcd-prefix' : 'put the right store.db back'}, or ${otherDirectory}`,
     )
   }
   if (!isOlder(store.mark, seen)) return proceed
   if (facts.acceptStore) return { kind: 'accept' }
   return refuse(
     'olderStore',
-    `the store in ${path} is older than the one last used here (${howOld(store.mark, seen)}): ` +
+    `${storeName(facts)} is older than the one last used here (${howOld(store.mark, seen)}): ` +
       `later changes would be lost${lostPods(store.unknownPods)}`,
     'put the newer store back, or go on with this one: hawser up --accept-store',
   )
@@ -155,7 +158,8 @@ export function nextEpoch(now: number, seen: number): number {
 }
 
 /** An empty store is a new cluster only where nothing tells of an old one. */
-function decideEmpty({ path, keys, data }: DirectoryFacts, known: DirectoryRecord | undefined): Decision {
+function decideEmpty(facts: DirectoryFacts, known: DirectoryRecord | undefined): Decision {
+  const { etcd, keys, data } = facts
   // Keys are made before the store; a first start that was interrupted goes on.
   if (known?.store === 'memory' || (known?.store === 'creating' && data.length === 0)) return { kind: 'create' }
   const beside = [...keys, ...data]
@@ -163,9 +167,13 @@ function decideEmpty({ path, keys, data }: DirectoryFacts, known: DirectoryRecor
   const found = known?.store === 'durable' ? [`the record of cluster ${known.seen.cluster}`, ...beside] : beside
   return refuse(
     'emptyStore',
-    `the store in ${path} is empty or missing, but the directory holds ${found.join(', ')}: this is not a new cluster`,
-    `bring store.db back, or restore a backup (hawser restore FILE --data-dir NEWDIR), or ${otherDirectory}`,
+    `${storeName(facts)} is empty or missing, but ${etcd ? facts.path : 'the directory'} holds ${found.join(', ')}: this is not a new cluster`,
+    `${etcd ? 'correct --etcd-servers and --etcd-prefix' : 'bring store.db back'}, or restore a backup (hawser restore FILE --data-dir NEWDIR), or ${otherDirectory}`,
   )
+}
+
+function storeName({ path, etcd }: DirectoryFacts): string {
+  return etcd ?? `the store in ${path}`
 }
 
 function refuseRecord<T>(record: Found<T>, file: string, elsewhere: string): Decision | undefined {

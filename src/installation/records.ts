@@ -6,10 +6,10 @@ import { readIfThere, replaceFile } from './private-files.ts'
 const format = 1
 
 export function readDirectoryRecord(file: string): Found<DirectoryRecord> {
-  return read(file, ({ store, seen }) => {
+  return read(file, ({ store, seen, in: place }) => {
     if (store === 'creating' || store === 'memory') return { store }
     const mark = parseMark(seen)
-    return store === 'durable' && mark ? { store, seen: mark } : undefined
+    return store === 'durable' && mark ? { store, seen: mark, ...(place === 'etcd' ? { in: place } : {}) } : undefined
   })
 }
 

@@ -43,6 +43,8 @@ export interface HawserDeps {
   readonly onProgress?: (text: string) => void
   /** Nodes on model hosts, in place of those of the machine. */
   readonly modelNodes?: ModelNodes
+  /** Another server may use the store from now on: the process must end at once. */
+  readonly onStoreLost?: (error: Error) => void
 }
 
 /** What all parts in this process share. */
@@ -66,12 +68,14 @@ interface RunningPlane {
 
 export async function startHawser(config: HawserConfig, deps: HawserDeps): Promise<Hawser> {
   const { log, onProgress = () => {} } = deps
+  const onStoreLost =
+    deps.onStoreLost ?? ((error) => log.error('the store is lost; nothing can be written any more', { error }))
   const clock = createSystemClock()
   const random = createRandom(randomBytes(32))
   const metrics = createMetrics()
   await using stack = new AsyncDisposableStack()
   const directory = stack.use(openDataDirectory(config.dataDirectory, config))
-  const plane = stack.use(await startControlPlane({ config, directory, clock, random, log, metrics }))
+  const plane = stack.use(await startControlPlane({ config, directory, clock, random, log, metrics, onStoreLost }))
   onProgress(`API server listens on ${plane.server.urls.join(', ')}`)
   const client = plane.clientFor('system:kube-controller-manager')
   const history = stack.use(createHistory({ client, clock, log, owns: (actor) => !actor.startsWith('node ') }))

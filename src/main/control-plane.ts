@@ -1,5 +1,4 @@
 // The control plane as it ships: store, API server, controllers; chosen here, assembled elsewhere.
-import { closeSync, openSync } from 'node:fs'
 import { startApiServer } from '../apiserver/http/listen.ts'
 import type { StartedApiServer } from '../apiserver/http/listen.ts'
 import type { NodeClient } from '../apiserver/request/pass-through.ts'
@@ -7,8 +6,6 @@ import type { Client } from '../client/client.ts'
 import { createInProcessClient } from '../client/in-process.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Random } from '../clock/random.ts'
-import { createMemoryStore } from '../store/memory-store.ts'
-import { openSqliteStore } from '../store/sqlite-store.ts'
 import type { Store } from '../store/store.ts'
 import { isStoreError } from '../store/store.ts'
 import type { NodeServer } from '../streams/node-server.ts'
@@ -18,12 +15,13 @@ import { openAuditFile } from '../telemetry/audit-file.ts'
 import { createNodeSigner } from '../apiserver/access/certificates.ts'
 import { readAdminCertificate, readAuthority } from '../installation/certificates.ts'
 import type { HawserConfig } from '../installation/config.ts'
-import { auditFileName, UsageError } from '../installation/config.ts'
+import { auditFileName } from '../installation/config.ts'
 import type { DataDirectory } from '../installation/data-directory.ts'
 import { writePrivate } from '../installation/private-files.ts'
 import { kubeconfigText } from '../installation/kubeconfig.ts'
 import { explainListenError } from '../installation/listen-errors.ts'
 import { localUrl } from '../installation/addresses.ts'
+import { openStore } from './open-store.ts'
 import { firstCertificates, keepAddresses } from './server-addresses.ts'
 
 export interface ControlPlaneDeps {
@@ -33,6 +31,8 @@ export interface ControlPlaneDeps {
   readonly random: Random
   readonly log: Log
   readonly metrics: Metrics
+  /** Another server may use the store from now on: this process must end at once. */
+  readonly onStoreLost: (error: Error) => void
 }
 
 export interface ControlPlane extends AsyncDisposable {
@@ -50,7 +50,7 @@ export interface ControlPlane extends AsyncDisposable {
 export async function startControlPlane(deps: ControlPlaneDeps): Promise<ControlPlane> {
   const { config, directory, clock, random, log, metrics } = deps
   await using stack = new AsyncDisposableStack()
-  const store = stack.use(openStore(config, directory))
+  const store = stack.use(await openStore(deps))
   await directory.identity.prove(store, clock.now())
   const audit = stack.use(
     openAuditFile({ path: directory.file(auditFileName), clock, log, onFailure: config.auditFailure }),
@@ -129,31 +129,16 @@ async function rememberStore({ directory, clock, log }: ControlPlaneDeps, store:
 const rememberMs = 60_000
 
 async function follow(store: Store, clock: Clock, remember: () => Promise<void>, signal: AbortSignal): Promise<void> {
-  try {
-    while (!signal.aborted) {
+  while (!signal.aborted) {
+    try {
       for await (const _change of store.watch('/', store.revision(), signal)) break
       if (signal.aborted) return
-      await remember()
-      await clock.sleep(rememberMs, signal).catch(() => {}) // ended by the signal
+    } catch (error) {
+      // A store that is closed takes no more changes: there is nothing to remember. What was missed has changed, too.
+      if (isStoreError(error, 'unavailable')) return
+      if (!isStoreError(error, 'tooOld')) throw error
     }
-  } catch (error) {
-    // A store that failed takes no more changes: there is nothing to remember.
-    if (!isStoreError(error, 'unavailable')) throw error
-  }
-}
-
-function openStore(config: HawserConfig, directory: DataDirectory): Store {
-  if (config.store === 'memory') return createMemoryStore()
-  try {
-    // Secrets lie in the store: nobody else may read it. SQLite gives its other files the mode of this one.
-    closeSync(openSync(directory.storeFile, 'a', 0o600))
-    return openSqliteStore({ path: directory.storeFile })
-  } catch (error) {
-    if (isStoreError(error, 'unavailable'))
-      throw new UsageError(
-        error.message,
-        'restore a backup (hawser restore FILE --data-dir NEWDIR), or choose another directory with --data-dir DIR',
-      )
-    throw error
+    await remember()
+    await clock.sleep(rememberMs, signal).catch(() => {}) // ended by the signal
   }
 }

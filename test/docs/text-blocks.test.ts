@@ -82,6 +82,9 @@ const trials: Readonly<Record<string, Trial>> = {
   'docs/how-to/add-a-node.md: hawser node drain': {
     elsewhere: { 'hawser node drain': 'test/cli/join.test.ts', 'hawser node rm': 'test/cli/join.test.ts' },
   },
+  'docs/how-to/use-etcd.md: hawser up --store etcd': {
+    elsewhere: { 'hawser up --store etcd': 'test/store/etcd-server.test.ts' },
+  },
   'docs/how-to/keep-the-data.md: kubectl patch pv NAME': {
     server: [],
     before: ['hawser volume create kept --size 32Mi --node "$(hostname)"'],

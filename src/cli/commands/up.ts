@@ -9,19 +9,22 @@ import { parseListen } from '../../installation/config.ts'
 import { parseAdvertise } from '../../installation/addresses.ts'
 import { packageVersion } from '../../installation/version.ts'
 import type { Hawser } from '../../main/all-in-one.ts'
+import type { Log } from '../../telemetry/log.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
+import type { EtcdFlags } from '../etcd-flags.ts'
+import { etcdFlags, etcdFrom } from '../etcd-flags.ts'
 import type { NodeFlags } from '../node-flags.ts'
 import { driversFrom, nodeFlags, nodeFrom, overcommitFlag, requireMountRights } from '../node-flags.ts'
 import { table } from '../output.ts'
 import { ownCommand } from '../own-command.ts'
 
-interface Flags extends NodeFlags {
+interface Flags extends NodeFlags, EtcdFlags {
   readonly dataDir?: string
   readonly listen?: readonly string[]
   readonly advertise?: readonly string[]
-  readonly store: 'memory' | 'embedded'
+  readonly store: 'memory' | 'embedded' | 'etcd'
   readonly acceptStore: boolean
   readonly bare: boolean
   readonly extraNode?: readonly string[]
@@ -42,6 +45,7 @@ export const up = buildCommand<Flags, [], Context>({
       '  hawser up --data-dir /srv/hawser --listen 127.0.0.1:7000',
       '  hawser up --listen 0.0.0.0:7443                 # other machines can join',
       '  hawser up --bare --store memory                 # API and controllers only',
+      '  hawser up --store etcd --etcd-servers http://127.0.0.1:2379',
       '  hawser up --csi-driver hostpath.csi.k8s.io=/run/csi.sock',
     ].join('\n'),
   },
@@ -73,10 +77,11 @@ export const up = buildCommand<Flags, [], Context>({
       },
       store: {
         kind: 'enum',
-        values: ['memory', 'embedded'],
+        values: ['memory', 'embedded', 'etcd'],
         default: 'embedded',
-        brief: 'Store of the objects: SQLite (embedded) or memory',
+        brief: 'Store of the objects: SQLite (embedded), memory, or an etcd that runs elsewhere',
       },
+      ...etcdFlags,
       acceptStore: {
         kind: 'boolean',
         default: false,
@@ -122,7 +127,11 @@ export const up = buildCommand<Flags, [], Context>({
     const stop = Promise.withResolvers<string>()
     const onSignal = (signal: NodeJS.Signals) => stop.resolve(signal)
     process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
-    const hawser = await startHawser(config, { log, onProgress: (text) => this.note(text) })
+    const hawser = await startHawser(config, {
+      log,
+      onProgress: (text) => this.note(text),
+      onStoreLost: (error) => endAtOnce(error, log),
+    })
     this.print(
       hawser.bare
         ? bareText(hawser.url, hawser.kubeconfig)
@@ -138,8 +147,15 @@ export const up = buildCommand<Flags, [], Context>({
   },
 })
 
+/** Another server may act from now on: nothing of ours may be under way any more. Pods and their mounts stay. */
+function endAtOnce(error: Error, log: Log): never {
+  log.error('the store is lost: this server ends', { error: error.message })
+  process.exit(1)
+}
+
 function configOf(flags: Flags, env: Readonly<Partial<Record<string, string>>>): HawserConfig {
   const dataDirectory = resolve(flags.dataDir ?? defaultDataDirectory(env))
+  const etcd = etcdFrom(flags.store, flags)
   const [listen, ...alsoListen] = (flags.listen ?? ['127.0.0.1:7443']).map(parseListen)
   return {
     dataDirectory,
@@ -147,6 +163,7 @@ function configOf(flags: Flags, env: Readonly<Partial<Record<string, string>>>):
     alsoListen,
     advertise: (flags.advertise ?? []).map(parseAdvertise),
     store: flags.store,
+    ...(etcd === undefined ? {} : { etcd }),
     acceptStore: flags.acceptStore,
     bare: flags.bare,
     nodes: flags.bare

@@ -1,4 +1,6 @@
 // How do bytes reach one member of etcd? gRPC over TCP or TLS, one connection, kept alive; every call has a deadline.
+import { isIP } from 'node:net'
+import { checkServerIdentity } from 'node:tls'
 import type { DescMethod } from '@bufbuild/protobuf'
 import { Client, credentials, Metadata, status } from '@grpc/grpc-js'
 import type { ClientDuplexStream, ServiceError } from '@grpc/grpc-js'
@@ -38,7 +40,7 @@ const keepAliveTimeoutMs = 5_000
 
 export function openChannel(url: string, tls: () => TlsFiles): Channel {
   const { hostname, port, protocol } = new URL(url)
-  const client = new Client(`${hostname}:${port === '' ? '2379' : port}`, channelCredentials(protocol, tls), {
+  const client = new Client(`${hostname}:${port === '' ? '2379' : port}`, channelCredentials(protocol, hostname, tls), {
     'grpc.max_receive_message_length': maxMessageBytes,
     'grpc.max_send_message_length': maxMessageBytes,
     'grpc.keepalive_time_ms': keepAliveMs,
@@ -49,6 +51,7 @@ export function openChannel(url: string, tls: () => TlsFiles): Channel {
     'grpc.enable_retries': 0,
     // Two clients of one process must not share a connection: each has its own certificates and its own fate.
     'grpc.use_local_subchannel_pool': 1,
+    ...(isAddress(hostname) ? { 'grpc.ssl_target_name_override': nameOfAddress } : {}),
   })
   return {
     url,
@@ -58,10 +61,25 @@ export function openChannel(url: string, tls: () => TlsFiles): Channel {
   }
 }
 
-function channelCredentials(protocol: string, tls: () => TlsFiles) {
+/** TLS names hosts, never addresses; etcd has one certificate, whatever name it is called by. */
+const nameOfAddress = 'etcd'
+
+function isAddress(hostname: string): boolean {
+  return isIP(bare(hostname)) !== 0
+}
+
+/** An address of version 6 stands in brackets. */
+function bare(hostname: string): string {
+  return hostname.replace(/^\[|\]$/g, '')
+}
+
+function channelCredentials(protocol: string, hostname: string, tls: () => TlsFiles) {
   if (protocol === 'http:') return credentials.createInsecure()
   const { authority, certificate, key } = tls()
-  return credentials.createSsl(authority ?? null, key ?? null, certificate ?? null)
+  return credentials.createSsl(authority ?? null, key ?? null, certificate ?? null, {
+    // The certificate must be for what the user has named, also where that is an address.
+    checkServerIdentity: (_name, found) => checkServerIdentity(bare(hostname), found),
+  })
 }
 
 function callUnary(

@@ -1,0 +1,76 @@
+// Where is etcd, and who are we there? The flags of `--store etcd`, checked before anything is touched.
+import { resolve } from 'node:path'
+import type { EtcdConfig } from '../installation/config.ts'
+import { UsageError } from '../installation/config.ts'
+
+export interface EtcdFlags {
+  readonly etcdServers?: string
+  readonly etcdPrefix?: string
+  readonly etcdCafile?: string
+  readonly etcdCertfile?: string
+  readonly etcdKeyfile?: string
+  readonly etcdUser?: string
+  readonly etcdPasswordFile?: string
+  readonly etcdAdopt: boolean
+}
+
+const text = (placeholder: string, brief: string) =>
+  ({ kind: 'parsed', parse: String, optional: true, placeholder, brief }) as const
+
+export const etcdFlags = {
+  etcdServers: text('URL,URL', 'Members of etcd, for --store etcd: https://10.0.0.1:2379,https://10.0.0.2:2379'),
+  etcdPrefix: text('PREFIX', 'Where the objects lie in etcd (default: /registry, as kube-apiserver has it)'),
+  etcdCafile: text('FILE', 'Authority of the certificates of etcd (PEM)'),
+  etcdCertfile: text('FILE', 'Our certificate for etcd (PEM)'),
+  etcdKeyfile: text('FILE', 'Key of our certificate for etcd (PEM)'),
+  etcdUser: text('NAME', 'User of etcd; its password is read from --etcd-password-file'),
+  etcdPasswordFile: text('FILE', 'File with the password of the etcd user'),
+  etcdAdopt: {
+    kind: 'boolean',
+    default: false,
+    brief: 'Take over objects that another program (a stopped kube-apiserver) keeps below the prefix',
+  },
+} as const
+
+const defaultPrefix = '/registry'
+const example = '--store etcd --etcd-servers https://10.0.0.1:2379'
+
+/** Undefined for other stores, which take none of these flags. */
+export function etcdFrom(store: string, flags: EtcdFlags): EtcdConfig | undefined {
+  const { etcdServers, etcdAdopt, etcdPrefix = defaultPrefix, ...others } = flags
+  if (store !== 'etcd') {
+    if (etcdServers !== undefined) throw new UsageError('--etcd-servers is of use with --store etcd only', example)
+    return undefined
+  }
+  if (etcdServers === undefined) throw new UsageError('--store etcd needs to know where etcd is', example)
+  const servers = etcdServers.split(',').map(parseServer)
+  if (!/^(\/[\w.-]+)+$/.test(etcdPrefix)) {
+    throw new UsageError(
+      `--etcd-prefix takes a path without a slash at its end, not "${etcdPrefix}"`,
+      '--etcd-prefix /registry',
+    )
+  }
+  if ((others.etcdCertfile === undefined) !== (others.etcdKeyfile === undefined)) {
+    throw new UsageError('--etcd-certfile and --etcd-keyfile belong together', 'name both')
+  }
+  if (others.etcdPasswordFile !== undefined && others.etcdUser === undefined) {
+    throw new UsageError('--etcd-password-file needs the name of the user', '--etcd-user NAME')
+  }
+  return {
+    servers,
+    prefix: etcdPrefix,
+    adopt: etcdAdopt,
+    ...(others.etcdCafile === undefined ? {} : { authorityFile: resolve(others.etcdCafile) }),
+    ...(others.etcdCertfile === undefined ? {} : { certificateFile: resolve(others.etcdCertfile) }),
+    ...(others.etcdKeyfile === undefined ? {} : { keyFile: resolve(others.etcdKeyfile) }),
+    ...(others.etcdUser === undefined ? {} : { user: others.etcdUser }),
+    ...(others.etcdPasswordFile === undefined ? {} : { passwordFile: resolve(others.etcdPasswordFile) }),
+  }
+}
+
+function parseServer(url: string): string {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  const isBare = parsed?.pathname === '/' && parsed.search === '' && parsed.username === '' && parsed.password === ''
+  if (parsed && isBare && /^https?:$/.test(parsed.protocol)) return `${parsed.protocol}//${parsed.host}`
+  throw new UsageError(`--etcd-servers takes addresses like https://10.0.0.1:2379, not "${url}"`, example)
+}
