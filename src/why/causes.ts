@@ -31,6 +31,7 @@ export interface CauseNames {
   readonly volume?: string
   readonly node?: string
   readonly container?: string
+  readonly image?: string
   readonly snapshot?: string
   readonly holder?: string
   readonly class?: string

@@ -95,6 +95,8 @@ function heldLink(facts: Facts, pod: Pod, status: ContainerStatus, actor: string
   const last = lastState?.terminated
   const names = { ...podNames(pod), container: name }
   const held = heldFacts(facts, pod, name)
+  if (reason === 'CreateContainerError' && lacksCommand(facts, pod, name))
+    return blocked('it runs', actor, 'noCommand', { ...names, image: status.image }, held)
   if (reason !== 'CrashLoopBackOff') {
     const detail = `${name}: ${message ?? reason ?? ''}`
     return blocked('it runs', actor, causeOfCode(held.error?.code, 'containerNotStarted'), { ...names, detail }, held)
@@ -110,6 +112,14 @@ function heldLink(facts: Facts, pod: Pod, status: ContainerStatus, actor: string
         words,
       )
     : blocked('it runs', actor, 'crashLoop', { ...names, detail: ended }, words)
+}
+
+/** On a node of ours; another runtime knows what an image runs. */
+function lacksCommand(facts: Facts, { spec }: Pod, name: string): boolean {
+  const containers = [...(spec?.initContainers ?? []), ...(spec?.containers ?? [])]
+  const runtime = nodeOf(facts, spec?.nodeName ?? '')?.status?.nodeInfo?.containerRuntimeVersion ?? ''
+  const { command = [] } = containers.find((each) => each.name === name) ?? {}
+  return command.length === 0 && runtime.startsWith('hawser-')
 }
 
 /** When the node will try again, as it has told the history; another kubelet does not tell. */

@@ -12,6 +12,7 @@ const hopeless: ReadonlySet<Cause> = new Set<Cause>([
   'namedVolumeMissing',
   'namedVolumeTaken',
   'namedVolumeUnfit',
+  'noCommand',
   'noDefaultClass',
   'noNodes',
   'noProvisioner',

@@ -56,7 +56,8 @@ export interface WholeClusterOptions {
   /** Nobody gives pods a node. */
   readonly withoutScheduler?: boolean
   readonly withoutControllers?: boolean
-  readonly runtime?: 'none'
+  /** `names`: images are names only, so a container without a command cannot run. */
+  readonly runtime?: 'none' | 'names'
   /** What the plugins of a node are given beside the usual. */
   readonly plugins?: Partial<NodePluginDeps>
   /** Where nodes look for FlexVolume drivers; nowhere unless told. */
@@ -202,7 +203,12 @@ async function startAgent(parts: Parts, name: string, machine: Machine, hasDrive
   const runtime =
     parts.options.runtime === 'none'
       ? createNoRuntime({ clock })
-      : createModelRuntime({ clock, machine: machine.containers, script: parts.script })
+      : createModelRuntime({
+          clock,
+          machine: machine.containers,
+          script: parts.script,
+          entrypoints: parts.options.runtime === 'names' ? [] : undefined,
+        })
   const agent = stack.use(
     createAgent({
       ...{ node: nodeName(name), root: nodeRoot, client, clock, random, log: silentLog, host, history },

@@ -384,6 +384,13 @@ const nodeRows: readonly Row[] = [
       },
     ),
   ],
+  [
+    'noCommand',
+    started(
+      { containerStatuses: [{ name: 'c', image: 'nginx', state: { waiting: { reason: 'CreateContainerError' } } }] },
+      { nodes: [node({ runtime: 'hawser-processes://1' })] },
+    ),
+  ],
   ['crashLoop', started({ containerStatuses: [{ name: 'c', state: { waiting: { reason: 'CrashLoopBackOff' } } }] })],
   [
     'containerNotStarted',

@@ -30,7 +30,7 @@ export const fieldTexts: Readonly<Record<string, string>> = {
     gitRepo: 'Refused.',
   }),
   ...of('core.Container', {
-    image: 'Names the image; pods run as processes, so nothing is pulled.',
+    image: 'Names the image; pods run as processes, so nothing is pulled. --image-entrypoint gives it a program.',
     command: 'The program and its first arguments.',
     args: 'Further arguments.',
     workingDir: 'The directory that the program starts in.',

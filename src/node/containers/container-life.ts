@@ -9,6 +9,7 @@ import { VolumeError } from '../../volume/effect.ts'
 import { isRunning, isSidecar } from '../pods/container-plan.ts'
 import { graceOf } from '../pods/pod-lifetime.ts'
 import type { PodRecord, PodWorld } from '../pods/pod-record.ts'
+import { NoCommandError } from '../runtime/entrypoints.ts'
 import type { ContainerRequest, ProcessSettings } from '../runtime/port.ts'
 import type { ContainerRequestDeps } from './container-request.ts'
 import { containerRequest } from './container-request.ts'
@@ -78,6 +79,9 @@ export function killContainer(
   void problemOf(deps, uid, end(deps, uid, name, graceMs))
 }
 
+/** As a kubelet names them: its settings, the container itself, its program. */
+type StartFailure = 'CreateContainerConfigError' | 'CreateContainerError' | 'RunContainerError'
+
 /** Answers whether it runs; a failed start is told and tried again later. */
 async function tryStart(
   deps: ContainerLifeDeps,
@@ -90,7 +94,7 @@ async function tryStart(
   const { name } = container
   const pod = pods.items.get(uid)?.pod
   if (!pod) return false
-  let reason: 'CreateContainerConfigError' | 'RunContainerError' = 'CreateContainerConfigError'
+  let reason: StartFailure = 'CreateContainerConfigError'
   try {
     const request = await containerRequest(deps, { pod, uid, container, attempt }, signal)
     reason = 'RunContainerError'
@@ -101,6 +105,7 @@ async function tryStart(
     return true
   } catch (error) {
     if (signal.aborted) return false
+    if (error instanceof NoCommandError) reason = 'CreateContainerError'
     const failures = (pods.items.get(uid)?.containers.get(name)?.startError?.failures ?? 0) + 1
     const message = errorText(error)
     const code = error instanceof VolumeError ? { code: error.code } : {}

@@ -29,9 +29,10 @@ for (const [name, ofPod, ofContainer, expected] of table)
     assert.equal(rootRefusal(pod, container), expected)
   })
 
-test('runAsNonRoot: a container without a process runs as nobody, unless it names root itself', () => {
+test('runAsNonRoot: a pause image runs as a user of its own, unless the container names root', () => {
   const pod: Pod = { metadata: { name: 'p', namespace: 'n', uid: 'u' }, spec: { containers: [] } }
-  const refusal = (context: Context) => rootRefusal(pod, { name: 'c', securityContext: context })
+  const refusal = (context: Context) =>
+    rootRefusal(pod, { name: 'c', image: 'registry.k8s.io/pause:3.10', securityContext: context })
   assert.deepEqual(
     [refusal({ runAsNonRoot: true }), refusal({ runAsNonRoot: true, runAsUser: 0 })],
     [undefined, asUser],

@@ -14,13 +14,15 @@ import { environmentOf, expandReferences, expandStrictly } from './environment.t
 import { readOnlyDevice } from '../operations/block-map.ts'
 import { privilegesFor } from './privileges.ts'
 import { fullNameOf } from '../pods/container-plan.ts'
-import type { ContainerDevice, ContainerMount, ContainerRequest, ProcessSettings } from '../runtime/port.ts'
+import { imageUser } from '../runtime/entrypoints.ts'
+import type { ContainerDevice, ContainerMount, ContainerRequest, ProcessSettings, Runtime } from '../runtime/port.ts'
 import type { MountedVolume, VolumeManager } from '../volumes/manager.ts'
 
 export interface ContainerRequestDeps extends EnvironmentDeps {
   readonly host: Host
   readonly root: string
   readonly manager: VolumeManager
+  readonly runtime: Runtime
   readonly log: Log
 }
 
@@ -33,6 +35,9 @@ export async function containerRequest(
 ): Promise<ContainerRequest> {
   const { pod, uid, container, attempt } = work
   const { own, settings } = await processSettings(deps, pod, container, signal)
+  const expand = (words: readonly string[] | undefined) =>
+    (words ?? []).map((word) => expandReferences(word, settings.env))
+  const argv = argvOf(deps, container, expand)
   const refusal = rootRefusal(pod, container)
   if (refusal !== undefined) throw new Error(refusal)
   const volumes = deps.manager.mountedVolumes(uid)
@@ -40,8 +45,6 @@ export async function containerRequest(
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
     mounts.push(await mountOf(deps, { ...work, env: own, mount, index, volume: volumes.get(mount.name) }, signal))
   }
-  const expand = (words: readonly string[] | undefined) =>
-    (words ?? []).map((word) => expandReferences(word, settings.env))
   return {
     ...settings,
     pod: uid,
@@ -50,7 +53,7 @@ export async function containerRequest(
     name: container.name,
     attempt,
     graceMs: (pod.spec?.terminationGracePeriodSeconds ?? 30) * 1000,
-    argv: [...expand(container.command), ...expand(container.args)],
+    argv,
     stdin: container.stdin === true,
     hostPid: pod.spec?.hostPID === true,
     readOnlyRoot: container.securityContext?.readOnlyRootFilesystem === true,
@@ -59,16 +62,24 @@ export async function containerRequest(
   }
 }
 
-/** Why runAsNonRoot keeps a container from starting. One without a command has no process that could run as root. */
+function argvOf(
+  { runtime }: ContainerRequestDeps,
+  { name, image = '', command, args }: Container,
+  expand: (words: readonly string[] | undefined) => readonly string[],
+): readonly string[] {
+  const words = { name, image, command: expand(command), args: expand(args) }
+  return runtime.commandLine?.(words) ?? [...words.command, ...words.args]
+}
+
+/** Why runAsNonRoot keeps a container from starting. */
 export function rootRefusal(pod: Pod, container: Container): string | undefined {
   const [own, common] = [container.securityContext, pod.spec?.securityContext]
   if ((own?.runAsNonRoot ?? common?.runAsNonRoot) !== true) return undefined
-  const user = own?.runAsUser ?? common?.runAsUser
+  const user = own?.runAsUser ?? common?.runAsUser ?? imageUser(container)
   const whose = `(pod: "${fullNameOf(pod)}", container: ${container.name})`
   if (user === 0) return `container's runAsUser breaks non-root policy ${whose}`
-  const runs = (container.command ?? []).length > 0 || (container.args ?? []).length > 0
-  // Images are names only here: none says another user, so a process that names none runs as root.
-  if (user !== undefined || !runs) return undefined
+  // Images are names only here: only a pause image says another user, so a process that names none runs as root.
+  if (user !== undefined) return undefined
   return `container has runAsNonRoot and image will run as root ${whose}`
 }
 
@@ -79,7 +90,7 @@ export async function processSettings(
   container: Container,
   signal: AbortSignal,
 ): Promise<{ readonly own: Readonly<Record<string, string>>; readonly settings: ProcessSettings }> {
-  const user = container.securityContext?.runAsUser ?? pod.spec?.securityContext?.runAsUser
+  const user = container.securityContext?.runAsUser ?? pod.spec?.securityContext?.runAsUser ?? imageUser(container)
   const group = container.securityContext?.runAsGroup ?? pod.spec?.securityContext?.runAsGroup
   const own = await environmentOf(deps, pod, container, signal)
   const base = { PATH: searchPath, HOME: user === undefined || user === 0 ? '/root' : '/', HOSTNAME: pod.metadata.name }

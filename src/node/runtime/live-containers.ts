@@ -8,6 +8,7 @@ import { hasCode } from '../../host/host-error.ts'
 import type { MountNamespace, Processes, ProcessIdentity } from '../../host/processes.ts'
 import { readIfThere } from '../../host/read-if-there.ts'
 import type { Log } from '../../telemetry/log.ts'
+import type { ImageEntrypoint } from './entrypoints.ts'
 import type { ContainerExit, ContainerRecord } from './port.ts'
 import { lostExit, parseExit, parseIdentity } from './records.ts'
 
@@ -22,6 +23,8 @@ export interface ProcessRuntimeDeps {
   readonly logDirectory: string
   /** Directories and files of the node that no container may see; links count as what they lead to. */
   readonly hidden: readonly string[]
+  /** Programs of images, for containers without a command. */
+  readonly entrypoints?: readonly ImageEntrypoint[] | undefined
 }
 
 export interface ProcessRuntimeState extends ProcessRuntimeDeps {
@@ -37,8 +40,8 @@ export interface ProcessRuntimeState extends ProcessRuntimeDeps {
 export interface LiveContainer {
   record: ContainerRecord
   readonly directory: string
-  /** Undefined: it has no process (a pause). Unknown: it has one, but its pid could not be read. */
-  readonly process: ProcessIdentity | 'unknown' | undefined
+  /** Unknown: its pid could not be read. */
+  readonly process: ProcessIdentity | 'unknown'
   readonly namespace: MountNamespace | undefined
   /** Resolves when the container has ended. */
   readonly gone: Promise<void>
@@ -48,7 +51,7 @@ export interface LiveContainer {
 interface NewContainer {
   readonly record: ContainerRecord
   readonly directory: string
-  readonly process?: ProcessIdentity | 'unknown' | undefined
+  readonly process: ProcessIdentity | 'unknown'
   readonly namespace?: MountNamespace | undefined
   /** Resolves when its supervisor has gone, if that is a child of ours. */
   readonly supervisorGone?: Promise<void>
@@ -80,8 +83,7 @@ export function addContainer(state: ProcessRuntimeState, container: NewContainer
   state.live.set(containerKey(record.pod, record.name), entry)
   if (record.exit) resolve()
   else if (container.supervisorGone) void waitForEnd(state, entry, container.supervisorGone)
-  else if (process && process !== 'unknown')
-    void waitForEnd(state, entry, state.processes.gone(process, state.stopping.signal))
+  else if (process !== 'unknown') void waitForEnd(state, entry, state.processes.gone(process, state.stopping.signal))
   return record
 }
 
@@ -108,7 +110,7 @@ async function readExit(
   for (let tries = 0; tries < 20; tries++) {
     const exit = parseExit(await readIfThere(host.files, join(directory, 'exit'), signal))
     if (exit) return exit
-    if (process && process !== 'unknown' && (await processes.isAlive(process))) await processes.gone(process, signal)
+    if (process !== 'unknown' && (await processes.isAlive(process))) await processes.gone(process, signal)
     else await clock.sleep(50, signal)
   }
   return lostExit(clock.now())

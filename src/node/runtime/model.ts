@@ -3,6 +3,8 @@
 import type { PodUid } from '../../api/names.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { CommandStreams } from '../../streams/remote-command.ts'
+import type { ImageEntrypoint } from './entrypoints.ts'
+import { commandLineOf } from './entrypoints.ts'
 import type {
   ContainerExit,
   ContainerRecord,
@@ -44,13 +46,16 @@ export interface ModelRuntimeDeps {
   readonly clock: Clock
   readonly machine: ModelMachine
   script?(request: ContainerRequest): ContainerScript
+  /** Given: images are names only, as for real processes. Otherwise every image has a program. */
+  readonly entrypoints?: readonly ImageEntrypoint[] | undefined
 }
 
 export function createModelRuntime(deps: ModelRuntimeDeps): Runtime {
   const model: Model = { script: () => ({}), ...deps }
-  const { machine, script } = model
+  const { machine, script, entrypoints } = model
   return {
     version: 'hawser-model://1',
+    ...(entrypoints ? { commandLine: (container) => commandLineOf(entrypoints, container) } : {}),
     restore() {
       for (const [key, record] of machine.containers) {
         const request = machine.requests.get(key)
@@ -87,7 +92,7 @@ export function createModelRuntime(deps: ModelRuntimeDeps): Runtime {
   }
 }
 
-type Model = Required<ModelRuntimeDeps>
+type Model = Required<Omit<ModelRuntimeDeps, 'entrypoints'>> & Pick<ModelRuntimeDeps, 'entrypoints'>
 type Target = Pick<ContainerRequest, 'pod' | 'name'>
 
 const keyFor = (pod: PodUid, name: string) => `${pod}/${name}`

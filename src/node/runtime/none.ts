@@ -12,6 +12,7 @@ export function createNoRuntime({ clock }: { readonly clock: Clock }): Runtime {
   }
   return {
     version: 'hawser-none://1',
+    unheldWishes: () => ['this node only mounts volumes (--runtime none): no container has a process'],
     // Nothing outlives the agent, so there is nothing to find: containers are "started" anew.
     restore: () => Promise.resolve([]),
     start({ pod, name, attempt }) {

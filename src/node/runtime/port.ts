@@ -3,12 +3,15 @@
 import type { Pod } from '../../api/generated/types.ts'
 import type { PodUid } from '../../api/names.ts'
 import type { CommandStreams } from '../../streams/remote-command.ts'
+import type { ContainerWords } from './entrypoints.ts'
 
 export interface Runtime {
   /** For node.status.nodeInfo.containerRuntimeVersion, such as `hawser-processes://1`. */
   readonly version: string
   /** Containers that an earlier agent process started, running or ended: for each, the start before its latest, then its latest. */
   restore(signal: AbortSignal): Promise<readonly ContainerRecord[]>
+  /** The words that a container runs. Throws a NoCommandError if nobody knows them; without this, its command and args. */
+  commandLine?(container: ContainerWords): readonly string[]
   /** Answers when the container runs (it may have ended again by then). A failure has started nothing. */
   start(request: ContainerRequest, signal: AbortSignal): Promise<ContainerRecord>
   /** Asks it to end, waits for the grace, then ends it with all its children. Resolves when it is gone. */
@@ -68,7 +71,6 @@ export interface ContainerRequest extends ProcessSettings {
   readonly name: string
   readonly attempt: number
   readonly graceMs: number
-  /** Empty: no process of its own (a pause). */
   readonly argv: readonly string[]
   readonly readOnlyRoot: boolean
   /** It sees the machine's processes; otherwise only its own. */

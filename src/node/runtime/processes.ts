@@ -10,9 +10,10 @@ import { unheldWishes } from '../../api/pod-promises.ts'
 import { hasCode } from '../../host/host-error.ts'
 import type { ProcessIdentity } from '../../host/processes.ts'
 import { delayedAbort } from './delayed-abort.ts'
+import { commandLineOf } from './entrypoints.ts'
 import type { LiveContainer, ProcessRuntimeDeps, ProcessRuntimeState } from './live-containers.ts'
 import { containerKey, listDirectory, notify } from './live-containers.ts'
-import type { ContainerExit, Runtime, WriteStdinRequest } from './port.ts'
+import type { Runtime, WriteStdinRequest } from './port.ts'
 import { argvInside, rightsOf, variablesOf } from './process-command.ts'
 import { removalPrefix, restoreContainers } from './restore-containers.ts'
 import { startContainer } from './start-container.ts'
@@ -40,6 +41,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
   return {
     version: 'hawser-processes://1',
     unheldWishes,
+    commandLine: (container) => commandLineOf(deps.entrypoints ?? [], container),
     async restore(signal) {
       await prepare(signal)
       return await restoreContainers(state, signal)
@@ -106,7 +108,6 @@ async function stopContainer(
   signal: AbortSignal,
 ): Promise<void> {
   const { processes, clock } = state
-  if (!entry.process) return await endPause(state, entry, signal)
   if (entry.process === 'unknown') throw unknownProcess(entry)
   if (graceMs > 0) {
     await processes.signalGroup(entry.process, 'SIGTERM')
@@ -117,18 +118,6 @@ async function stopContainer(
   await processes.signalGroup(entry.process, 'SIGKILL')
   await entry.namespace?.killAll()
   if (!(await isGoneBefore(entry.gone, signal))) signal.throwIfAborted()
-}
-
-/** A container without a command has no process: it ends when its exit is written. */
-async function endPause({ host, clock, log }: ProcessRuntimeState, entry: LiveContainer, signal: AbortSignal) {
-  const exit: ContainerExit = { code: 0, at: clock.now(), reason: 'Completed' }
-  // On a full disk it ends all the same; a restarted agent would end it once more.
-  await host.files
-    .writeFile(join(entry.directory, 'exit'), `0 ${exit.at}\n`, { mode: 0o600 }, signal)
-    .catch((error: unknown) =>
-      log.warn('the exit of a container was not written', { container: entry.record.id, error }),
-    )
-  entry.end(exit)
 }
 
 async function isGoneBefore(gone: Promise<void>, signal: AbortSignal): Promise<boolean> {
@@ -152,7 +141,6 @@ function runningProcess(state: ProcessRuntimeState, container: ContainerName): P
   const entry = runningContainer(state, container)
   const { process } = entry
   if (process === 'unknown') throw unknownProcess(entry)
-  if (!process) throw new Error(`container ${container.name} has no command, so there is no process to run beside`)
   return process
 }
 

@@ -6,7 +6,8 @@ import type { ContainerExit } from './port.ts'
 
 export interface SavedRecord {
   readonly startedAt: number
-  readonly pause: boolean
+  /** Earlier versions counted a container without a command as running; there is no process of it. */
+  readonly pause?: true
   /** Whose container it is: namespace/name of the pod. */
   readonly owner?: string
   readonly graceMs?: number
@@ -30,7 +31,7 @@ export function parseRecord(text: string | undefined): SavedRecord | undefined {
     if (typeof startedAt !== 'number') return undefined
     return {
       startedAt,
-      pause: pause === true,
+      ...(pause === true ? { pause } : {}),
       ...(typeof owner === 'string' ? { owner } : {}),
       ...(typeof graceMs === 'number' ? { graceMs } : {}),
     }

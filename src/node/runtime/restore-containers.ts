@@ -42,18 +42,19 @@ async function adopt(state: ProcessRuntimeState, pod: PodUid, name: string, atte
   const directory = join(state.directory, pod, name, String(attempt))
   const text = await readIfThere(host.files, join(directory, 'record.json'), signal)
   const saved = parseRecord(text) ?? (await recordOfLiving(state, directory, signal))
-  if (!saved || (!saved.pause && (await neverBegan(state, directory, saved, signal)))) {
-    // The agent died before the container began; its next start uses the same attempt.
+  if (!saved || saved.pause || (await neverBegan(state, directory, saved, signal))) {
+    // The agent died before the container began, or it never had a process; its next start uses the same attempt.
     await host.files.removeTree(directory, signal)
     return undefined
   }
   const process = await readIdentity(host.files, directory, signal)
   const written = parseExit(await readIfThere(host.files, join(directory, 'exit'), signal))
-  const exit = written ?? (saved.pause || process ? undefined : lostExit(clock.now()))
   const { pause: _pause, ...rest } = saved
   const record: ContainerRecord = { pod, name, attempt, id: containerId(pod, name, attempt), ...rest }
-  if (exit) return addContainer(state, { record: { ...record, exit }, directory, process })
-  if (!process) return addContainer(state, { record, directory })
+  if (written || !process) {
+    const ended = { ...record, exit: written ?? lostExit(clock.now()) }
+    return addContainer(state, { record: ended, directory, process: process ?? 'unknown' })
+  }
   return addContainer(state, { record, directory, process, namespace: await processes.mountNamespace(process) })
 }
 
@@ -72,7 +73,7 @@ async function recordOfLiving(
   signal: AbortSignal,
 ): Promise<SavedRecord | undefined> {
   const process = await readIdentity(host.files, directory, signal)
-  return process && (await processes.isAlive(process)) ? { startedAt: clock.now(), pause: false } : undefined
+  return process && (await processes.isAlive(process)) ? { startedAt: clock.now() } : undefined
 }
 
 /**

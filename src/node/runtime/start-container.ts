@@ -41,12 +41,11 @@ export async function startContainer(
     owner,
     graceMs,
   }
-  const saved = { startedAt, pause: request.argv.length === 0, owner, graceMs }
+  const saved = { startedAt, owner, graceMs }
   const token = tokenOf(saved)
   await files.mkdirAll(directory, 0o700, signal)
   await files.writeFile(join(directory, token), '', { mode: 0o600 }, signal)
   await files.writeFile(join(directory, 'record.json'), JSON.stringify(saved), { mode: 0o600 }, signal)
-  if (saved.pause) return addContainer(state, { record, directory })
   const logs = join(state.logDirectory, `${request.namespace}_${request.podName}_${pod}`, name)
   await files.mkdirAll(logs, 0o755, signal)
   const start: Start = { request, record, directory, token, outputFile: join(logs, `${attempt}.log`) }

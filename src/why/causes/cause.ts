@@ -3,7 +3,7 @@
 export interface CauseText {
   /** The symptom in a few words; the title of its page. */
   readonly title: string
-  /** One sentence; {pod}, {container}, {claim}, {volume}, {node}, {holder}, {class}, {driver}, {namespace} are filled in; a part in [brackets] is left out if one of its names is missing. */
+  /** One sentence; {pod}, {container}, {image}, {claim}, {volume}, {node}, {holder}, {class}, {driver}, {namespace} are filled in; a part in [brackets] is left out if one of its names is missing. */
   readonly sentence: string
   /** For the page: what happens, and why. */
   readonly meaning: string

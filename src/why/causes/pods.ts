@@ -157,6 +157,21 @@ export const podCauses = {
       ['hawser delete pod {pod}', 'then create it with another subPath'],
     ],
   },
+  noCommand: {
+    title: 'The container has no command',
+    sentence:
+      'container {container} of pod {pod} names no command, and the program of image {image} is unknown on node {node}',
+    meaning:
+      'Pods run as processes: images are not pulled, so nobody knows what an image would run. A container without a command needs a mapping from its image to a program. Args alone are run as a command unless they begin with an option.',
+    ends: 'The pod is created again with a command, or the node is started with --image-entrypoint IMAGE=PATH.',
+    hints: [
+      ['hawser delete pod {pod}', 'then create it again with a command'],
+      [
+        'hawser up --image-entrypoint {image}=PATH',
+        'or start the node with the program of the image (also: hawser agent)',
+      ],
+    ],
+  },
   crashLoop: {
     title: 'The container exits again and again',
     sentence: 'the volumes of pod {pod} are mounted, but container {detail}; it is restarted with back-off',
