@@ -5,6 +5,7 @@ import { mayMount, readMachine } from './doctor/machine.ts'
 import type { HawserConfig, NodeConfig } from '../installation/config.ts'
 import type { AuditFailure } from '../telemetry/audit.ts'
 import { UsageError } from '../installation/config.ts'
+import { parseImageEntrypoints } from './image-entrypoints.ts'
 
 export interface NodeFlags {
   readonly nodeName?: string
@@ -12,6 +13,7 @@ export interface NodeFlags {
   readonly csiDriver?: readonly string[]
   readonly leaveToSidecars?: readonly string[]
   readonly imageRoot?: readonly string[]
+  readonly imageEntrypoint?: readonly string[]
   readonly volumePluginDir?: string
   readonly runtime: 'process' | 'none'
   readonly manifests?: string
@@ -46,6 +48,12 @@ export const nodeFlags = {
     variadic: true,
     placeholder: 'REFERENCE=DIR',
     brief: 'Directory with an unpacked image, for image volumes',
+  },
+  imageEntrypoint: {
+    ...text,
+    variadic: true,
+    placeholder: 'IMAGE=PATH',
+    brief: 'Program that an image stands for, for containers without a command: IMAGE="PATH DEFAULT-ARGS"',
   },
   volumePluginDir: {
     ...text,
@@ -110,6 +118,7 @@ export function driversFrom(
   | 'csiDrivers'
   | 'leaveToSidecars'
   | 'imageRoots'
+  | 'imageEntrypoints'
   | 'volumePluginDirectory'
   | 'runtime'
   | 'manifests'
@@ -120,6 +129,7 @@ export function driversFrom(
     csiDrivers: (flags.csiDriver ?? []).map(parseDriver),
     leaveToSidecars: flags.leaveToSidecars ?? [],
     imageRoots: (flags.imageRoot ?? []).map(parseImageRoot),
+    imageEntrypoints: parseImageEntrypoints(flags.imageEntrypoint ?? []),
     runtime: flags.runtime,
     auditFailure: flags.auditFailure,
     ...(flags.volumePluginDir === undefined ? {} : { volumePluginDirectory: resolve(flags.volumePluginDir) }),

@@ -27,6 +27,8 @@ export interface HawserConfig {
   readonly leaveToSidecars: readonly string[]
   /** Where images lie unpacked, for image volumes; nothing is pulled. */
   readonly imageRoots?: readonly { readonly reference: string; readonly directory: string }[]
+  /** Programs that images stand for, for containers without a command. */
+  readonly imageEntrypoints?: readonly ImageEntrypoint[]
   /** Where FlexVolume drivers lie; without it, where a kubelet looks for them. */
   readonly volumePluginDirectory?: string
   /** How many bytes of thin volumes the built-in driver promises for each byte of its disk. */
@@ -53,6 +55,14 @@ export interface EtcdConfig {
   readonly passwordFile?: string
   /** Take over objects that another program wrote below the prefix. */
   readonly adopt: boolean
+}
+
+/** As Kubernetes reads an image: its entrypoint, and the words after it that a container's args replace. */
+export interface ImageEntrypoint {
+  /** A reference; without a tag or digest it stands for all of them. */
+  readonly image: string
+  readonly program: string
+  readonly defaultArgs: readonly string[]
 }
 
 export interface ListenAddress {

@@ -30,6 +30,7 @@ export interface AgentConfig extends Pick<
   | 'leaveToSidecars'
   | 'runtime'
   | 'imageRoots'
+  | 'imageEntrypoints'
   | 'volumePluginDirectory'
   | 'manifests'
   | 'manifestUrl'

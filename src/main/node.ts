@@ -48,7 +48,13 @@ import { createOwnBinds } from '../host/linux/own-binds.ts'
 export interface NodeDeps {
   readonly config: Pick<
     HawserConfig,
-    'dataDirectory' | 'runtime' | 'imageRoots' | 'volumePluginDirectory' | 'manifests' | 'manifestUrl'
+    | 'dataDirectory'
+    | 'runtime'
+    | 'imageRoots'
+    | 'imageEntrypoints'
+    | 'volumePluginDirectory'
+    | 'manifests'
+    | 'manifestUrl'
   >
   readonly node: NodeConfig
   /** Holds the root; disposed by whoever opened it. */
@@ -263,6 +269,7 @@ function createRuntime(parts: NodeParts, stack: AsyncDisposableStack): Runtime {
     logDirectory,
     // Pods must not see keys, tokens, the store, and the volumes of other pods.
     hidden: [...new Set([config.dataDirectory, node.root, ...secretFiles])],
+    entrypoints: config.imageEntrypoints,
   })
 }
 
