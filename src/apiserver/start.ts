@@ -36,6 +36,8 @@ export interface ApiServerOptions {
   readonly metrics?: Metrics
   /** The authority (PEM) that signed the server's certificate: every namespace gets it as ConfigMap `kube-root-ca.crt`. */
   readonly rootCertificate?: string | undefined
+  /** As Kubernetes: every pod gets the token of its account, which must exist. */
+  readonly mountsTokens?: boolean | undefined
   /** How nodes are asked for logs, streams and their own documents. */
   readonly nodeClient?: NodeClient
   /** Signs the certificates of nodes; without it no node joins. */
@@ -62,7 +64,8 @@ export const adminUser: User = { name: 'admin', groups: ['system:masters'] }
 /** Namespaces exist and the caretakers (garbage, namespaces, event expiry) run when this resolves. */
 export async function createApiServer(options: ApiServerOptions): Promise<ApiServer> {
   const { store, clock, random, log } = options
-  const context: ServerContext = { store, clock, random, objects: createStoredObjects() }
+  const { mountsTokens = false } = options
+  const context: ServerContext = { store, clock, random, objects: createStoredObjects(), mountsTokens }
   await ensureNamespaces(context)
   const tokens = createTokens(context, options.tokens, options.signingKey)
   const stop = new AbortController()

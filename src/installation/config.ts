@@ -39,6 +39,8 @@ export interface HawserConfig {
   readonly forceDetachOnTimeout: boolean
   /** Leave pods alone that set spec.nodeName: their claims are not bound. */
   readonly strictScheduling?: boolean
+  /** As Kubernetes: every pod gets the token of its account, which must exist. */
+  readonly mountTokens?: boolean
   /** When the audit log cannot be written: refuse what belongs into it (default), or go on without. */
   readonly auditFailure?: AuditFailure
 }

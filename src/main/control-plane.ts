@@ -80,6 +80,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
     ],
     signingKey: directory.signingKey,
     rootCertificate: tls.authority,
+    mountsTokens: config.mountTokens,
     listen: config.listen,
     alsoListen: config.alsoListen ?? [],
     tls,

@@ -69,6 +69,7 @@ export async function makeServer(
     readonly nodeClient?: NodeClient
     readonly metrics?: Metrics
     readonly rootCertificate?: string
+    readonly mountsTokens?: boolean
     readonly audit?: Audit
     readonly streamsPerUser?: number
   } = {},
@@ -85,6 +86,7 @@ export async function makeServer(
     ...(options.nodeClient === undefined ? {} : { nodeClient: options.nodeClient }),
     ...(options.metrics === undefined ? {} : { metrics: options.metrics }),
     rootCertificate: options.rootCertificate,
+    mountsTokens: options.mountsTokens,
     ...(options.audit === undefined ? {} : { audit: options.audit }),
     ...(options.streamsPerUser === undefined ? {} : { streamsPerUser: options.streamsPerUser }),
     ...(options.streams === undefined ? {} : { streams: options.streams }),

@@ -9,6 +9,7 @@ import { inUseFinalizer } from './in-use-finalizer.ts'
 import { namespaceExists, namespaceMayGo } from './namespaces.ts'
 import { podDefaults } from './pod-defaults.ts'
 import { roleMayCreate, roleMayUpdate } from './role-limits.ts'
+import { serviceAccount } from './service-account.ts'
 
 export interface CreateAttempt {
   readonly context: ServerContext
@@ -30,6 +31,7 @@ const onCreate: readonly ((attempt: CreateAttempt) => Promise<KubeObject>)[] = [
   defaultClass,
   inUseFinalizer,
   podDefaults,
+  serviceAccount,
 ]
 
 const onUpdate: readonly ((attempt: UpdateAttempt) => Promise<void>)[] = [roleMayUpdate, claimResize]

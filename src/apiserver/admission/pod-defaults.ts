@@ -1,5 +1,4 @@
 // What does admission add to every pod? A service account, a priority, and tolerations for nodes that fail.
-// Unlike Kubernetes we mount no token into pods that do not ask for one.
 import type { KubeObject } from '../../api/meta.ts'
 import { withNodeFailureTolerations } from '../../api/defaults/pod.ts'
 import type { Pod } from '../../api/generated/types.ts'

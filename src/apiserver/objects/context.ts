@@ -14,6 +14,8 @@ export interface ServerContext {
   readonly clock: Clock
   readonly random: Random
   readonly objects: StoredObjects
+  /** Every pod gets the token of its account, which must exist. */
+  readonly mountsTokens?: boolean
 }
 
 /** One version of one object: bytes at hand, parsed on demand. */

@@ -31,6 +31,7 @@ interface Flags extends NodeFlags, EtcdFlags {
   readonly overcommit?: number
   readonly disableForceDetachOnTimeout: boolean
   readonly strictScheduling: boolean
+  readonly mountTokens: boolean
 }
 
 export const up = buildCommand<Flags, [], Context>({
@@ -111,6 +112,11 @@ export const up = buildCommand<Flags, [], Context>({
         default: false,
         brief: 'As Kubernetes: bind no WaitForFirstConsumer claims for pods that set spec.nodeName',
       },
+      mountTokens: {
+        kind: 'boolean',
+        default: false,
+        brief: 'As Kubernetes: mount the token of its ServiceAccount into every pod; the account must exist',
+      },
     },
   },
   async func(flags) {
@@ -176,6 +182,7 @@ function configOf(flags: Flags, env: Readonly<Partial<Record<string, string>>>):
     ...(flags.overcommit === undefined ? {} : { overcommit: flags.overcommit }),
     forceDetachOnTimeout: !flags.disableForceDetachOnTimeout,
     strictScheduling: flags.strictScheduling,
+    mountTokens: flags.mountTokens,
   }
 }
 
