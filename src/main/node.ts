@@ -157,6 +157,8 @@ function agentDeps(parts: NodeParts) {
     description,
     hostAddress: hostAddress(),
     place: placeOf(parts),
+    // The second one: the images of the built-in driver.
+    diskPaths: [node.root, join(config.dataDirectory, 'volumes')],
     ...(observer === undefined ? {} : { observer }),
     ...(config.manifests === undefined ? {} : { manifestDirectory: config.manifests }),
     ...(config.manifestUrl === undefined ? {} : { manifestUrl: { url: config.manifestUrl, get: fetchManifest } }),

@@ -20,11 +20,21 @@ export function nodeLinks(facts: Facts, node: Node): readonly Link[] {
   return [
     done(`node ${name} is registered`, `node ${name}`, undefined, parse(creationTimestamp)),
     health,
+    ...spaceLinks(node),
     ...driverLinks(facts, name),
     ...failedLinks(facts, name),
     ...hangingLinks(facts, name),
     ...waitingLinks(facts, name),
   ]
+}
+
+function spaceLinks({ metadata, status }: Node): readonly Link[] {
+  const found = (status?.conditions ?? []).find(({ type }) => type === 'DiskPressure')
+  if (found?.status !== 'True') return []
+  const { name: node = '' } = metadata
+  const names = { node, detail: found.message ?? '' }
+  const since = sinceFacts(parse(found.lastTransitionTime))
+  return [blocked('its disks have space', `node ${node}`, 'diskPressure', names, since)]
 }
 
 /** Volumes attached to the node whose driver is not there cannot be mounted or let go. */

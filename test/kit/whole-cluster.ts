@@ -66,6 +66,9 @@ export interface WholeClusterOptions {
   readonly containers?: (request: ContainerRequest) => ContainerScript
 }
 
+/** Where a test may put a small disk that the node looks after. */
+export const modelPool = '/var/pool'
+
 export type WholeCluster = Awaited<ReturnType<typeof createWholeCluster>>
 
 export async function createWholeCluster(options: WholeClusterOptions = {}) {
@@ -216,6 +219,7 @@ async function startAgent(parts: Parts, name: string, machine: Machine, hasDrive
       network: createModelNetwork(),
       runtime: cutOff(runtime, power),
       hostAddress: '',
+      diskPaths: [nodeRoot, modelPool],
       registry,
       description: { labels: { zone: name }, addresses: [], capacity: room, allocatable: room, info },
     }),

@@ -1,5 +1,5 @@
 // The facts of a moment, one row per cause of `why` at least, and what they come to.
-import type { VolumeSnapshot } from '../../src/api/generated/types.ts'
+import type { Node, VolumeSnapshot } from '../../src/api/generated/types.ts'
 import type { Cause } from '../../src/why/causes.ts'
 import type { Facts } from '../../src/why/facts.ts'
 import {
@@ -312,6 +312,11 @@ const scratch = { name: 'v', ephemeral: {} }
 const ephemeral = (more: Partial<Facts>) =>
   unplaced({ claims: [], pods: [{ ...pod(), spec: { containers: [], volumes: [scratch] } }], ...more })
 
+const withDiskPressure = (healthy: Node): Node => {
+  const low = { type: 'DiskPressure', status: 'True', message: 'the disk of /d has 1 MiB left' } as const
+  return { ...healthy, status: { ...healthy.status, conditions: [...(healthy.status?.conditions ?? []), low] } }
+}
+
 const nodeRows: readonly Row[] = [
   ['noNodes', unplaced({ nodes: [] })],
   ['noNodeFits', unplaced({ operations: [waits('placement', onPod, 'noNodeFits', { message: '0/1 nodes' })] })],
@@ -321,6 +326,7 @@ const nodeRows: readonly Row[] = [
   ['nodeGone', placed({ nodes: [] })],
   ['nodeNotReady', placed({ nodes: [node({ ready: 'Unknown' })] })],
   ['nodeNotReady', facts({ kind: 'Node', name: 'a' }, { nodes: [node({ ready: 'False' })] })],
+  ['diskPressure', facts(ofNode, { nodes: [withDiskPressure(node())] })],
   [
     'nodeNotReady',
     placed({ leases: [{ metadata: { name: 'a' }, spec: { renewTime: '2025-12-31T23:00:00.000000Z' } }] }),

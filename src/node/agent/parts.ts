@@ -20,6 +20,7 @@ import { isActive } from '../pods/pod-lifetime.ts'
 import { createPodWorld } from '../pods/pod-record.ts'
 import { createPods } from '../pods/pods.ts'
 import type { SourceDeps } from '../pods/sources.ts'
+import { createDiskPressure } from '../report/disk-pressure.ts'
 import { createNodeHistory } from '../report/history.ts'
 import type { NodeServerAddress, NodeDescription } from '../report/node-status.ts'
 import { createNodeStatus, isListedAttached } from '../report/node-status.ts'
@@ -52,6 +53,8 @@ export interface AgentDeps {
   readonly runtime: Runtime
   readonly registry: Registry<NodePlugin>
   readonly description: NodeDescription
+  /** Whose disks must not run out of space. */
+  readonly diskPaths?: readonly string[]
   /** Where this agent runs, for others of its name. */
   readonly place?: string
   /** The address pods are told; '' when there is none. */
@@ -192,10 +195,10 @@ function createReports(
   deps: AgentDeps,
   state: NodeState,
   { desired, actual }: Worlds,
-  { nodes: ownNode }: Shared,
+  { nodes: ownNode, recorder }: Shared,
   { manager }: ReturnType<typeof createVolumeParts>,
 ) {
-  const { client, clock, log, metrics, registry, node, description, nodeServer, place, runtime } = deps
+  const { client, clock, log, metrics, host, registry, node, description, nodeServer, place, runtime } = deps
   countVolumes(metrics, desired, actual)
   const stats = createVolumeStats({ clock, log, metrics, registry, manager, desired })
   const isSynced = () =>
@@ -213,6 +216,8 @@ function createReports(
     manager,
     desired,
     actual,
+    recorder,
+    diskPressure: createDiskPressure({ host, log, metrics, paths: deps.diskPaths ?? [] }),
     synced: isSynced,
   })
   return { stats, status }

@@ -12,6 +12,7 @@ import { annotations as wellKnown, labels as labelNames } from '../../api/annota
 import type { Node, NodeAddress, NodeCondition, NodeSystemInfo } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { Informer } from '../../client/informer.ts'
+import type { Recorder } from '../../client/recorder.ts'
 import { microTimestamp, timestamp } from '../../clock/clock.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { KeyLoop, Looked } from '../../loop/key-loop.ts'
@@ -19,6 +20,7 @@ import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { ActualWorld } from '../volumes/actual.ts'
 import type { DesiredWorld } from '../volumes/desired.ts'
+import type { DiskPressure } from './disk-pressure.ts'
 import type { VolumeManager } from '../volumes/manager.ts'
 
 /** What the operating system tells about the machine; gathered by whoever starts the agent. */
@@ -54,6 +56,8 @@ export interface NodeStatusDeps {
   readonly manager: VolumeManager
   readonly desired: DesiredWorld
   readonly actual: ActualWorld
+  readonly recorder: Recorder
+  readonly diskPressure: DiskPressure
   /** True once nothing found on disk waits to be understood. */
   synced(): boolean
 }
@@ -70,10 +74,11 @@ export interface NodeStatusReporter extends AsyncDisposable {
 const leaseNamespace = 'kube-node-lease'
 const leaseSeconds = 40
 const renewMs = 10_000
+const spaceMs = 10_000
 /** The whole status is written at least this often (C-12). */
 const fullStatusMs = 300_000
 
-type Job = 'volumesInUse' | 'status' | 'lease'
+type Job = 'volumesInUse' | 'status' | 'lease' | 'space'
 
 /** What the functions of this file share. */
 interface Reporting {
@@ -94,7 +99,7 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
   const loop = createKeyLoop<Job>({
     name: 'node-status',
     clock,
-    workers: 3,
+    workers: 4,
     backoff: { firstMs: 100, capMs: 10_000 },
     look: (job, signal) => jobs[job](reporting, signal),
     onError: (job, error) => log.warn('node status not written', { job, error }),
@@ -118,7 +123,7 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
     readAttached: (signal) => readAttached(deps, signal),
     begin() {
       reporting.begun = true
-      for (const job of ['volumesInUse', 'lease'] as const) loop.wake(job)
+      for (const job of ['volumesInUse', 'lease', 'space'] as const) loop.wake(job)
       loop.wakeAt('status', clock.now() + fullStatusMs)
     },
     async [Symbol.asyncDispose]() {
@@ -135,7 +140,25 @@ const jobs: Readonly<Record<Job, (reporting: Reporting, signal: AbortSignal) => 
     await renewLease(deps, signal)
     return { again: deps.clock.now() + renewMs }
   },
+  space: lookAtSpace,
 }
+
+/** A disk that hangs holds up this job and no other. */
+async function lookAtSpace({ deps, loop }: Reporting, signal: AbortSignal): Promise<Looked> {
+  const { clock, diskPressure, recorder, ownNode, node } = deps
+  if (await diskPressure.look(signal)) {
+    loop.wake('status')
+    const problem = diskPressure.problem()
+    const object = ownNode.get(node)
+    const [type, reason] = problem
+      ? (['Warning', 'NodeHasDiskPressure'] as const)
+      : (['Normal', 'NodeHasNoDiskPressure'] as const)
+    if (object) recorder.event({ kind: 'Node', object }, type, reason, problem ?? enoughSpace)
+  }
+  return { again: clock.now() + spaceMs }
+}
+
+const enoughSpace = 'the disks of the node have enough space again'
 
 function wake({ begun, loop }: Reporting): void {
   if (begun) loop.wake('volumesInUse')
@@ -269,7 +292,7 @@ function fullStatus(
   const { description, clock, runtimeVersion } = deps
   const now = timestamp(clock.now())
   // Not ready before we know what we use; what an earlier life said of its readiness stands until then.
-  const known = nodeConditions.filter(({ type }) => type !== 'Ready' || deps.synced())
+  const known = conditionsOf(deps).filter(({ type }) => type !== 'Ready' || deps.synced())
   const ours = known.map(({ type, status, reason, message }): NodeCondition => {
     const before = present.find((each) => each.type === type)
     const since = before?.status === status ? before.lastTransitionTime : undefined
@@ -296,7 +319,17 @@ function nodeServerAnnotations(nodeServer: NodeServerAddress | undefined): Reado
   }
 }
 
-const nodeConditions = [
+/** As a kubelet says it; of what is low, which disk and how much is left. */
+function conditionsOf({ diskPressure }: NodeStatusDeps): readonly StatedCondition[] {
+  const message = diskPressure.problem()
+  if (message === undefined) return nodeConditions
+  const pressure = { status: 'True', reason: 'KubeletHasDiskPressure', message } as const
+  return nodeConditions.map((each) => (each.type === 'DiskPressure' ? { ...each, ...pressure } : each))
+}
+
+type StatedCondition = Required<Pick<NodeCondition, 'type' | 'status' | 'reason' | 'message'>>
+
+const nodeConditions: readonly StatedCondition[] = [
   {
     type: 'MemoryPressure',
     status: 'False',
@@ -316,7 +349,7 @@ const nodeConditions = [
     message: 'kubelet has sufficient PID available',
   },
   { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'the node agent is ready' },
-] as const
+]
 
 async function renewLease({ client, clock, node, place }: NodeStatusDeps, signal: AbortSignal): Promise<void> {
   const renewTime = microTimestamp(clock.now())

@@ -167,6 +167,18 @@ export const nodeCauses = {
     ends: 'The device works again.',
     hints: [['dmesg --level=err,warn', 'on the node: see what the kernel reports']],
   },
+  diskPressure: {
+    title: 'A disk of the node is low on space',
+    sentence: 'a disk of node {node} is low on space: {detail}',
+    meaning:
+      'The disk below the node root or below the images of the built-in driver has little left. What runs goes on. When it is full, writers of thin volumes wait and no volume is made.',
+    ends: 'Space is freed there, or the disk is enlarged. The node looks every ten seconds.',
+    hints: [
+      ['df -h', 'on the node: see which filesystem is full'],
+      ['hawser volume ls', 'volumes that nobody needs can be deleted'],
+      ['hawser doctor', 'on the node: leftovers that take space'],
+    ],
+  },
   noSpaceOnNode: {
     title: 'No space left',
     sentence: 'there is no space left on node {node}[ for volume {volume}][: {detail}]',

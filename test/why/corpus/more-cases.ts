@@ -1,9 +1,12 @@
 // Breakages that need more than one hand: storage that is ill, limits, static volumes, machines that hang, two steps at once.
 import type { PersistentVolume } from '../../../src/api/generated/types.ts'
 import type { WholeCluster } from '../../kit/whole-cluster.ts'
-import { driver, nodeRoot, podOfClaim, podWith } from '../../kit/whole-cluster.ts'
+import { driver, modelPool, nodeRoot, podOfClaim, podWith } from '../../kit/whole-cluster.ts'
 import type { Case } from './case.ts'
 import { addClaim, addPod, bound, inDefault, pass, running, steps } from './steps.ts'
+
+const { signal } = new AbortController()
+const fullFile = `${modelPool}/full`
 
 const driverWell = {
   outside: 'the driver answers again',
@@ -209,6 +212,21 @@ export const moreCases: readonly Case[] = [
     ask: 'pod/web',
     cause: 'nodeSilent',
     mend: { outside: 'the agent is started again', act: ({ startNode }) => startNode('n1') },
+  },
+  {
+    id: 'node/disk-low',
+    async make(cluster) {
+      const { files, mounts } = cluster.host()
+      await files.mkdirAll(modelPool, 0o755, signal)
+      await mounts.mount({ source: 'tmpfs', target: modelPool, type: 'tmpfs', options: ['size=1m'] }, signal)
+      await files.writeFile(fullFile, new Uint8Array(900 << 10), { mode: 0o600 }, signal)
+    },
+    afterMs: 25_000,
+    since: false, // a disk tells nobody when it became low; the node looks every ten seconds
+    ask: 'node/n1',
+    cause: 'diskPressure',
+    says: /the disk of \/var\/pool has 0 MiB of 1 MiB left/,
+    mend: { outside: 'a file is removed', act: (cluster) => cluster.host().files.removeTree(fullFile, signal) },
   },
   {
     id: 'node/mount/hangs',
