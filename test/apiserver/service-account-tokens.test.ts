@@ -19,7 +19,7 @@ async function makePods(...pods: readonly object[]) {
   for (const each of pods) answers.push(await server.post(paths.pods, each))
   return answers
 }
-const seen = ({ body }: { body: Record<string, any> }) => ({
+const seen = ({ body }: Awaited<ReturnType<typeof makePods>>[number]) => ({
   volumes: (body.spec.volumes ?? []).map((each: { name: string }) => each.name.replace(/-\w{5}$/, '-*')),
   mounts: [...(body.spec.initContainers ?? []), ...body.spec.containers].map((container) =>
     (container.volumeMounts ?? []).map((each: { name: string }) => each.name.replace(/-\w{5}$/, '-*')),
