@@ -28,7 +28,7 @@ const volumePrefix = 'kube-api-access-'
 const tokenSeconds = 3_607
 
 /** A container that mounts something of its own there keeps it; if all do, there is no volume. */
-export function withToken(spec: NonNullable<Pod['spec']>, suffix: () => string): NonNullable<Pod['spec']> {
+function withToken(spec: NonNullable<Pod['spec']>, suffix: () => string): NonNullable<Pod['spec']> {
   const { containers = [], initContainers = [], volumes = [] } = spec
   const isServed = ({ volumeMounts = [] }: Container) => volumeMounts.some((each) => each.mountPath === mountPath)
   if ([...initContainers, ...containers].every(isServed)) return spec
