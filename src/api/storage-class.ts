@@ -3,14 +3,22 @@ import { annotations } from './annotations.ts'
 import { annotation } from './meta.ts'
 import type { PersistentVolume, PersistentVolumeClaim, StorageClass } from './generated/types.ts'
 
-/** MAT-1: the beta annotation counts when its key exists, even empty; nil and "" are the same here. */
-export function classOf(object: PersistentVolume | PersistentVolumeClaim): string {
-  return annotation(object, annotations.betaStorageClass) ?? object.spec.storageClassName ?? ''
+/**
+ * The class that somebody decided on; undefined when nobody did. The beta annotation counts when its key exists, even
+ * empty (MAT-1). Also asked before validation: there may be no spec.
+ */
+export function classDecisionOf(object: PersistentVolume | PersistentVolumeClaim): string | undefined {
+  return annotation(object, annotations.betaStorageClass) ?? object.spec?.storageClassName
 }
 
-/** CLM-9: "" is a decision; only silence may be filled in. Also asked before validation: there may be no spec. */
+/** No class and the class "" are the same here. */
+export function classOf(object: PersistentVolume | PersistentVolumeClaim): string {
+  return classDecisionOf(object) ?? ''
+}
+
+/** "" is a decision; only silence may be filled in (CLM-9). */
 export function hasNoClassDecision(claim: PersistentVolumeClaim): boolean {
-  return annotation(claim, annotations.betaStorageClass) === undefined && claim.spec?.storageClassName === undefined
+  return classDecisionOf(claim) === undefined
 }
 
 export function isDefaultClass(storageClass: StorageClass): boolean {

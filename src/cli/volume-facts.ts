@@ -1,5 +1,6 @@
 // What is there to say about a claim? Its volume, who uses it, where it is attached: gathered from the API once.
 import { shortModes } from '../api/access-modes.ts'
+import { classOf } from '../api/storage-class.ts'
 import type { Client } from '../client/client.ts'
 import { shortSize } from './volume-usage.ts'
 import type {
@@ -82,7 +83,7 @@ export function factsOf(claim: PersistentVolumeClaim, around: Surroundings): Vol
     capacity: String(claim.status?.capacity?.['storage'] ?? ''),
     accessModes: claim.spec?.accessModes ?? [],
     volumeMode: claim.spec?.volumeMode ?? 'Filesystem',
-    class: claim.spec?.storageClassName ?? '',
+    class: classOf(claim),
     ...(volumeName === undefined ? {} : { volume: volumeName }),
     ...(volume?.spec?.csi ? { driver: volume.spec.csi.driver, handle: volume.spec.csi.volumeHandle } : {}),
     ...(volume?.spec?.persistentVolumeReclaimPolicy

@@ -4,7 +4,7 @@ import type { KindName } from '../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../api/meta.ts'
 import { claimKeysOf } from '../api/pod-claims.ts'
 import type { Client } from '../client/client.ts'
-import { boundTo, classOf } from './commands/volume/options.ts'
+import { boundTo, findClass } from './commands/volume/options.ts'
 import type { Context } from './context.ts'
 import { inNamespace } from './hints.ts'
 import { watchCause } from './wait-cause.ts'
@@ -55,7 +55,7 @@ async function isWaitedFor(
   if (kind === 'Pod') return true
   if (kind !== 'PersistentVolumeClaim') return false
   const claim = await client.get('PersistentVolumeClaim', ref)
-  const storageClass = await classOf(client, claim)
+  const storageClass = await findClass(client, claim)
   if (storageClass?.volumeBindingMode !== 'WaitForFirstConsumer' || used.has(`${ref.namespace}/${ref.name}`))
     return true
   if (claim.status?.phase === 'Bound') return true

@@ -1,11 +1,12 @@
 // What is still to come for a bound claim? More room, other attributes, and a volume that is well.
 import { bytesOfQuantity } from '../api/quantity.ts'
 import type { PersistentVolumeClaim } from '../api/generated/types.ts'
+import { classOf } from '../api/storage-class.ts'
 import { claimNames, claimTarget } from './claim-names.ts'
 import type { CauseNames } from './causes.ts'
 import { driverTrouble, runningLink } from './driver-links.ts'
 import type { Facts } from './facts.ts'
-import { classNameOf, classOf, failureOf, isRegistered, parse, runningOf, volumeOf, waitsOf } from './facts.ts'
+import { classNamed, failureOf, isRegistered, parse, runningOf, volumeOf, waitsOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, failureFacts, sinceFacts, waitFacts, wordsOf } from './link.ts'
 import { causeOfCode } from './reasons.ts'
@@ -36,7 +37,7 @@ export function growthLinks(facts: Facts, claim: PersistentVolumeClaim): readonl
     runningOf(facts, { kind: 'PersistentVolume', name: claim.spec?.volumeName }, ['volume_fs_resize'])
   if (running) return [runningLink(facts, title, running, 'askedResizer', names)]
   if (pending) return [blocked(title, 'node', 'nodeMustExpand', names, sinceFacts(parse(pending.lastTransitionTime)))]
-  const storageClass = classOf(facts, classNameOf(claim))
+  const storageClass = classNamed(facts, classOf(claim))
   const [wait] = waitsOf(facts, claimTarget(claim), (actor) => actor === 'expansion')
   if (wait?.reason === 'retrying')
     return [blocked(title, 'expansion', 'expansionFailed', names, { ...waitFacts(wait), ...wordsOf(wait) })]

@@ -1,6 +1,7 @@
 // How far is a claim, and what holds it up? The steps from the wish for storage to a bound claim, its growth and its end.
 import { annotations, finalizers } from '../api/annotations.ts'
 import type { OperationRecord, PersistentVolumeClaim, Pod } from '../api/generated/types.ts'
+import { classOf, hasNoClassDecision } from '../api/storage-class.ts'
 import type { Cause, CauseNames } from './causes.ts'
 import { changeLinks, growthLinks, healthLinks } from './claim-changes.ts'
 import { claimNames, claimTarget, driverOf } from './claim-names.ts'
@@ -8,8 +9,7 @@ import { driverTrouble, runningLink } from './driver-links.ts'
 import type { Facts, Waited } from './facts.ts'
 import {
   claimOf,
-  classNameOf,
-  classOf,
+  classNamed,
   doneOf,
   failureOf,
   isRegistered,
@@ -19,7 +19,7 @@ import {
   runningOf,
 } from './facts.ts'
 import { volumeOf, waitsOf } from './facts.ts'
-import { classOfVolume, denial, reservedButUnfit, unfitWhenNamed, whoHas, whyNoneFits } from './fit.ts'
+import { denial, reservedButUnfit, unfitWhenNamed, whoHas, whyNoneFits } from './fit.ts'
 import type { BlockFacts, Link } from './link.ts'
 import { blocked, done, failureFacts, later, sinceFacts, waitFacts, wordsOf } from './link.ts'
 import { podTarget } from './pod-names.ts'
@@ -166,7 +166,7 @@ function placedLink(facts: Facts, pod: Pod, title: string, names: CauseNames, to
 
 /** A pod that uses the claim and chose its node itself. */
 function placedByHand(facts: Facts, claim: PersistentVolumeClaim, wait: Waited | undefined): Pod | undefined {
-  const isDelayed = classOf(facts, classNameOf(claim))?.volumeBindingMode === 'WaitForFirstConsumer'
+  const isDelayed = classNamed(facts, classOf(claim))?.volumeBindingMode === 'WaitForFirstConsumer'
   const isChosen = claim.metadata.annotations?.[annotations.selectedNode] !== undefined
   if (!isDelayed || isChosen || claim.spec?.volumeName) return undefined
   if (wait !== undefined && wait.reason !== 'podUnscheduled' && wait.reason !== 'firstConsumer') return undefined
@@ -179,14 +179,14 @@ const transientCauses: ReadonlySet<Cause> = new Set(['volumeBusy', 'provisioning
 function fromReason(facts: Facts, claim: PersistentVolumeClaim, { reason }: Waited): Cause {
   const cause = causeOfController(reason) ?? 'retrying'
   if (cause === 'askedProvisioner') return asked(facts, claim)
-  if (cause === 'noVolumeFits') return classNameOf(claim) === undefined ? 'noDefaultClass' : 'noVolumeFits'
+  if (cause === 'noVolumeFits') return hasNoClassDecision(claim) ? 'noDefaultClass' : 'noVolumeFits'
   return cause === 'classMissing' ? unmade(facts, claim) : cause
 }
 
 /** A class name without an object marks volumes that somebody makes by hand: where there are some, none fits. */
 function unmade({ volumes }: Facts, claim: PersistentVolumeClaim): Cause {
-  const className = classNameOf(claim)
-  return volumes.some((volume) => classOfVolume(volume) === className) ? 'noVolumeFits' : 'classMissing'
+  const className = classOf(claim)
+  return volumes.some((volume) => classOf(volume) === className) ? 'noVolumeFits' : 'classMissing'
 }
 
 function asked(facts: Facts, claim: PersistentVolumeClaim): Cause {
@@ -206,9 +206,9 @@ function derived(facts: Facts, claim: PersistentVolumeClaim): Cause {
     if (claimRef && !isOurs) return 'namedVolumeTaken'
     return claimRef?.uid !== undefined && claimRef.uid !== claim.metadata.uid ? 'misbound' : 'retrying'
   }
-  const className = classNameOf(claim)
-  if (!className) return className === undefined ? 'noDefaultClass' : 'noVolumeFits'
-  const storageClass = classOf(facts, className)
+  const className = classOf(claim)
+  if (className === '') return hasNoClassDecision(claim) ? 'noDefaultClass' : 'noVolumeFits'
+  const storageClass = classNamed(facts, className)
   if (!storageClass) return unmade(facts, claim)
   const isDelayed = storageClass.volumeBindingMode === 'WaitForFirstConsumer'
   if (isDelayed && !claim.metadata.annotations?.[annotations.selectedNode])

@@ -1,9 +1,10 @@
 // How is a claim named in records, sentences and commands, and which driver serves it?
 import { annotations } from '../api/annotations.ts'
 import type { PersistentVolumeClaim } from '../api/generated/types.ts'
+import { classOf } from '../api/storage-class.ts'
 import type { CauseNames } from './causes.ts'
 import type { Facts } from './facts.ts'
-import { classNameOf, classOf, volumeOf } from './facts.ts'
+import { classNamed, volumeOf } from './facts.ts'
 
 export const claimTarget = ({ metadata }: PersistentVolumeClaim) => ({
   kind: 'PersistentVolumeClaim',
@@ -13,7 +14,7 @@ export const claimTarget = ({ metadata }: PersistentVolumeClaim) => ({
 })
 
 export function claimNames(facts: Facts, claim: PersistentVolumeClaim): CauseNames {
-  const className = classNameOf(claim)
+  const className = classOf(claim)
   const driver = driverOf(facts, claim)
   const volume = claim.spec?.volumeName
   return {
@@ -29,6 +30,6 @@ export function driverOf(facts: Facts, claim: PersistentVolumeClaim): string | u
   return (
     volumeOf(facts, claim.spec?.volumeName)?.spec?.csi?.driver ??
     claim.metadata.annotations?.[annotations.storageProvisioner] ??
-    classOf(facts, classNameOf(claim))?.provisioner
+    classNamed(facts, classOf(claim))?.provisioner
   )
 }

@@ -1,5 +1,4 @@
 // What is known before we explain? API objects and the history's records of one moment, and how to look things up in them.
-import { annotations } from '../api/annotations.ts'
 import type {
   CSIDriver,
   CSINode,
@@ -104,11 +103,7 @@ export function readinessOf(facts: Facts, node: Node | undefined): Readiness {
 
 const silentMs = 60_000
 
-export function classNameOf(claim: PersistentVolumeClaim): string | undefined {
-  return claim.metadata.annotations?.[annotations.betaStorageClass] ?? claim.spec?.storageClassName
-}
-
-export function classOf(facts: Facts, name: string | undefined): StorageClass | undefined {
+export function classNamed(facts: Facts, name: string | undefined): StorageClass | undefined {
   return name ? facts.classes.find(({ metadata }) => metadata.name === name) : undefined
 }
 

@@ -3,7 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PersistentVolume, PersistentVolumeClaim } from '../api/generated/types.ts'
 import { claim, facts, volume } from '../../test/why/facts.ts'
+import { annotations } from '../api/annotations.ts'
 import { denial, unfit, unfitWhenNamed, whoHas, whyNoneFits } from './fit.ts'
+import { volumeNames } from './volume-links.ts'
 
 const wanted = claim({ phase: 'Pending', className: '' })
 const asking = (spec: Partial<PersistentVolumeClaim['spec']>) => ({ ...wanted, spec: { ...wanted.spec, ...spec } })
@@ -71,4 +73,10 @@ test('how a volume denies a claim that was bound to it (CLM-16 … CLM-19)', () 
   assert.equal(denial(free(), wanted), 'has no claimRef')
   assert.equal(denial(held({}), wanted), 'has a claimRef without the uid of the claim')
   assert.equal(denial(held({ uid: 'before' }), wanted), 'is kept for a deleted claim of the same name')
+})
+
+test('a volume is named with the class that counts, also when only its beta annotation says so (MAT-1)', () => {
+  const named = { ...free(), metadata: { name: 'pv', annotations: { [annotations.betaStorageClass]: 'old' } } }
+  assert.equal(volumeNames(named, 'pv').class, 'old')
+  assert.equal(volumeNames(free(), 'pv').class, undefined)
 })

@@ -6,14 +6,13 @@ import { matchesSelector } from '../api/selectors.ts'
 import type { PersistentVolume, PersistentVolumeClaim } from '../api/generated/types.ts'
 import { offersModes } from '../volume/access.ts'
 import type { Facts } from './facts.ts'
-import { classNameOf } from './facts.ts'
 
 const most = 3
 
 /** Why none of the volumes with the claim's class will do; the first few of them, each with its own reason. */
 export function whyNoneFits({ volumes }: Facts, claim: PersistentVolumeClaim): string {
-  const className = classNameOf(claim) ?? ''
-  const candidates = volumes.filter((volume) => classOfVolume(volume) === className)
+  const className = classOf(claim)
+  const candidates = volumes.filter((volume) => classOf(volume) === className)
   if (candidates.length === 0)
     return className === '' ? 'there is no volume without a class' : `there is no volume of class ${className}`
   // What is free and nearly fits tells more than what belongs to others.
@@ -56,7 +55,7 @@ export function unfit(volume: PersistentVolume, claim: PersistentVolumeClaim): s
 
 /** What a claim that names its volume must still agree with (MAT-13). */
 export function unfitWhenNamed(volume: PersistentVolume, claim: PersistentVolumeClaim): string | undefined {
-  const [has, wants] = [classOfVolume(volume), classNameOf(claim) ?? '']
+  const [has, wants] = [classOf(volume), classOf(claim)]
   return unfit(volume, claim) ?? (has === wants ? undefined : `has class "${has}", the claim requests "${wants}"`)
 }
 
@@ -65,8 +64,6 @@ function unchosen({ metadata, status }: PersistentVolume, { spec }: PersistentVo
     return 'does not have the labels of the claim’s selector'
   return status?.phase === 'Available' ? 'fits, and is about to be bound' : `is in phase ${status?.phase ?? 'Pending'}`
 }
-
-export const classOfVolume = (volume: PersistentVolume) => classOf(volume)
 
 /** The volume that names this very claim and that the claim cannot have, with the reason. */
 export function reservedButUnfit(

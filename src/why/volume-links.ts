@@ -1,6 +1,7 @@
 // How far is a volume, and what holds it up? Its claim, its nodes, its end; and the same for one attachment.
 import { annotations } from '../api/annotations.ts'
 import type { OperationRecord, PersistentVolume, VolumeAttachment } from '../api/generated/types.ts'
+import { classOf } from '../api/storage-class.ts'
 import type { Cause, CauseNames } from './causes.ts'
 import { driverTrouble, runningLink } from './driver-links.ts'
 import type { Facts, Waited } from './facts.ts'
@@ -34,13 +35,14 @@ function madeLink(facts: Facts, { metadata, spec }: PersistentVolume, at: number
 }
 
 export function volumeNames(volume: PersistentVolume | undefined, name: string | undefined): CauseNames {
-  const { claimRef, csi, storageClassName } = volume?.spec ?? {}
+  const { claimRef, csi } = volume?.spec ?? {}
+  const className = volume && classOf(volume)
   return {
     ...(name ? { volume: name } : {}),
     ...(claimRef?.name ? { claim: claimRef.name } : {}),
     ...(claimRef?.namespace ? { namespace: claimRef.namespace } : {}),
     ...(csi ? { driver: csi.driver } : {}),
-    ...(storageClassName ? { class: storageClassName } : {}),
+    ...(className ? { class: className } : {}),
   }
 }
 

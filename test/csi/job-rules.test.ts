@@ -488,6 +488,52 @@ test('a size that no double can hold reaches the driver and comes back exactly (
   await life.stop()
 })
 
+test('a volume is deleted with the secret of its class, also of one that only the beta annotation names (SIDE-5)', async () => {
+  const seen: unknown[] = []
+  const { world, life } = await started({
+    change: (handlers) => ({
+      ...handlers,
+      controller: {
+        ...handlers.controller,
+        deleteVolume: async (request) => {
+          seen.push({ ...request.secrets })
+          return {}
+        },
+      },
+    }),
+  })
+  const { client } = world
+  await client.create('StorageClass', {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'StorageClass',
+    metadata: { name: 'keyed' },
+    provisioner: driver,
+    parameters: {
+      'csi.storage.k8s.io/provisioner-secret-name': 'key',
+      'csi.storage.k8s.io/provisioner-secret-namespace': 'default',
+    },
+  })
+  await client.create('Secret', { metadata: inDefault('key'), data: { k: Buffer.from('v').toString('base64') } })
+  await client.create('PersistentVolume', {
+    apiVersion: 'v1',
+    kind: 'PersistentVolume',
+    metadata: {
+      name: 'pv',
+      annotations: { 'pv.kubernetes.io/provisioned-by': driver, 'volume.beta.kubernetes.io/storage-class': 'keyed' },
+    },
+    spec: {
+      capacity: { storage: '1Gi' },
+      accessModes: ['ReadWriteOnce'],
+      persistentVolumeReclaimPolicy: 'Delete',
+      claimRef: { ...inDefault('gone'), uid: 'gone' },
+      csi: { driver, volumeHandle: 'h' },
+    },
+  })
+  await eventually(world, 'deleted', async () => seen.length > 0)
+  assert.deepEqual(seen[0], { k: 'v' })
+  await life.stop()
+})
+
 test('the driver is asked for room with its own parameters only (WART-21, SIDE-50)', async () => {
   let seen: unknown
   const { world, life } = await started({

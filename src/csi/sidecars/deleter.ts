@@ -3,6 +3,7 @@
 import { annotations, finalizers } from '../../api/annotations.ts'
 import type { PersistentVolume } from '../../api/generated/types.ts'
 import { annotation } from '../../api/meta.ts'
+import { classOf } from '../../api/storage-class.ts'
 import { objectKey } from '../../client/object-loop.ts'
 import type { ObjectKey } from '../../client/object-loop.ts'
 import type { Looked } from '../../loop/key-loop.ts'
@@ -156,7 +157,7 @@ async function deletionSecrets(
 ): Promise<Strings> {
   const name = annotation(volume, annotations.deletionSecretName)
   const namespace = annotation(volume, annotations.deletionSecretNamespace)
-  const parameters = informers.of('StorageClass').get(volume.spec?.storageClassName ?? '')?.parameters
+  const parameters = informers.of('StorageClass').get(classOf(volume))?.parameters
   const template = name === undefined ? splitParameters(parameters).secrets.provisioner : undefined
   const ref =
     name && namespace

@@ -4,7 +4,7 @@ import { shortModes } from '../../../api/access-modes.ts'
 import { annotations } from '../../../api/annotations.ts'
 import type { PersistentVolumeClaim, StorageClass } from '../../../api/generated/types.ts'
 import { bytesOfQuantity, tryParseQuantity } from '../../../api/quantity.ts'
-import { chooseDefaultClass } from '../../../api/storage-class.ts'
+import { chooseDefaultClass, classOf } from '../../../api/storage-class.ts'
 import { isNotFound } from '../../../api/status-error.ts'
 import type { Client } from '../../../client/client.ts'
 import { namesOf } from '../../completions.ts'
@@ -90,7 +90,7 @@ export async function createClaim(
   const made = await client.create('PersistentVolumeClaim', claimOf(request, namespace))
   context.print(`persistentvolumeclaim/${request.name} created`)
   if (!options.wait) return
-  const storageClass = await classOf(client, made)
+  const storageClass = await findClass(client, made)
   if (storageClass?.volumeBindingMode === 'WaitForFirstConsumer' && request.node === undefined) {
     context.note(`class ${storageClass.metadata.name} provisions the volume when the first pod uses the claim`)
     context.note(`  try: hawser run --claim ${request.name}:/data${inNamespace(namespace)} -- ls -la /data`)
@@ -110,12 +110,12 @@ export function boundTo(claim: PersistentVolumeClaim | undefined): Look<string> 
   return { done: false, waiting: `waiting for a volume for claim ${claim.metadata.name}` }
 }
 
-export function classOf(client: Client, claim: PersistentVolumeClaim): Promise<StorageClass | undefined> {
-  return classNamed(client, claim.spec?.storageClassName)
+export function findClass(client: Client, claim: PersistentVolumeClaim): Promise<StorageClass | undefined> {
+  return classNamed(client, classOf(claim))
 }
 
-async function classNamed(client: Client, name: string | undefined): Promise<StorageClass | undefined> {
-  if (!name) return undefined
+async function classNamed(client: Client, name: string): Promise<StorageClass | undefined> {
+  if (name === '') return undefined
   return await client.get('StorageClass', { name }).catch((error: unknown) => {
     if (isNotFound(error)) return undefined
     throw error

@@ -2,6 +2,7 @@
 import { buildCommand } from '@stricli/core'
 import type { PersistentVolumeClaim, VolumeSnapshot } from '../../../api/generated/types.ts'
 import { isNotFound } from '../../../api/status-error.ts'
+import { classDecisionOf } from '../../../api/storage-class.ts'
 import type { Client } from '../../../client/client.ts'
 import { UsageError } from '../../../installation/config.ts'
 import { namesOf } from '../../completions.ts'
@@ -12,6 +13,7 @@ import { askAbout } from '../../hints.ts'
 import type { Look } from '../../wait.ts'
 import { timeoutFlag, waitFlag, waitUntil } from '../../wait.ts'
 import type { AccessMode } from '../../../api/access-modes.ts'
+import type { NewClaim } from './options.ts'
 import { createClaim, modeFrom, nodeFlag, sizeFrom } from './options.ts'
 
 interface SnapshotFlags extends ConnectFlags {
@@ -151,25 +153,29 @@ export const restore = buildCommand<RestoreFlags, [string], Context>({
     if (found.status?.readyToUse !== true)
       throw new UsageError(`snapshot ${name} is not ready`, askAbout('VolumeSnapshot', { name, namespace }))
     const source = await sourceOf(client, found, namespace)
-    const size = flags.size ?? String(found.status.restoreSize ?? source?.spec?.resources?.requests?.['storage'] ?? '')
-    if (size === '') throw new UsageError(`the size of snapshot ${name} is unknown`, 'choose one: --size SIZE')
-    const storageClass = flags.class ?? source?.spec?.storageClassName
-    await createClaim(
-      this,
-      connection,
-      {
-        name: flags.as,
-        size,
-        mode: flags.mode ?? modeFrom(source?.spec?.accessModes?.[0] ?? 'RWO'),
-        block: source?.spec?.volumeMode === 'Block',
-        from: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name },
-        ...(storageClass === undefined ? {} : { class: storageClass }),
-        ...(flags.node === undefined ? {} : { node: flags.node }),
-      },
-      flags,
-    )
+    await createClaim(this, connection, requestToRestore(found, source, flags), flags)
   },
 })
+
+/** A claim like the one the snapshot was taken of, where the flags do not say otherwise. */
+export function requestToRestore(
+  { metadata: { name }, status }: VolumeSnapshot,
+  source: PersistentVolumeClaim | undefined,
+  flags: Pick<RestoreFlags, 'as' | 'size' | 'class' | 'mode' | 'node'>,
+): NewClaim {
+  const size = flags.size ?? String(status?.restoreSize ?? source?.spec?.resources?.requests?.['storage'] ?? '')
+  if (size === '') throw new UsageError(`the size of snapshot ${name} is unknown`, 'choose one: --size SIZE')
+  const storageClass = flags.class ?? (source && classDecisionOf(source))
+  return {
+    name: flags.as,
+    size,
+    mode: flags.mode ?? modeFrom(source?.spec?.accessModes?.[0] ?? 'RWO'),
+    block: source?.spec?.volumeMode === 'Block',
+    from: { apiGroup: 'snapshot.storage.k8s.io', kind: 'VolumeSnapshot', name },
+    ...(storageClass === undefined ? {} : { class: storageClass }),
+    ...(flags.node === undefined ? {} : { node: flags.node }),
+  }
+}
 
 /** The claim the snapshot was taken of, if it is still there. */
 async function sourceOf(
