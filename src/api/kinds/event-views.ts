@@ -1,6 +1,8 @@
 // How is one stored event seen through both event APIs? core/v1 Event is what we store;
 // events.k8s.io/v1 renames its members. Unset members stay unset in both directions.
+import type { Event } from '../generated/types.ts'
 import type { KubeObject } from '../meta.ts'
+
 type Loose = Readonly<Record<string, unknown>>
 
 const storedToView: Readonly<Record<string, string>> = {
@@ -28,8 +30,10 @@ export function fromStoredEvent(event: KubeObject): KubeObject {
   }
 }
 
-export function toStoredEvent(event: KubeObject): KubeObject {
-  return { ...renamed(event, viewToStored), kind: 'Event', apiVersion: 'v1' }
+export function toStoredEvent(event: KubeObject): Event {
+  // Read by the schema of the view, which requires what the stored form requires, under other names.
+  const stored = renamed(event, viewToStored) as Event
+  return { ...stored, kind: 'Event', apiVersion: 'v1' }
 }
 
 function renamed(event: KubeObject, names: Readonly<Record<string, string>>): KubeObject {

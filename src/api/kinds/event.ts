@@ -1,6 +1,6 @@
 // What is an event? One stored kind with two views: core/v1, which is what we store, and events.k8s.io/v1, which renames
 // members and is stricter.
-import type { Event, EventsEvent, ObjectReference } from '../generated/types.ts'
+import type { Event, EventsEvent } from '../generated/types.ts'
 import { filled } from '../defaults/absent.ts'
 import { eventRules, newEventRules } from '../validation/events.ts'
 import { isPathSegment } from '../validation/formats.ts'
@@ -48,27 +48,7 @@ export const eventKind = defineKind<Event>({
   defaults: defaultEvent,
   // The core API never checked the names of events.
   validation: { ...eventRules, name: isPathSegment, metadataErrorsOnce: true },
-  table: {
-    columns: eventColumns,
-    cells: (event, now) =>
-      eventCells(
-        {
-          name: event.metadata.name,
-          type: event.type,
-          reason: event.reason,
-          about: event.involvedObject,
-          component: event.source?.component || event.reportingComponent,
-          instance: event.source?.host || event.reportingInstance,
-          message: event.message,
-          firstSeen: event.firstTimestamp,
-          lastSeen: event.lastTimestamp,
-          eventTime: event.eventTime,
-          count: event.count,
-          series: event.series,
-        },
-        now,
-      ),
-  },
+  table: { columns: eventColumns, cells: eventCells },
 })
 
 export const eventsEventKind = defineKind<EventsEvent>({
@@ -78,27 +58,7 @@ export const eventsEventKind = defineKind<EventsEvent>({
   selectableFields: { ...referenceFields('regarding'), reason: {}, reportingController: {}, type: {} },
   validation: newEventRules,
   view: { of: 'Event', fromStored: fromStoredEvent, toStored: toStoredEvent },
-  table: {
-    columns: eventColumns,
-    cells: (event, now) =>
-      eventCells(
-        {
-          name: event.metadata.name,
-          type: event.type,
-          reason: event.reason,
-          about: event.regarding,
-          component: event.deprecatedSource?.component || event.reportingController,
-          instance: event.deprecatedSource?.host || event.reportingInstance,
-          message: event.note,
-          firstSeen: event.deprecatedFirstTimestamp,
-          lastSeen: event.deprecatedLastTimestamp,
-          eventTime: event.eventTime,
-          count: event.deprecatedCount,
-          series: event.series,
-        },
-        now,
-      ),
-  },
+  table: { columns: eventColumns, cells: (event, now) => eventCells(toStoredEvent(event), now) },
 })
 
 function referenceFields(name: string): Readonly<Record<string, SelectableField>> {
@@ -111,37 +71,22 @@ function defaultEvent(event: Event): Event {
   return filled(shown, ['eventTime', 'firstTimestamp', 'lastTimestamp'])
 }
 
-/** What both forms of an event say. */
-interface EventFacts {
-  readonly name: string
-  readonly type: string | undefined
-  readonly reason: string | undefined
-  readonly about: ObjectReference | undefined
-  readonly component: string | undefined
-  readonly instance: string | undefined
-  readonly message: string | undefined
-  readonly firstSeen: string | undefined
-  readonly lastSeen: string | undefined
-  readonly eventTime: string | undefined
-  readonly count: number | undefined
-  readonly series: { readonly count?: number; readonly lastObservedTime?: string } | undefined
-}
-
-function eventCells(facts: EventFacts, now: number): readonly Cell[] {
-  const first = facts.firstSeen ?? facts.eventTime
-  const last = facts.series?.lastObservedTime ?? facts.lastSeen ?? first
-  const about = facts.about ?? {}
+function eventCells(event: Event, now: number): readonly Cell[] {
+  const { series, source, involvedObject: about = {} } = event
+  const first = event.firstTimestamp ?? event.eventTime
+  const last = series?.lastObservedTime ?? event.lastTimestamp ?? first
   const kind = (about.kind ?? '').toLowerCase()
+  const reporter = [source?.component || event.reportingComponent, source?.host || event.reportingInstance]
   return [
     age(last, now),
-    facts.type ?? '',
-    facts.reason ?? '',
+    event.type ?? '',
+    event.reason ?? '',
     about.name ? `${kind}/${about.name}` : kind,
     about.fieldPath ?? '',
-    [facts.component, facts.instance].filter((word) => word !== undefined && word !== '').join(', '),
-    (facts.message ?? '').trim(),
+    reporter.filter((word) => word !== undefined && word !== '').join(', '),
+    (event.message ?? '').trim(),
     age(first, now),
-    facts.series?.count ?? (facts.count || 1),
-    facts.name,
+    series?.count ?? (event.count || 1),
+    event.metadata.name,
   ]
 }

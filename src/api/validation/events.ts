@@ -3,75 +3,36 @@
 import { invalid, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
 import type { Event, EventsEvent, ObjectReference } from '../generated/types.ts'
+import { toStoredEvent } from '../kinds/event-views.ts'
 import { isQualifiedName } from './formats.ts'
 import { checked, sameData, unchanged } from './metadata.ts'
 import type { KindRules } from '../kinds/define-kind.ts'
 
-export const eventRules: KindRules<Event> = { whole: (event) => validateStored(storedOf(event)) }
+export const eventRules: KindRules<Event> = { whole: (event) => validateStored(event, 'reportingComponent') }
 
 export const newEventRules: KindRules<EventsEvent> = {
-  whole: (event) => validateStored(storedOfNew(event)),
+  whole: (event) => validateStored(toStoredEvent(event), 'reportingController'),
   created: validateNewEvent,
   change: validateNewEventUpdate,
 }
 
-/** What both views have in common. */
-interface StoredEvent {
-  readonly home: string
-  readonly about: ObjectReference
-  readonly eventTime: string | undefined
-  readonly controller: string
-  readonly controllerField: string
-  readonly instance: string
-  readonly action: string
-  readonly reason: string
-  readonly message: string
-}
-
-function storedOf(event: Event): StoredEvent {
-  return {
-    home: event.metadata.namespace ?? '',
-    about: event.involvedObject ?? {},
-    eventTime: event.eventTime ?? undefined,
-    controller: event.reportingComponent ?? '',
-    controllerField: 'reportingComponent',
-    instance: event.reportingInstance ?? '',
-    action: event.action ?? '',
-    reason: event.reason ?? '',
-    message: event.message ?? '',
-  }
-}
-
-function storedOfNew(event: EventsEvent): StoredEvent {
-  return {
-    home: event.metadata.namespace ?? '',
-    about: event.regarding ?? {},
-    eventTime: event.eventTime ?? undefined,
-    controller: event.reportingController ?? '',
-    controllerField: 'reportingController',
-    instance: event.reportingInstance ?? '',
-    action: event.action ?? '',
-    reason: event.reason ?? '',
-    message: event.note ?? '',
-  }
-}
-
 /** An event lives where its object lives; events of cluster objects live in default. */
-function validateStored(event: StoredEvent): readonly FieldError[] {
-  const namespace = event.about.namespace ?? ''
-  if (event.eventTime === undefined) {
-    const fits = namespace === '' ? ['', 'default'].includes(event.home) : namespace === event.home
+function validateStored(event: Event, controllerField: string): readonly FieldError[] {
+  const { metadata, involvedObject, reportingComponent: controller = '' } = event
+  const [home, namespace] = [metadata.namespace ?? '', involvedObject?.namespace ?? '']
+  if (!event.eventTime) {
+    const fits = namespace === '' ? ['', 'default'].includes(home) : namespace === home
     return fits ? [] : [elsewhere(namespace)]
   }
-  const fits = namespace !== '' || ['default', 'kube-system'].includes(event.home)
+  const fits = namespace !== '' || ['default', 'kube-system'].includes(home)
   return [
     ...(fits ? [] : [elsewhere(namespace)]),
-    ...(event.controller === '' ? [required(event.controllerField)] : []),
-    ...checked(event.controllerField, event.controller, isQualifiedName),
-    ...word(event.instance, 'reportingInstance'),
-    ...word(event.action, 'action'),
-    ...word(event.reason, 'reason'),
-    ...atMost(event.message, 1024, 'message'),
+    ...(controller === '' ? [required(controllerField)] : []),
+    ...checked(controllerField, controller, isQualifiedName),
+    ...word(event.reportingInstance ?? '', 'reportingInstance'),
+    ...word(event.action ?? '', 'action'),
+    ...word(event.reason ?? '', 'reason'),
+    ...atMost(event.message ?? '', 1024, 'message'),
   ]
 }
 
