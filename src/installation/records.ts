@@ -1,4 +1,5 @@
 // What do a data directory and a node root remember of whose they are? One small JSON file each, replaced whole.
+import { parseJsonObject } from '../api/json.ts'
 import type { ClusterMark, DirectoryRecord, Found, NodeRecord } from './identity.ts'
 import { readIfThere, replaceFile } from './private-files.ts'
 
@@ -29,21 +30,12 @@ export function writeRecord(file: string, record: DirectoryRecord | NodeRecord):
 function read<T>(file: string, parse: (fields: Record<string, unknown>) => T | undefined): Found<T> {
   const text = readIfThere(file)
   if (text === undefined) return { kind: 'none' }
-  const fields = parseObject(text)
+  // Members are checked one by one.
+  const fields = parseJsonObject(text)
   if (typeof fields?.['format'] !== 'number') return { kind: 'unreadable' }
   if (fields['format'] > format) return { kind: 'newer', format: fields['format'] }
   const record = parse(fields)
   return record === undefined ? { kind: 'unreadable' } : { kind: 'read', record }
-}
-
-function parseObject(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    // Members are checked one by one by whoever reads them.
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
-  } catch {
-    return undefined
-  }
 }
 
 function parseMark(value: unknown): ClusterMark | undefined {

@@ -1,4 +1,5 @@
 // Are the options of an embedded cluster right? Each mistake is told at once, with what was found and what is allowed.
+import { isJsonObject } from '../api/json.ts'
 import { UsageError } from '../installation/config.ts'
 import type { EmbeddedOptions } from './embedded.ts'
 
@@ -11,7 +12,8 @@ const checks: { readonly [Name in keyof Required<EmbeddedOptions>]: (value: unkn
   dataDirectory: (value) => (typeof value === 'string' && value !== '' ? undefined : 'must be a path'),
   store: (value) => (value === 'memory' || value === 'embedded' ? undefined : 'must be "memory" or "embedded"'),
   listen: listenAddress,
-  log: (value) => (isRecord(value) && typeof value['error'] === 'function' ? undefined : 'must be a log (createLog)'),
+  log: (value) =>
+    isJsonObject(value) && typeof value['error'] === 'function' ? undefined : 'must be a log (createLog)',
 }
 
 /** Callers without types get here, too: nothing is believed. */
@@ -42,18 +44,16 @@ function nodeNames(value: unknown): string | undefined {
 
 function drivers(value: unknown): string | undefined {
   const isDriver = (each: unknown) =>
-    isRecord(each) && typeof each['name'] === 'string' && typeof each['socket'] === 'string'
+    isJsonObject(each) && typeof each['name'] === 'string' && typeof each['socket'] === 'string'
   return Array.isArray(value) && value.every(isDriver) ? undefined : 'must be a list of { name, socket }'
 }
 
 function listenAddress(value: unknown): string | undefined {
-  if (!isRecord(value) || typeof value['host'] !== 'string') return 'must be { host, port }'
+  if (!isJsonObject(value) || typeof value['host'] !== 'string') return 'must be { host, port }'
   const { port } = value
   const isPort = Number.isInteger(port) && Number(port) >= 0 && Number(port) <= 65_535
   return isPort ? undefined : 'needs a port between 0 and 65535'
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
 
 const shown = (value: unknown) =>
   typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? String(value))

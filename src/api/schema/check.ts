@@ -1,6 +1,7 @@
 // Does a JSON value have the shape of its kind? One pass over the schema table: unknown fields are found, wrong types
 // are refused in Go's words, and what remains is normalised as a typed server would: nulls and meaningless empties
 // dropped, quantities and times in canonical form.
+import { isJsonObject } from '../json.ts'
 import { kinds } from '../kinds.ts'
 import type { KindName } from '../kinds.ts'
 import { canonicalQuantity, QuantityError, quantityFormatWrong } from '../quantity.ts'
@@ -77,8 +78,8 @@ function readStruct(
   reading: Reading,
   known?: unknown,
 ): Readonly<Record<string, unknown>> {
-  if (!isRecord(value)) throw mismatch(value, place, goStruct(message))
-  const before = isRecord(known) ? known : undefined
+  if (!isJsonObject(value)) throw mismatch(value, place, goStruct(message))
+  const before = isJsonObject(known) ? known : undefined
   const fields = declaredFields(message)
   const typed = messageSchema(message)?.object === true || message === 'meta.DeleteOptions' || message === 'meta.Status'
   const result: Record<string, unknown> = {}
@@ -180,7 +181,7 @@ function readField(schema: FieldSchema, value: unknown, place: Place, reading: R
           : readValue(schema, item, { ...place, path: `${place.path}[${index}]` }, reading),
       )
     case 'map':
-      if (!isRecord(value)) throw mismatch(value, place, goType(schema))
+      if (!isJsonObject(value)) throw mismatch(value, place, goType(schema))
       return readMap(schema, value, place, reading)
     case 'one':
       return readValue(schema, value, place, reading, known)
@@ -324,8 +325,4 @@ function jsonType(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'array'
   return typeof value === 'boolean' ? 'bool' : typeof value
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

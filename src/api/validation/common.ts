@@ -1,5 +1,6 @@
 // What do several kinds check alike? Quantities, access modes, class and driver names, secret references, paths,
 // parameter maps.
+import { jsonObjectOf } from '../json.ts'
 import { forbidden, invalid, notSupported, required, tooLong } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
 import { parseQuantity, tryParseQuantity, wholeValue } from '../quantity.ts'
@@ -128,14 +129,10 @@ export function total(sizes: readonly number[]): number {
 
 /** The changed members of two objects, one line each: what "spec is immutable" prints below its sentence. */
 export function describeChanges(next: unknown, previous: unknown): string {
-  const [left, right] = [asRecord(previous), asRecord(next)]
+  const [left, right] = [jsonObjectOf(previous), jsonObjectOf(next)]
   const names = [...new Set([...Object.keys(left), ...Object.keys(right)])]
   const changed = names.filter((name) => JSON.stringify(left[name]) !== JSON.stringify(right[name]))
   return changed
     .map((name) => `  ${name}: ${JSON.stringify(left[name] ?? null)} -> ${JSON.stringify(right[name] ?? null)}`)
     .join('\n')
-}
-
-function asRecord(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {} // a JSON object
 }

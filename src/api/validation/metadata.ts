@@ -1,5 +1,6 @@
 // Is the metadata of an object right? Names, labels, annotations, owners and finalizers, when it is made and when
 // it is changed; the same for every kind.
+import { isJsonObject } from '../json.ts'
 import { duplicate, forbidden, invalid, required, tooLong } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
 import type { LabelSelector, ObjectMeta, OwnerReference } from '../generated/types.ts'
@@ -105,7 +106,7 @@ export function sameData(left: unknown, right: unknown): boolean {
   if (Array.isArray(left) && Array.isArray(right)) {
     return left.length === right.length && left.every((value, index) => sameData(value, right[index]))
   }
-  if (isRecord(left) && isRecord(right)) {
+  if (isJsonObject(left) && isJsonObject(right)) {
     for (const key of Object.keys(left)) if (!sameData(left[key], right[key])) return false
     for (const key of Object.keys(right)) if (!Object.hasOwn(left, key) && !isNothing(right[key])) return false
     return true
@@ -222,9 +223,5 @@ function selectorOperator(operator: string, values: readonly string[], at: strin
 function isNothing(value: unknown): boolean {
   if (value === undefined || value === null) return true
   if (Array.isArray(value)) return value.length === 0
-  return isRecord(value) && Object.keys(value).length === 0
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isJsonObject(value) && Object.keys(value).length === 0
 }

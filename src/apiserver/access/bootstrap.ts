@@ -2,6 +2,7 @@
 // kube-system; of the token itself they hold a hash only.
 import { hash } from 'node:crypto'
 import type { Secret } from '../../api/generated/types.ts'
+import { parseJsonObject } from '../../api/json.ts'
 import { groupsOfRoles } from './grants.ts'
 import type { User } from '../request/call.ts'
 
@@ -102,12 +103,7 @@ function refused(reason: string): Admission {
 }
 
 function readMap(text: string): Readonly<Record<string, string>> {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, string>) : {}
-  } catch {
-    return {}
-  }
+  return (parseJsonObject(text) ?? {}) as Readonly<Record<string, string>> // we wrote it
 }
 
 function encode(text: string): string {

@@ -1,4 +1,5 @@
 // Small questions about JSON values that every patch asks: is it a map, are two equal, which key is dangerous?
+import { isJsonObject } from '../../api/json.ts'
 
 export type Json = null | boolean | number | string | readonly Json[] | JsonMap
 export interface JsonMap {
@@ -7,7 +8,7 @@ export interface JsonMap {
 export type MutableMap = { [key: string]: Json }
 
 export function isMap(value: unknown): value is JsonMap {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return isJsonObject(value)
 }
 
 export function isList(value: unknown): value is readonly Json[] {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { type FieldSchema, messageSchema } from '../../api/schema/schema.ts'
 import type { Json, JsonMap } from '../patch/json.ts'
+import { isMap } from '../patch/json.ts'
 import { BackwardWriter } from './backward-writer.ts'
 import { messageOf } from './decode.ts'
 import { isScalarType } from './scalars.ts'
@@ -120,10 +121,6 @@ function isOfType(type: string, value: Json): boolean {
   if (type === 'int32' || type === 'int64') return Number.isInteger(value)
   if (type === 'authentication.ExtraValue' || type === 'authorization.ExtraValue') return Array.isArray(value)
   return isScalarType(type) || isMap(value)
-}
-
-function isMap(value: Json): value is JsonMap {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function writeField(writer: BackwardWriter, field: FieldSchema, value: Json): void {

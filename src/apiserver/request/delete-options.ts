@@ -1,19 +1,19 @@
 // How should something be deleted? Options come in the body (JSON or protobuf) or, for curl, in the query.
+import { jsonObjectOf } from '../../api/json.ts'
 import { badRequest } from '../../api/status-error.ts'
 import type { RemoveOptions } from '../../api/verbs.ts'
 import { decodeBody, MalformedJson } from '../http/codec.ts'
 import type { HttpCall } from './http-verbs.ts'
-import type { Loose } from '../objects/stored-objects.ts'
 import { invalidOptions, parseDryRun, parseFlag, parseWhole } from './options.ts'
 
 export function deleteOptions({ body, headers, query }: HttpCall): RemoveOptions {
-  const sent = body.length === 0 ? {} : asMap(read(headers['content-type'], body))
+  const sent = body.length === 0 ? {} : jsonObjectOf(read(headers['content-type'], body))
   if (sent['kind'] !== undefined && sent['kind'] !== 'DeleteOptions') {
     const what = `no kind ${JSON.stringify(sent['kind'])} is registered for version ${JSON.stringify(sent['apiVersion'] ?? '')}`
     throw badRequest(`${what} in scheme "pkg/api/legacyscheme/scheme.go:30"`)
   }
   const fromBody = Array.isArray(sent['dryRun']) ? sent['dryRun'].map(String) : []
-  const preconditions = asMap(sent['preconditions'])
+  const preconditions = jsonObjectOf(sent['preconditions'])
   const grace = sent['gracePeriodSeconds'] ?? parseWhole(query.get('gracePeriodSeconds'))
   if (grace !== undefined && grace !== null && !Number.isSafeInteger(grace)) {
     throw badRequest('gracePeriodSeconds must be a whole number')
@@ -58,8 +58,4 @@ function read(contentType: string | undefined, body: Uint8Array): unknown {
       throw badRequest(`couldn't get version/kind; json parse error: ${error.message}`)
     throw error
   }
-}
-
-function asMap(value: unknown): Loose {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Loose) : {}
 }

@@ -1,4 +1,6 @@
 // Who am I, and may I? The review kinds: questions that are posted, answered and never stored.
+import type { JsonObject } from '../../api/json.ts'
+import { jsonObjectOf } from '../../api/json.ts'
 import { shown } from './shown.ts'
 import { invalid, invalidObject } from '../../api/field-errors.ts'
 import type { FieldError } from '../../api/field-errors.ts'
@@ -11,7 +13,6 @@ import type { Attributes, Decision } from '../access/roles.ts'
 import { authorize, rulesOf } from '../access/roles.ts'
 import type { Tokens } from '../access/tokens.ts'
 import type { User } from './call.ts'
-import type { Loose } from '../objects/stored-objects.ts'
 import type { ReviewName } from './router.ts'
 
 export interface ReviewDeps {
@@ -44,11 +45,11 @@ export async function review(deps: ReviewDeps, request: ReviewRequest): Promise<
   const { review: name, namespace, body, user, now } = request
   const group = name === 'tokenreviews' || name === 'selfsubjectreviews' ? 'authentication' : 'authorization'
   const type = { kind: kindOfReview[name], apiVersion: `${group}.k8s.io/v1` }
-  const sent = asMap(body)
+  const sent = jsonObjectOf(body)
   if (sent['kind'] !== undefined && sent['kind'] !== type.kind) {
     throw badRequest(`${shown(sent['kind'])} cannot be handled as a ${type.kind}`)
   }
-  const spec = asMap(sent['spec'])
+  const spec = jsonObjectOf(sent['spec'])
   const metadata = namespace === undefined ? {} : { namespace }
   const answer = (status: object): Typed => ({ ...type, metadata, spec, status })
   switch (name) {
@@ -70,7 +71,7 @@ export async function review(deps: ReviewDeps, request: ReviewRequest): Promise<
   }
 }
 
-async function tokenReview(deps: ReviewDeps, spec: Loose): Promise<object> {
+async function tokenReview(deps: ReviewDeps, spec: JsonObject): Promise<object> {
   const { token, audiences } = spec
   if (typeof token !== 'string' || token === '') {
     throw badRequest('token is required for TokenReview in authentication')
@@ -83,14 +84,14 @@ async function tokenReview(deps: ReviewDeps, spec: Loose): Promise<object> {
 
 /** A question is about a resource or about a path; of somebody else it says about whom. */
 function checkAttributes(
-  spec: Loose,
+  spec: JsonObject,
   type: { readonly kind: string },
   about: { readonly subject?: boolean; readonly namespace?: string | undefined } = {},
 ): void {
   const { resourceAttributes: resource, nonResourceAttributes: path, user, groups } = spec
   const errors: FieldError[] = []
   if (resource !== undefined && path !== undefined) {
-    const { path: Path, verb: Verb } = asMap(path)
+    const { path: Path, verb: Verb } = jsonObjectOf(path)
     const text = 'cannot be specified in combination with resourceAttributes'
     errors.push(invalid('spec.nonResourceAttributes', { Path, Verb }, text))
   }
@@ -101,26 +102,26 @@ function checkAttributes(
   if (about.subject && !user && !(Array.isArray(groups) && groups.length > 0)) {
     errors.push(invalid('spec.user', '', 'at least one of user or group must be specified'))
   }
-  const asked = asMap(resource)['namespace'] ?? ''
+  const asked = jsonObjectOf(resource)['namespace'] ?? ''
   if (about.namespace !== undefined && asked !== about.namespace) {
     errors.push(invalid('spec.resourceAttributes.namespace', asked, 'must match metadata.namespace'))
   }
   if (errors.length > 0) throw invalidObject({ group: 'authorization.k8s.io', kind: type.kind }, '', errors)
 }
 
-async function accessReview(deps: ReviewDeps, user: User, spec: Loose): Promise<object> {
+async function accessReview(deps: ReviewDeps, user: User, spec: JsonObject): Promise<object> {
   const { resourceAttributes, nonResourceAttributes } = spec
   if (resourceAttributes === undefined) {
-    const asked = asMap(nonResourceAttributes)
+    const asked = jsonObjectOf(nonResourceAttributes)
     const role = roleOf(user)
     const reads = text(asked, 'verb') === 'get' && mayReadDocument(role, text(asked, 'path'))
     return statusOf({ allowed: reads || role === 'admin', reason: '' })
   }
-  return statusOf(await authorize(deps.context, user, attributesOf(asMap(resourceAttributes))))
+  return statusOf(await authorize(deps.context, user, attributesOf(jsonObjectOf(resourceAttributes))))
 }
 
 /** `*` asks for all of something: allowed only when nothing narrower could be refused. */
-function attributesOf(sent: Loose): Attributes {
+function attributesOf(sent: JsonObject): Attributes {
   const verb = text(sent, 'verb')
   return {
     // Any verb a client makes up is compared like the known ones, and refused by every role but admin.
@@ -138,7 +139,7 @@ function statusOf({ allowed, reason }: Decision): object {
   return { allowed, ...(reason === '' ? {} : { reason }) }
 }
 
-function subjectOf(spec: Loose): User {
+function subjectOf(spec: JsonObject): User {
   const { user, groups, uid } = spec
   return {
     name: typeof user === 'string' ? user : '',
@@ -156,11 +157,7 @@ function userInfo(user: User): object {
   }
 }
 
-function asMap(value: unknown): Loose {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Loose) : {}
-}
-
-function text(map: Loose, name: string): string {
+function text(map: JsonObject, name: string): string {
   const value = map[name]
   return typeof value === 'string' ? value : ''
 }

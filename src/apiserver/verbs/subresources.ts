@@ -1,4 +1,6 @@
 // What can be posted to an object? A pod's node, its eviction, and a token for a service account.
+import type { JsonObject } from '../../api/json.ts'
+import { jsonObjectOf } from '../../api/json.ts'
 import { shown } from '../request/shown.ts'
 import { invalidObject, notSupported, required } from '../../api/field-errors.ts'
 import type { FieldError } from '../../api/field-errors.ts'
@@ -14,7 +16,6 @@ import { defaultAudience } from '../access/tokens.ts'
 import type { Call } from '../request/call.ts'
 import type { ServerContext } from '../objects/context.ts'
 import { findObject, readStored } from '../objects/context.ts'
-import type { Loose } from '../objects/stored-objects.ts'
 import { deleteObject } from './delete.ts'
 import { changeObject } from './update.ts'
 
@@ -48,10 +49,10 @@ const success = (code: number): Typed => ({ kind: 'Status', apiVersion: 'v1', me
 
 async function bindPod(context: ServerContext, request: PostRequest, call: Call): Promise<Typed> {
   const { ref } = request
-  const binding = asMap(request.body)
-  const metadata = asMap(binding['metadata'])
+  const binding = jsonObjectOf(request.body)
+  const metadata = jsonObjectOf(binding['metadata'])
   checkSame(ref, metadata, 'Binding')
-  const { kind = '', name: node } = asMap(binding['target'])
+  const { kind = '', name: node } = jsonObjectOf(binding['target'])
   const errors: FieldError[] = []
   if (kind !== '' && kind !== 'Node') errors.push(notSupported('target.kind', kind, ['Node', '<empty>']))
   if (typeof node !== 'string' || node === '') errors.push(required('target.name'))
@@ -73,7 +74,7 @@ async function bindPod(context: ServerContext, request: PostRequest, call: Call)
 }
 
 /** A body that names what it is about names what the path names. */
-function checkSame(ref: ObjectRef, { name, namespace }: Loose, kind: string): void {
+function checkSame(ref: ObjectRef, { name, namespace }: JsonObject, kind: string): void {
   if (namespace && namespace !== ref.namespace) {
     throw badRequest('the namespace of the provided object does not match the namespace sent on the request')
   }
@@ -81,14 +82,14 @@ function checkSame(ref: ObjectRef, { name, namespace }: Loose, kind: string): vo
 }
 
 /** The scheduler may write on the pod why it chose: labels and annotations of the binding become the pod's. */
-function boundPod(pod: Pod, node: string, binding: Loose, now: string): KubeObject {
+function boundPod(pod: Pod, node: string, binding: JsonObject, now: string): KubeObject {
   const { name } = pod.metadata
   const refuse = (why: string) => conflict({ group: '', plural: 'pods/binding' }, name, `pod ${name} ${why}`)
   if (pod.metadata.deletionTimestamp) throw refuse('is being deleted, cannot be assigned to a host')
   if (pod.spec?.nodeName) throw refuse(`is already assigned to node "${pod.spec.nodeName}"`)
   if ((pod.spec?.schedulingGates ?? []).length > 0) throw refuse('has non-empty .spec.schedulingGates')
   const added = (['labels', 'annotations'] as const).flatMap((member) => {
-    const merged = { ...pod.metadata[member], ...asMap(binding[member]) }
+    const merged = { ...pod.metadata[member], ...jsonObjectOf(binding[member]) }
     return Object.keys(merged).length > 0 ? [[member, merged] as const] : []
   })
   const { uid } = binding
@@ -103,11 +104,11 @@ function boundPod(pod: Pod, node: string, binding: Loose, now: string): KubeObje
 
 async function evictPod(context: ServerContext, request: PostRequest, call: Call): Promise<Typed> {
   const { ref, dryRun } = request
-  const eviction = asMap(request.body)
-  checkSame(ref, asMap(eviction['metadata']), 'Eviction')
-  const options = asMap(eviction['deleteOptions'])
+  const eviction = jsonObjectOf(request.body)
+  checkSame(ref, jsonObjectOf(eviction['metadata']), 'Eviction')
+  const options = jsonObjectOf(eviction['deleteOptions'])
   const grace = options['gracePeriodSeconds']
-  const { uid, resourceVersion } = asMap(options['preconditions'])
+  const { uid, resourceVersion } = jsonObjectOf(options['preconditions'])
   if (!dryRun) await announceEviction(context, ref, call)
   await deleteObject(context, kinds.Pod, ref, {
     dryRun,
@@ -133,7 +134,7 @@ function announceEviction(context: ServerContext, ref: ObjectRef, call: Call): P
   return changeObject(context, { info: kinds.Pod, ref, subresource: 'status', ...manager, change }, call)
 }
 
-function withCondition(status: Pod['status'], condition: { readonly type: string } & Loose): object {
+function withCondition(status: Pod['status'], condition: { readonly type: string } & JsonObject): object {
   const others = (status?.conditions ?? []).filter(({ type }) => type !== condition.type)
   return { ...status, conditions: [...others, { ...condition, lastProbeTime: null }] }
 }
@@ -156,7 +157,7 @@ async function requestToken(
   const { namespace = '' } = request.ref
   const { entry } = await readStored(context, kinds.ServiceAccount, request.ref)
   const account = context.objects.decode(kinds.ServiceAccount, entry)
-  const spec = asMap(asMap(request.body)['spec'])
+  const spec = jsonObjectOf(jsonObjectOf(request.body)['spec'])
   const wanted = typeof spec['expirationSeconds'] === 'number' ? spec['expirationSeconds'] : hour
   const errors = validateTokenDuration(wanted, 'spec.expirationSeconds')
   if (errors.length > 0) throw invalidObject({ group: 'authentication.k8s.io', kind: 'TokenRequest' }, '', errors)
@@ -193,7 +194,7 @@ async function requestToken(
 
 async function boundObject(context: ServerContext, namespace: string, ref: unknown) {
   if (ref === undefined || ref === null) return undefined
-  const { apiVersion = '', kind, name, uid } = asMap(ref)
+  const { apiVersion = '', kind, name, uid } = jsonObjectOf(ref)
   if ((kind !== 'Pod' && kind !== 'Secret') || typeof name !== 'string') {
     throw badRequest(`cannot bind token to object of type ${versionKind(shown(apiVersion), shown(kind))}`)
   }
@@ -206,8 +207,4 @@ async function boundObject(context: ServerContext, namespace: string, ref: unkno
     throw conflict(info, name, why)
   }
   return { kind, name, uid: foundUid } as const
-}
-
-function asMap(value: unknown): Loose {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Loose) : {}
 }

@@ -2,6 +2,8 @@
 // the directories that nodes keep for volumes. Facts are read once, then judged purely.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import type { JsonObject } from '../../api/json.ts'
+import { parseJsonObject } from '../../api/json.ts'
 import type { Finding } from './finding.ts'
 import { ok, problem, warn } from './finding.ts'
 
@@ -136,12 +138,12 @@ export function judgeMarks(
   )
 }
 
-function parsed(path: string): Record<string, unknown> | undefined {
+/** Undefined when there is no such file or it is damaged: the caller judges. */
+function parsed(path: string): JsonObject | undefined {
   try {
-    const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
-    return typeof value === 'object' && value !== null ? { ...value } : undefined
+    return parseJsonObject(readFileSync(path, 'utf8'))
   } catch {
-    return undefined // no such file, or damaged: judged by the caller
+    return undefined
   }
 }
 

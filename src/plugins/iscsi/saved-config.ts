@@ -2,6 +2,7 @@
 // Written whole or not at all (WART-6); kubelet's own files are read as well.
 
 import { join } from 'node:path/posix'
+import { parseJsonObject } from '../../api/json.ts'
 import type { Files } from '../../host/host.ts'
 import { readIfThere } from '../../host/read-if-there.ts'
 import type { IscsiTarget } from './target.ts'
@@ -38,7 +39,7 @@ export async function loadConfig(
 }
 
 export function parseConfig(text: string): IscsiTarget | undefined {
-  const fields = parseObject(text)
+  const fields = parseJsonObject(text) ?? {}
   const word = (key: string): string => (typeof fields[key] === 'string' ? fields[key] : '')
   const portals = Array.isArray(fields['Portals'])
     ? fields['Portals'].filter((portal) => typeof portal === 'string')
@@ -53,14 +54,5 @@ export function parseConfig(text: string): IscsiTarget | undefined {
     initialInterface: word('InitIface'),
     interface: word('Iface'),
     initiatorName: word('InitiatorName'),
-  }
-}
-
-function parseObject(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {}
-  } catch {
-    return {}
   }
 }
