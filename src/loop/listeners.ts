@@ -4,6 +4,8 @@ export interface Listeners<Args extends readonly unknown[]> {
   tell(...args: Args): void
   /** Disposing ends it. */
   listen(listener: (...args: Args) => void): Disposable
+  /** How many listen now. */
+  readonly size: number
 }
 
 export function createListeners<Args extends readonly unknown[]>(): Listeners<Args> {
@@ -16,6 +18,9 @@ export function createListeners<Args extends readonly unknown[]>(): Listeners<Ar
     listen(listener) {
       listeners.add(listener)
       return { [Symbol.dispose]: () => void listeners.delete(listener) }
+    },
+    get size() {
+      return listeners.size
     },
   }
 }

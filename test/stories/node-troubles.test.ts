@@ -1,6 +1,7 @@
 // Stories of a node in trouble: a full disk, what cannot be stopped, damaged files of an earlier life.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { createListeners } from '../../src/loop/listeners.ts'
 import { createDiskWorld } from '../kit/node-with-disk.ts'
 import { createNodeWorld, memory, pod, root } from '../kit/node.ts'
 
@@ -69,7 +70,7 @@ test('a runtime that calls a stop done and tells of no end is not asked in one b
   const { agent } = await world.start()
   await world.create(pod('p', [memory('m')]))
   await world.clock.advance(1_000)
-  world.machine.listeners.clear()
+  world.machine.listeners = createListeners() // nobody hears of ends any more
   await world.client.remove('Pod', { namespace: 'default', name: 'p' })
   await world.clock.advance(60_000)
   assert.ok(asked <= 20, `${asked} tries in a minute`)

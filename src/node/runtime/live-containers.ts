@@ -7,6 +7,7 @@ import type { Files, Host } from '../../host/host.ts'
 import { hasCode } from '../../host/host-error.ts'
 import type { MountNamespace, Processes, ProcessIdentity } from '../../host/processes.ts'
 import { readIfThere } from '../../host/read-if-there.ts'
+import type { Listeners } from '../../loop/listeners.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { ImageEntrypoint } from './entrypoints.ts'
 import type { ContainerExit, ContainerRecord } from './port.ts'
@@ -32,7 +33,7 @@ export interface ProcessRuntimeState extends ProcessRuntimeDeps {
   realHidden: readonly string[]
   /** By pod uid and container name. */
   readonly live: Map<string, LiveContainer>
-  readonly listeners: Set<(record: ContainerRecord) => void>
+  readonly listeners: Listeners<[ContainerRecord]>
   /** Aborts when the agent stops; containers run on. */
   readonly stopping: AbortController
 }
@@ -59,10 +60,6 @@ interface NewContainer {
 
 export const containerKey = (pod: PodUid, name: string) => `${pod}/${name}`
 
-export function notify({ listeners }: ProcessRuntimeState, record: ContainerRecord): void {
-  for (const listener of [...listeners]) listener(record)
-}
-
 /** Keeps a container's record; its end is noticed from here on. */
 export function addContainer(state: ProcessRuntimeState, container: NewContainer): ContainerRecord {
   const { record, directory, process, namespace } = container
@@ -77,7 +74,7 @@ export function addContainer(state: ProcessRuntimeState, container: NewContainer
       if (entry.record.exit) return
       entry.record = { ...entry.record, exit }
       resolve()
-      notify(state, entry.record)
+      state.listeners.tell(entry.record)
     },
   }
   state.live.set(containerKey(record.pod, record.name), entry)

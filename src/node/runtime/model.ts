@@ -2,6 +2,8 @@
 // code. Its records live in a `ModelMachine`, so that they outlive the agent as real processes do.
 import type { PodUid } from '../../api/names.ts'
 import type { Clock } from '../../clock/clock.ts'
+import type { Listeners } from '../../loop/listeners.ts'
+import { createListeners } from '../../loop/listeners.ts'
 import type { CommandStreams } from '../../streams/remote-command.ts'
 import type { ImageEntrypoint } from './entrypoints.ts'
 import { commandLineOf } from './entrypoints.ts'
@@ -35,11 +37,11 @@ export interface ModelMachine {
   readonly earlier: Map<string, ContainerRecord>
   readonly requests: Map<string, ContainerRequest>
   /** Called with every change of a container, also of those that an earlier agent process started. */
-  readonly listeners: Set<(record: ContainerRecord) => void>
+  listeners: Listeners<[ContainerRecord]>
 }
 
 export function createModelMachine(): ModelMachine {
-  return { containers: new Map(), earlier: new Map(), requests: new Map(), listeners: new Set() }
+  return { containers: new Map(), earlier: new Map(), requests: new Map(), listeners: createListeners() }
 }
 
 export interface ModelRuntimeDeps {
@@ -85,10 +87,7 @@ export function createModelRuntime(deps: ModelRuntimeDeps): Runtime {
       }
       return Promise.resolve()
     },
-    subscribe(listener) {
-      machine.listeners.add(listener)
-      return { [Symbol.dispose]: () => void machine.listeners.delete(listener) }
-    },
+    subscribe: (listener) => machine.listeners.listen(listener),
   }
 }
 
@@ -109,7 +108,7 @@ function startContainer(model: Model, request: ContainerRequest): ContainerRecor
   if (before) machine.earlier.set(key, before)
   machine.containers.set(key, record)
   machine.requests.set(key, request)
-  notify(machine, record)
+  machine.listeners.tell(record)
   scheduleEnd(model, request, record.startedAt)
   return record
 }
@@ -166,11 +165,7 @@ function end(machine: ModelMachine, key: string, attempt: number, exit: Containe
   if (!record || record.exit || record.attempt !== attempt) return
   const ended = { ...record, exit }
   machine.containers.set(key, ended)
-  notify(machine, ended)
-}
-
-function notify({ listeners }: ModelMachine, record: ContainerRecord): void {
-  for (const listener of [...listeners]) listener(record)
+  machine.listeners.tell(ended)
 }
 
 function exitOf(code: number, at: number): ContainerExit {

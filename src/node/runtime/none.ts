@@ -1,14 +1,15 @@
 // What if nobody runs containers? Pods get their volumes, and every container counts as running until it is stopped.
 import type { PodUid } from '../../api/names.ts'
 import type { Clock } from '../../clock/clock.ts'
+import { createListeners } from '../../loop/listeners.ts'
 import type { ContainerRecord, Runtime } from './port.ts'
 
 export function createNoRuntime({ clock }: { readonly clock: Clock }): Runtime {
   const records = new Map<string, ContainerRecord>()
-  const listeners = new Set<(record: ContainerRecord) => void>()
+  const listeners = createListeners<[ContainerRecord]>()
   const notify = (record: ContainerRecord) => {
     records.set(`${record.pod}/${record.name}`, record)
-    for (const listener of [...listeners]) listener(record)
+    listeners.tell(record)
   }
   return {
     version: 'hawser-none://1',
@@ -35,9 +36,6 @@ export function createNoRuntime({ clock }: { readonly clock: Clock }): Runtime {
       for (const [key, record] of records) if (record.pod === pod) records.delete(key)
       return Promise.resolve()
     },
-    subscribe(listener) {
-      listeners.add(listener)
-      return { [Symbol.dispose]: () => void listeners.delete(listener) }
-    },
+    subscribe: listeners.listen,
   }
 }

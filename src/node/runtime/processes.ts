@@ -9,10 +9,11 @@ import type { PodUid } from '../../api/names.ts'
 import { unheldWishes } from '../../api/pod-promises.ts'
 import { hasCode } from '../../host/host-error.ts'
 import type { ProcessIdentity } from '../../host/processes.ts'
+import { createListeners } from '../../loop/listeners.ts'
 import { delayedAbort } from './delayed-abort.ts'
 import { commandLineOf } from './entrypoints.ts'
 import type { LiveContainer, ProcessRuntimeDeps, ProcessRuntimeState } from './live-containers.ts'
-import { containerKey, listDirectory, notify } from './live-containers.ts'
+import { containerKey, listDirectory } from './live-containers.ts'
 import type { Runtime, WriteStdinRequest } from './port.ts'
 import { argvInside, rightsOf, variablesOf } from './process-command.ts'
 import { removalPrefix, restoreContainers } from './restore-containers.ts'
@@ -31,7 +32,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     ...deps,
     realHidden: deps.hidden,
     live: new Map(),
-    listeners: new Set(),
+    listeners: createListeners(),
     stopping: new AbortController(),
   }
   const { live, listeners, stopping } = state
@@ -53,7 +54,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
         await prepare(stopping.signal)
         using later = delayedAbort(clock, signal, unwantedStartMs)
         const record = await startContainer(state, request, AbortSignal.any([stopping.signal, later.signal]))
-        notify(state, record)
+        listeners.tell(record)
         return record
       }),
     async stop({ pod, name, graceMs }, signal) {
@@ -74,10 +75,7 @@ export function createProcessRuntime(deps: ProcessRuntimeDeps): Runtime & AsyncD
     },
     writeStdin: (request, input, signal) => writeStdin(state, request, input, signal),
     removePod: (pod, signal) => removePod(state, pod, signal),
-    subscribe(listener) {
-      listeners.add(listener)
-      return { [Symbol.dispose]: () => void listeners.delete(listener) }
-    },
+    subscribe: listeners.listen,
     async [Symbol.asyncDispose]() {
       stopping.abort(new Error('the agent is stopping; containers run on'))
       for (const { namespace } of live.values()) await namespace?.[Symbol.asyncDispose]()

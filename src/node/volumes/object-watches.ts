@@ -8,6 +8,8 @@ import { createInformer } from '../../client/informer.ts'
 import { reflect } from '../../client/reflector.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { Random } from '../../clock/random.ts'
+import type { Listeners } from '../../loop/listeners.ts'
+import { createListeners } from '../../loop/listeners.ts'
 import type { Log } from '../../telemetry/log.ts'
 
 export interface ObjectWatches extends AsyncDisposable {
@@ -22,7 +24,7 @@ export interface ObjectWatch extends Disposable {
 type WatchedKind = Extract<KindName, 'PersistentVolumeClaim' | 'ConfigMap' | 'Secret'>
 
 interface Shared {
-  readonly listeners: Set<() => void>
+  readonly listeners: Listeners<[]>
   readonly stop: AbortController
   readonly done: Promise<void>
   readonly synced: Promise<void>
@@ -36,7 +38,7 @@ export function createObjectWatches(deps: {
 }): ObjectWatches {
   const shared = new Map<string, Shared>()
   const begin = (kind: WatchedKind, ref: ObjectRef): Shared => {
-    const listeners = new Set<() => void>()
+    const listeners = createListeners<[]>()
     const stop = new AbortController()
     const informer = createInformer()
     const namespace = ref.namespace ?? ''
@@ -44,7 +46,7 @@ export function createObjectWatches(deps: {
     const synced = informer.synced.then(() => {
       let first = true
       informer.subscribe(() => {
-        if (!first) for (const listener of [...listeners]) listener()
+        if (!first) listeners.tell()
       })
       first = false
     })
@@ -55,12 +57,11 @@ export function createObjectWatches(deps: {
       const name = `${kind}/${refKey(ref)}`
       const entry = shared.get(name) ?? begin(kind, ref)
       shared.set(name, entry)
-      const own = () => listener()
-      entry.listeners.add(own)
+      const subscription = entry.listeners.listen(() => listener())
       return {
         synced: entry.synced,
         [Symbol.dispose]() {
-          entry.listeners.delete(own)
+          subscription[Symbol.dispose]()
           if (entry.listeners.size > 0 || shared.get(name) !== entry) return
           shared.delete(name)
           entry.stop.abort(new Error('nobody asks for it any more'))
