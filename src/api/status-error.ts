@@ -168,6 +168,13 @@ export function serviceUnavailable(message: string): StatusError {
 }
 
 export const isNotFound = (error: unknown): error is StatusError => hasReason(error, 'NotFound')
+
+/** For `.catch()`: an object that is not there answers undefined; removing one that is gone already is no failure. */
+export function ignoreNotFound(error: unknown): undefined {
+  if (!isNotFound(error)) throw error
+  return undefined
+}
+
 export const isAlreadyExists = (error: unknown): error is StatusError => hasReason(error, 'AlreadyExists')
 export const isConflict = (error: unknown): error is StatusError => hasReason(error, 'Conflict')
 export const isInvalid = (error: unknown): error is StatusError => hasReason(error, 'Invalid')

@@ -7,7 +7,7 @@
 // 3. A record that cannot be written is tried again later; history is never a reason to fail.
 // 4. What an earlier process left as running or waiting goes away unless it is told again.
 import type { OperationRecord } from '../api/generated/types.ts'
-import { isAlreadyExists, isConflict, isNotFound } from '../api/status-error.ts'
+import { ignoreNotFound, isAlreadyExists, isConflict, isNotFound } from '../api/status-error.ts'
 import type { Clock } from '../clock/clock.ts'
 import { createKeyLoop } from '../loop/key-loop.ts'
 import type { KeyLoop } from '../loop/key-loop.ts'
@@ -161,9 +161,7 @@ async function write(state: State, identity: string, kept: Kept, signal: AbortSi
 }
 
 async function remove({ client, written, removing }: State, identity: string, signal: AbortSignal): Promise<void> {
-  await client.remove('Operation', { name: recordName(identity) }, {}, signal).catch((error: unknown) => {
-    if (!isNotFound(error)) throw error
-  })
+  await client.remove('Operation', { name: recordName(identity) }, {}, signal).catch(ignoreNotFound)
   removing.delete(identity)
   written.delete(identity)
 }

@@ -8,7 +8,7 @@ import {
   bootstrapSecretType,
   readBootstrap,
 } from '../apiserver/access/bootstrap.ts'
-import { isNotFound } from '../api/status-error.ts'
+import { ignoreNotFound } from '../api/status-error.ts'
 import type { Client } from '../client/client.ts'
 import { readClusterInfo } from './cluster-info.ts'
 import { UsageError } from './config.ts'
@@ -53,9 +53,7 @@ async function removeOver(client: Client, now: number): Promise<void> {
     const { expiresAt = 0 } = readBootstrap(secret) ?? {}
     if (expiresAt > now) continue
     const ref = { namespace: 'kube-system', name: secret.metadata.name }
-    await client.remove('Secret', ref).catch((error: unknown) => {
-      if (!isNotFound(error)) throw error
-    })
+    await client.remove('Secret', ref).catch(ignoreNotFound)
   }
 }
 

@@ -1,7 +1,7 @@
 // How do other machines find the server? ConfigMap kube-public/cluster-info says it, as kubeadm's does: a kubeconfig with the
 // advertised address and the authority, and without a user.
 import { parse, stringify } from 'yaml'
-import { isNotFound } from '../api/status-error.ts'
+import { ignoreNotFound } from '../api/status-error.ts'
 import type { Client } from '../client/client.ts'
 import { getIfExists } from '../client/get-if-exists.ts'
 
@@ -15,9 +15,9 @@ const ref = { namespace: 'kube-public', name: 'cluster-info' }
 
 /** Undefined: there is no address for other machines, and none is told. */
 export async function publishClusterInfo(client: Client, info: ClusterInfo | undefined): Promise<void> {
-  const known = await getIfExists(client, 'ConfigMap', ref, new AbortController().signal)
+  const known = await getIfExists(client, 'ConfigMap', ref)
   if (info === undefined) {
-    if (known) await client.remove('ConfigMap', ref).catch(ignoreMissing)
+    if (known) await client.remove('ConfigMap', ref).catch(ignoreNotFound)
     return
   }
   const kubeconfig = textOf(info)
@@ -29,7 +29,7 @@ export async function publishClusterInfo(client: Client, info: ClusterInfo | und
 
 /** Undefined where the server told no address for other machines. */
 export async function readClusterInfo(client: Client): Promise<ClusterInfo | undefined> {
-  const text = (await getIfExists(client, 'ConfigMap', ref, new AbortController().signal))?.data?.['kubeconfig']
+  const text = (await getIfExists(client, 'ConfigMap', ref))?.data?.['kubeconfig']
   if (text === undefined) return undefined
   const { clusters } = parse(text) as { clusters?: { cluster?: Readonly<Record<string, string>> }[] }
   const { server, 'certificate-authority-data': data } = clusters?.[0]?.cluster ?? {}
@@ -40,8 +40,4 @@ export async function readClusterInfo(client: Client): Promise<ClusterInfo | und
 function textOf({ server, authority }: ClusterInfo): string {
   const cluster = { 'certificate-authority-data': Buffer.from(authority).toString('base64'), server }
   return stringify({ apiVersion: 'v1', kind: 'Config', clusters: [{ name: '', cluster }] })
-}
-
-function ignoreMissing(error: unknown): void {
-  if (!isNotFound(error)) throw error
 }

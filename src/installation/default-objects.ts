@@ -1,6 +1,7 @@
 // Which objects are there before the user makes any? The built-in driver's own: its CSIDriver, the default class.
+import { getIfExists } from '../client/get-if-exists.ts'
 import type { KindMap, KindName } from '../api/kinds.ts'
-import { isAlreadyExists, isNotFound } from '../api/status-error.ts'
+import { isAlreadyExists } from '../api/status-error.ts'
 import type { Client } from '../client/client.ts'
 import { builtInDriver, defaultClassName } from './config.ts'
 
@@ -35,10 +36,7 @@ async function ensureDriver(client: Client, attachRequired: boolean): Promise<vo
       volumeLifecycleModes: ['Persistent', 'Ephemeral'],
     },
   } as const
-  const known = await client.get('CSIDriver', { name: builtInDriver }).catch((error: unknown) => {
-    if (isNotFound(error)) return undefined
-    throw error
-  })
+  const known = await getIfExists(client, 'CSIDriver', { name: builtInDriver })
   // attachRequired cannot be changed; another number of nodes than last time may need the other answer.
   if (known && known.spec.attachRequired !== attachRequired) await client.remove('CSIDriver', { name: builtInDriver })
   else if (known) return

@@ -8,7 +8,7 @@ const ref = { namespace: 'default', name: 'kubernetes' }
 
 export async function publishService(client: Client, url: string): Promise<void> {
   const spec = specOf(new URL(url))
-  const known = await getIfExists(client, 'Service', ref, new AbortController().signal)
+  const known = await getIfExists(client, 'Service', ref)
   if (known === undefined) {
     const labels = { component: 'apiserver', provider: 'kubernetes' }
     await client.create('Service', { apiVersion: 'v1', kind: 'Service', metadata: { ...ref, labels }, spec })

@@ -1,9 +1,9 @@
 // `hawser apply`: makes objects be as the files say (server-side apply), for machines without kubectl.
 import { isDeepStrictEqual } from 'node:util'
 import { buildCommand } from '@stricli/core'
+import { getIfExists } from '../../client/get-if-exists.ts'
 import { kinds } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
-import { isNotFound } from '../../api/status-error.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -58,10 +58,7 @@ export const apply = buildCommand<Flags, [], Context>({
     for (const { kind, object } of manifests) {
       const namespace = object.metadata?.namespace ?? connection.namespace
       const ref = { name: object.metadata?.name ?? '', ...(kinds[kind].namespaced ? { namespace } : {}) }
-      const before = await connection.client.get(kind, ref).catch((error: unknown) => {
-        if (isNotFound(error)) return undefined
-        throw error
-      })
+      const before = await getIfExists(connection.client, kind, ref)
       const options = { fieldManager: 'hawser', force: flags.force, dryRun: flags.dryRun }
       const after = await connection.client.patch(kind, ref, { type: 'apply', body: object }, options)
       const verb = !before ? 'created' : isDeepStrictEqual(wished(before), wished(after)) ? 'unchanged' : 'configured'

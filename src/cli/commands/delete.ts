@@ -1,11 +1,11 @@
 // `hawser delete`: asks the server to delete objects and waits until they are gone, saying what holds them.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { buildCommand } from '@stricli/core'
+import { getIfExists } from '../../client/get-if-exists.ts'
 import type { KindName } from '../../api/kinds.ts'
 import { kinds } from '../../api/kinds.ts'
 import type { KubeObject, ObjectRef } from '../../api/meta.ts'
 import type { Node, Pod } from '../../api/generated/types.ts'
-import { isNotFound } from '../../api/status-error.ts'
 import type { Client } from '../../client/client.ts'
 import { UsageError } from '../../installation/config.ts'
 import { confirm, yesFlag } from '../confirm.ts'
@@ -143,10 +143,7 @@ async function untilGone(context: Context, client: Client, target: Target, timeo
   const start = performance.now()
   let told = ''
   for (;;) {
-    const object = await client.get(kind, ref).catch((error: unknown) => {
-      if (isNotFound(error)) return undefined
-      throw error
-    })
+    const object = await getIfExists(client, kind, ref)
     if (!object) return
     const waited = performance.now() - start
     const isOver = waited > timeoutMs

@@ -1,9 +1,10 @@
 // `hawser detach`: takes a volume from a node, only where that is safe, or by force with a reason that is written down.
 import { hostname, userInfo } from 'node:os'
 import { buildCommand } from '@stricli/core'
+import { getIfExists } from '../../client/get-if-exists.ts'
 import { kinds } from '../../api/kinds.ts'
 import type { Node, PersistentVolume, Pod, VolumeAttachment } from '../../api/generated/types.ts'
-import { isNotFound, notFound } from '../../api/status-error.ts'
+import { notFound } from '../../api/status-error.ts'
 import type { Client } from '../../client/client.ts'
 import { createRecorder } from '../../client/recorder.ts'
 import { createSystemClock } from '../../clock/system-clock.ts'
@@ -111,7 +112,7 @@ export function dangersOf({ node, pods, uniqueName }: AttachmentSituation, nodeN
 async function look(client: Client, volume: PersistentVolume, nodeName: string): Promise<AttachmentSituation> {
   const { claimRef, csi } = volume.spec ?? {}
   const [node, pods] = await Promise.all([
-    orNothing(client.get('Node', { name: nodeName })),
+    getIfExists(client, 'Node', { name: nodeName }),
     client.list('Pod', { fieldSelector: `spec.nodeName=${nodeName}` }),
   ])
   const uses = (pod: Pod) =>
@@ -144,8 +145,7 @@ async function carryOut(
   }
   await client.patch('VolumeAttachment', { name }, { type: 'merge', body: { metadata: { annotations } } })
   const { persistentVolumeName } = attachment.spec.source
-  const volume =
-    persistentVolumeName && (await orNothing(client.get('PersistentVolume', { name: persistentVolumeName })))
+  const volume = persistentVolumeName && (await getIfExists(client, 'PersistentVolume', { name: persistentVolumeName }))
   {
     const log = createPinoLog({ level: 'error' })
     await using recorder = createRecorder({ client, clock: createSystemClock(), log, component: 'hawser-detach' })
@@ -182,7 +182,7 @@ async function volumeFrom({ client, namespace }: Connection, word: string): Prom
   if (kind !== undefined && kind !== 'PersistentVolume' && kind !== 'PersistentVolumeClaim')
     throw new UsageError(`${word} is neither a claim nor a volume`, 'hawser detach pvc/NAME NODE')
   if (kind !== 'PersistentVolumeClaim') {
-    const found = await orNothing(client.get('PersistentVolume', { name }))
+    const found = await getIfExists(client, 'PersistentVolume', { name })
     if (found) return found
     if (kind === 'PersistentVolume') throw notFound(kinds.PersistentVolume, name)
   }
@@ -212,11 +212,4 @@ async function whoAmI(transport: Connection['transport']): Promise<string> {
   const answer = await transport.request({ method: 'POST', path, body }, AbortSignal.timeout(10_000)).catch(() => ({}))
   const { username = 'unknown' } = (answer as { status?: { userInfo?: { username?: string } } }).status?.userInfo ?? {}
   return `${username} (${userInfo().username}@${hostname()})`
-}
-
-async function orNothing<T>(promise: Promise<T>): Promise<T | undefined> {
-  return promise.catch((error: unknown) => {
-    if (isNotFound(error)) return undefined
-    throw error
-  })
 }

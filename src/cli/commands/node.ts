@@ -1,9 +1,10 @@
 // `hawser node …`: take a node out of use, and back.
 import { buildCommand } from '@stricli/core'
+import { getIfExists } from '../../client/get-if-exists.ts'
 import type { PersistentVolume, Pod } from '../../api/generated/types.ts'
 import { factsOfNode, matchesNodeSelector } from '../../api/node-selector.ts'
 import { refOf } from '../../api/meta.ts'
-import { isNotFound } from '../../api/status-error.ts'
+import { ignoreNotFound } from '../../api/status-error.ts'
 import type { Client } from '../../client/client.ts'
 import { confirm, yesFlag } from '../confirm.ts'
 import type { ConnectFlags } from '../connect.ts'
@@ -94,8 +95,8 @@ const rm = buildCommand<RemoveFlags, [string], Context>({
   async func(flags, name) {
     using connection = connect(this, flags)
     const { client } = connection
-    const node = await client.get('Node', { name }).catch(nothing)
-    if (!node && !(await client.get('Secret', recordRef(name)).catch(nothing)))
+    const node = await getIfExists(client, 'Node', { name })
+    if (!node && !(await client.get('Secret', recordRef(name)).catch(ignoreNotFound)))
       throw new Missing(`there is no node ${name}`, 'hawser get nodes')
     const pods = await podsOn(client, name)
     if (pods.length > 0 && !flags.force)
@@ -109,11 +110,11 @@ const rm = buildCommand<RemoveFlags, [string], Context>({
     ]
     await confirm(this, plan, flags.yes)
     // The certificate first: an agent that still runs would make its Node anew.
-    await client.remove('Secret', recordRef(name)).catch(nothing)
-    for (const pod of pods) await client.remove('Pod', refOf(pod), { gracePeriodSeconds: 0 }).catch(nothing)
-    await client.remove('CSINode', { name }).catch(nothing)
-    await client.remove('Lease', { namespace: 'kube-node-lease', name }).catch(nothing)
-    await client.remove('Node', { name }).catch(nothing)
+    await client.remove('Secret', recordRef(name)).catch(ignoreNotFound)
+    for (const pod of pods) await client.remove('Pod', refOf(pod), { gracePeriodSeconds: 0 }).catch(ignoreNotFound)
+    await client.remove('CSINode', { name }).catch(ignoreNotFound)
+    await client.remove('Lease', { namespace: 'kube-node-lease', name }).catch(ignoreNotFound)
+    await client.remove('Node', { name }).catch(ignoreNotFound)
     this.print(`node ${name} is removed`)
   },
 })
@@ -156,7 +157,7 @@ function isMirror({ metadata }: Pod): boolean {
 
 async function evict(client: Client, pod: Pod): Promise<void> {
   const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: refOf(pod) }
-  await client.post('Pod', refOf(pod), 'eviction', body).catch(nothing)
+  await client.post('Pod', refOf(pod), 'eviction', body).catch(ignoreNotFound)
 }
 
 function liesOn({ spec }: PersistentVolume, node: Parameters<typeof factsOfNode>[0]): boolean {
@@ -165,9 +166,3 @@ function liesOn({ spec }: PersistentVolume, node: Parameters<typeof factsOfNode>
 }
 
 const recordRef = (name: string) => ({ namespace: 'kube-system', name: `node-certificates-${name}` })
-
-/** What is gone already is what was wanted. */
-function nothing(error: unknown): undefined {
-  if (!isNotFound(error)) throw error
-  return undefined
-}

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { buildCommand } from '@stricli/core'
 import type { Pod } from '../../api/generated/types.ts'
 import { createSystemClock } from '../../clock/system-clock.ts'
-import { isNotFound } from '../../api/status-error.ts'
+import { ignoreNotFound, isNotFound } from '../../api/status-error.ts'
 import { namesOf } from '../completions.ts'
 import type { ConnectFlags, Connection } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
@@ -174,11 +174,7 @@ async function attend(context: Context, connection: Connection, request: Attende
   const { client, namespace } = connection
   const ref = { name: request.name, namespace }
   let stoppedBy: keyof typeof signalCodes | undefined
-  const remove = (gracePeriodSeconds: number) =>
-    client.remove('Pod', ref, { gracePeriodSeconds }).catch((error: unknown) => {
-      if (!isNotFound(error)) throw error
-      return undefined
-    })
+  const remove = (gracePeriodSeconds: number) => client.remove('Pod', ref, { gracePeriodSeconds }).catch(ignoreNotFound)
   const onSignal = (name: NodeJS.Signals) => {
     // The second signal means: now.
     void remove(stoppedBy === undefined ? request.grace : 0).catch(() => {})

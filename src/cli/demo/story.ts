@@ -2,7 +2,7 @@
 import type { Pod } from '../../api/generated/types.ts'
 import type { Connection } from '../connect.ts'
 import type { Context } from '../context.ts'
-import { isNotFound } from '../../api/status-error.ts'
+import { ignoreNotFound } from '../../api/status-error.ts'
 import { duration, paint } from '../output.ts'
 import { waitUntil } from '../wait.ts'
 import { printLogs } from '../commands/logs.ts'
@@ -163,10 +163,7 @@ async function removePod({ context, connection, signal }: StoryDeps, name: strin
   const { client, namespace } = connection
   const start = performance.now()
   const ref = { name, namespace }
-  await client.remove('Pod', ref, { gracePeriodSeconds: 0 }).catch((error: unknown) => {
-    if (!isNotFound(error)) throw error
-    return undefined
-  })
+  await client.remove('Pod', ref, { gracePeriodSeconds: 0 }).catch(ignoreNotFound)
   await waitUntil(context, client, { kind: 'Pod', ref, timeoutMs, signal }, (pod) =>
     pod ? { done: false, waiting: `pod ${name} ends` } : { done: true, value: undefined },
   )

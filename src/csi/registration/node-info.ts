@@ -1,7 +1,7 @@
 // What does the cluster know of a driver on this node? The Node's annotation and topology labels, and its entry in
 // CSINode: node id, topology keys, attach limit (CSINODE-1 … CSINODE-9).
 import { annotation } from '../../api/meta.ts'
-import { isNotFound } from '../../api/status-error.ts'
+import { ignoreNotFound, isNotFound } from '../../api/status-error.ts'
 import type { CSINode, CSINodeDriver, CSINodeStatus, Node, StorageHealth } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import { migratedPlugins } from '../../volume/migration.ts'
@@ -186,9 +186,7 @@ async function ownedCsiNode(client: Client, nodeName: string, signal: AbortSigna
 /** A Kubernetes API server before 1.37 has no such place; then there is nobody to tell. */
 async function writeStatus(client: Client, name: string, status: CSINodeStatus, signal: AbortSignal): Promise<void> {
   const patch = { type: 'merge', body: { status } } as const
-  await client.patch('CSINode', { name }, patch, { subresource: 'status' }, signal).catch((error: unknown) => {
-    if (!isNotFound(error)) throw error
-  })
+  await client.patch('CSINode', { name }, patch, { subresource: 'status' }, signal).catch(ignoreNotFound)
 }
 
 function nodeIds(node: Node): Record<string, string> {

@@ -1,14 +1,14 @@
 // How much room is left, and where? CSIStorageCapacity objects for each class and topology segment of a driver that
 // can tell (SIDE-50). Asked once a minute and after each volume made or deleted.
 import { refKey, refOf } from '../../api/meta.ts'
-import { isAlreadyExists } from '../../api/status-error.ts'
+import { ignoreNotFound, isAlreadyExists } from '../../api/status-error.ts'
 import { createObjectLoop, keyText } from '../../client/object-loop.ts'
 import type { ObjectKey } from '../../client/object-loop.ts'
 import type { Looked } from '../../loop/key-loop.ts'
 import { timeouts } from '../deadline.ts'
 import { capacityObject, isOwn, placesOf, planCapacity, withCapacity } from './capacity-plan.ts'
 import type { Owner, Place } from './capacity-plan.ts'
-import { change, ignoreGone, jobBackoff } from './job.ts'
+import { change, jobBackoff } from './job.ts'
 import type { JobDeps } from './job.ts'
 import { driverParameters } from './parameters.ts'
 
@@ -83,7 +83,7 @@ export async function removeCapacities(
   signal: AbortSignal,
 ): Promise<void> {
   for (const object of informers.of('CSIStorageCapacity').items.values())
-    if (isOwn(object, owner)) await client.remove('CSIStorageCapacity', refOf(object), {}, signal).catch(ignoreGone)
+    if (isOwn(object, owner)) await client.remove('CSIStorageCapacity', refOf(object), {}, signal).catch(ignoreNotFound)
 }
 
 function follow(deps: JobDeps, options: CapacityOptions, stack: AsyncDisposableStack, reconsider: () => void): void {
@@ -132,7 +132,7 @@ async function sync(
     case 'nothing':
       return
     case 'remove':
-      return client.remove('CSIStorageCapacity', { namespace, name }, {}, signal).then(() => {}, ignoreGone)
+      return client.remove('CSIStorageCapacity', { namespace, name }, {}, signal).then(() => {}, ignoreNotFound)
     case 'ask': {
       const { storageClass, segment } = plan.place
       const request = { parameters: driverParameters(storageClass.parameters), ...(segment && { topology: segment }) }

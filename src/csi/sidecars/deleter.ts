@@ -1,5 +1,6 @@
 // When is a driver's volume deleted? When its PersistentVolume is released, its policy says Delete and nothing is
 // attached any more (SIDE-20, SIDE-21, XPR-10, XPR-11).
+import { ignoreNotFound } from '../../api/status-error.ts'
 import { annotations, finalizers } from '../../api/annotations.ts'
 import type { PersistentVolume } from '../../api/generated/types.ts'
 import { annotation } from '../../api/meta.ts'
@@ -15,7 +16,7 @@ import type { DeleteFacts } from './delete-plan.ts'
 import { createJobHistory } from './job-history.ts'
 import type { JobHistory } from './job-history.ts'
 import { createLoopWithHistory } from './job-loop.ts'
-import { addFinalizer, dropFinalizer, ignoreGone, readSecret, workers } from './job.ts'
+import { addFinalizer, dropFinalizer, readSecret, workers } from './job.ts'
 import type { JobDeps } from './job.ts'
 import { resolveSecret, splitParameters } from './parameters.ts'
 
@@ -145,7 +146,7 @@ async function deleteVolume(deps: DeleteDeps, volume: PersistentVolume, signal: 
     driver.controller(timeouts.provisioner).deleteVolume(volume.spec?.csi?.volumeHandle ?? '', secrets, signal),
   )
   log.info('volume deleted', { driver: driver.name, volume: name })
-  await client.remove('PersistentVolume', { name }, uid === undefined ? {} : { uid }, signal).catch(ignoreGone)
+  await client.remove('PersistentVolume', { name }, uid === undefined ? {} : { uid }, signal).catch(ignoreNotFound)
   await dropFinalizer(client, 'PersistentVolume', volume, finalizer, signal)
 }
 

@@ -111,11 +111,6 @@ export async function readSecret(
   return secretTexts(secret)
 }
 
-/** For removals: an object that is gone already is what was wanted. */
-export function ignoreGone(error: unknown): void {
-  if (!isNotFound(error)) throw error
-}
-
 export function recordOnClaim(
   { recorder }: Pick<JobDeps, 'recorder'>,
   claim: PersistentVolumeClaim,

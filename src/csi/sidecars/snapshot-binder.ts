@@ -8,7 +8,7 @@ import type {
   VolumeSnapshotContent,
 } from '../../api/generated/types.ts'
 import { isDeleting, keyFor, keyOf, refKey, refOf, withFinalizer } from '../../api/meta.ts'
-import { isAlreadyExists } from '../../api/status-error.ts'
+import { ignoreNotFound, isAlreadyExists } from '../../api/status-error.ts'
 import { classOf } from '../../api/storage-class.ts'
 import { getIfExists } from '../../client/get-if-exists.ts'
 import { objectKey } from '../../client/object-loop.ts'
@@ -17,7 +17,7 @@ import { timestamp } from '../../clock/clock.ts'
 import { asVolumeError, refused } from '../../volume/effect.ts'
 import { createJobHistory } from './job-history.ts'
 import { createLoopWithHistory } from './job-loop.ts'
-import { addFinalizer, change, dropFinalizer, ignoreGone } from './job.ts'
+import { addFinalizer, change, dropFinalizer } from './job.ts'
 import type { JobDeps } from './job.ts'
 import {
   adopted,
@@ -229,7 +229,7 @@ async function release(deps: BinderDeps, snapshot: VolumeSnapshot, signal: Abort
   if (plan.kind === 'mark') {
     const marked = await change(client, 'VolumeSnapshotContent', plan.content, markedForDeletion, {}, signal)
     if (marked && plan.deletes) {
-      if (!isDeleting(marked)) await client.remove('VolumeSnapshotContent', { name }, {}, signal).catch(ignoreGone)
+      if (!isDeleting(marked)) await client.remove('VolumeSnapshotContent', { name }, {}, signal).catch(ignoreNotFound)
       return // synced again when the content is gone
     }
   }

@@ -1,7 +1,7 @@
 // What does a node do with volumes? The node's half of the safety protocol in miniature (rules NSP-2, NSP-3, NSP-8, DES-6):
 // report in use, read what is attached, mount, run; stop, unmount, report again. The machine outlives its agent.
 import { conditionIsTrue } from '../../api/meta.ts'
-import { isNotFound } from '../../api/status-error.ts'
+import { ignoreNotFound } from '../../api/status-error.ts'
 import type { Node, Pod } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import type { Informer } from '../../client/informer.ts'
@@ -218,7 +218,7 @@ async function finishLeaving(
     const state = { terminated: { exitCode: 0, reason: 'Completed', startedAt: finishedAt, finishedAt } }
     await reportPod(client, pod, { containerStatuses: [containerStatus(state)] }, signal)
     const ref = { namespace: pod.metadata.namespace ?? '', name: pod.metadata.name }
-    await client.remove('Pod', ref, { gracePeriodSeconds: 0, uid }, signal).catch(ignoreMissing)
+    await client.remove('Pod', ref, { gracePeriodSeconds: 0, uid }, signal).catch(ignoreNotFound)
     volumesOf.delete(uid)
   }
 }
@@ -230,13 +230,9 @@ function containerStatus(state: object) {
 async function reportPod(client: Client, pod: Pod, status: object, signal: AbortSignal): Promise<void> {
   const ref = refIn(pod, pod.metadata.name)
   const patch = { type: 'merge', body: { metadata: { uid: pod.metadata.uid }, status } } as const
-  await client.patch('Pod', ref, patch, { subresource: 'status' }, signal).catch(ignoreMissing)
+  await client.patch('Pod', ref, patch, { subresource: 'status' }, signal).catch(ignoreNotFound)
 }
 
 function refIn(pod: Pod, name: string) {
   return { namespace: pod.metadata.namespace ?? '', name }
-}
-
-function ignoreMissing(error: unknown): void {
-  if (!isNotFound(error)) throw error
 }

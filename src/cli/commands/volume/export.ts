@@ -1,7 +1,7 @@
 // `hawser volume export`: the files of a volume as a tar archive on stdout.
 import { randomBytes } from 'node:crypto'
 import { buildCommand } from '@stricli/core'
-import { isNotFound } from '../../../api/status-error.ts'
+import { ignoreNotFound } from '../../../api/status-error.ts'
 import { UsageError } from '../../../installation/config.ts'
 import { namesOf } from '../../completions.ts'
 import type { ConnectFlags, Connection } from '../../connect.ts'
@@ -68,9 +68,7 @@ export const exportVolume = buildCommand<Flags, [string], Context>({
       await waitUntil(this, client, wait, started)
       await archive(connection, name)
     } finally {
-      await client.remove('Pod', { name, namespace }, { gracePeriodSeconds: 0 }).catch((error: unknown) => {
-        if (!isNotFound(error)) throw error
-      })
+      await client.remove('Pod', { name, namespace }, { gracePeriodSeconds: 0 }).catch(ignoreNotFound)
     }
   },
 })

@@ -1,11 +1,11 @@
 // What do the volume commands share? Sizes, access modes, and how a claim that is being made is watched.
+import { getIfExists } from '../../../client/get-if-exists.ts'
 import type { AccessMode } from '../../../api/access-modes.ts'
 import { shortModes } from '../../../api/access-modes.ts'
 import { annotations } from '../../../api/annotations.ts'
 import type { PersistentVolumeClaim, StorageClass } from '../../../api/generated/types.ts'
 import { bytesOfQuantity, tryParseQuantity } from '../../../api/quantity.ts'
 import { chooseDefaultClass, classOf } from '../../../api/storage-class.ts'
-import { isNotFound } from '../../../api/status-error.ts'
 import type { Client } from '../../../client/client.ts'
 import { namesOf } from '../../completions.ts'
 import type { Connection } from '../../connect.ts'
@@ -116,10 +116,7 @@ export function findClass(client: Client, claim: PersistentVolumeClaim): Promise
 
 async function classNamed(client: Client, name: string): Promise<StorageClass | undefined> {
   if (name === '') return undefined
-  return await client.get('StorageClass', { name }).catch((error: unknown) => {
-    if (isNotFound(error)) return undefined
-    throw error
-  })
+  return await getIfExists(client, 'StorageClass', { name })
 }
 
 async function requestedClass(client: Client, name: string | undefined): Promise<StorageClass | undefined> {

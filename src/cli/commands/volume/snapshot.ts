@@ -1,7 +1,7 @@
 // `hawser volume snapshot` and `hawser volume restore`: keep a moment of a volume, and begin a new volume there.
 import { buildCommand } from '@stricli/core'
+import { getIfExists } from '../../../client/get-if-exists.ts'
 import type { PersistentVolumeClaim, VolumeSnapshot } from '../../../api/generated/types.ts'
-import { isNotFound } from '../../../api/status-error.ts'
 import { classDecisionOf } from '../../../api/storage-class.ts'
 import type { Client } from '../../../client/client.ts'
 import { UsageError } from '../../../installation/config.ts'
@@ -185,10 +185,7 @@ async function sourceOf(
 ): Promise<PersistentVolumeClaim | undefined> {
   const name = spec.source.persistentVolumeClaimName
   if (name === undefined) return undefined
-  return client.get('PersistentVolumeClaim', { name, namespace }).catch((error: unknown) => {
-    if (isNotFound(error)) return undefined
-    throw error
-  })
+  return getIfExists(client, 'PersistentVolumeClaim', { name, namespace })
 }
 
 /** 20260102-030405: sorts by time and is a valid end of a name. */
