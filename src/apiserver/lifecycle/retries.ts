@@ -1,4 +1,5 @@
 // When is something that failed tried again? After a wait that doubles, once per key however often it fails meanwhile.
+import { backoff } from '../../clock/backoff.ts'
 import type { Clock } from '../../clock/clock.ts'
 
 export interface Retries {
@@ -7,8 +8,7 @@ export interface Retries {
   succeeded(key: string): void
 }
 
-const firstMs = 250
-const longestMs = 60_000
+const shape = { firstMs: 250, capMs: 60_000 }
 
 export function createRetries(clock: Clock, signal: AbortSignal): Retries {
   const failures = new Map<string, number>()
@@ -17,9 +17,9 @@ export function createRetries(clock: Clock, signal: AbortSignal): Retries {
     later(key, act) {
       if (planned.has(key)) return
       planned.add(key)
-      const failed = failures.get(key) ?? 0
-      failures.set(key, failed + 1)
-      clock.at(clock.now() + Math.min(longestMs, firstMs * 2 ** failed), () => {
+      const failed = (failures.get(key) ?? 0) + 1
+      failures.set(key, failed)
+      clock.at(clock.now() + backoff(failed, shape), () => {
         planned.delete(key)
         if (!signal.aborted) act()
       })
