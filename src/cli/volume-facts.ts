@@ -1,4 +1,6 @@
 // What is there to say about a claim? Its volume, who uses it, where it is attached: gathered from the API once.
+import { keyOf } from '../api/meta.ts'
+import { claimKeysOf, hasEnded } from '../api/pod-claims.ts'
 import { shortModes } from '../api/access-modes.ts'
 import { classOf } from '../api/storage-class.ts'
 import type { Client } from '../client/client.ts'
@@ -71,6 +73,7 @@ export async function gatherVolume(client: Client, namespace: string, name: stri
 
 export function factsOf(claim: PersistentVolumeClaim, around: Surroundings): VolumeFacts {
   const { name, namespace = '', deletionTimestamp } = claim.metadata
+  const key = keyOf(claim)
   const volumeName = claim.spec?.volumeName
   const volume = around.volumes.find(({ metadata }) => metadata.name === volumeName)
   const here = ({ metadata }: { readonly metadata: { readonly namespace?: string } }) =>
@@ -94,7 +97,7 @@ export function factsOf(claim: PersistentVolumeClaim, around: Surroundings): Vol
       .filter(({ spec, status }) => spec.source.persistentVolumeName === volumeName && status?.attached === true)
       .map(({ spec }) => spec.nodeName),
     usedBy: around.pods
-      .filter((pod) => here(pod) && usesClaim(pod, name) && !isOver(pod))
+      .filter((pod) => claimKeysOf(pod).includes(key) && !hasEnded(pod))
       .map(({ metadata }) => metadata.name),
     snapshots: around.snapshots
       .filter((snapshot) => here(snapshot) && snapshot.spec.source.persistentVolumeClaimName === name)
@@ -115,14 +118,5 @@ export function withUsage(facts: VolumeFacts, usage: ReadonlyMap<string, number>
   const bytes = usage.get(`${facts.namespace}/${facts.name}`)
   return bytes === undefined ? facts : { ...facts, used: shortSize(bytes) }
 }
-
-export const usesClaim = (pod: Pod, name: string) =>
-  (pod.spec?.volumes ?? []).some(
-    (volume) =>
-      volume.persistentVolumeClaim?.claimName === name ||
-      (volume.ephemeral !== undefined && `${pod.metadata.name}-${volume.name}` === name),
-  )
-
-const isOver = ({ status }: Pod) => status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
 export const shortMode = (mode: string) => (shortModes as Readonly<Record<string, string>>)[mode] ?? mode

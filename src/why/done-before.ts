@@ -1,7 +1,8 @@
 // What was done to an object, and to what belongs to it? The history's finished records, oldest first, with their durations.
+import { claimsOf } from '../api/pod-claims.ts'
 import type { ObjectReference, OperationRecord } from '../api/generated/types.ts'
 import type { Facts, WhySubject } from './facts.ts'
-import { claimNamesOf, claimOf, isDone, parse, recordsOf, volumeOf } from './facts.ts'
+import { claimOf, isDone, parse, recordsOf, volumeOf } from './facts.ts'
 
 export interface HistoryLine {
   readonly at: string
@@ -50,7 +51,7 @@ function related(facts: Facts): readonly Target[] {
   }
   if (kind === 'Pod') {
     const pod = facts.pods.find(({ metadata }) => metadata.name === name && metadata.namespace === namespace)
-    return [own, ...(pod ? claimNamesOf(pod).flatMap((each) => claim(each.claim)) : [])]
+    return [own, ...(pod ? claimsOf(pod).flatMap((each) => claim(each.claimName)) : [])]
   }
   if (kind === 'PersistentVolumeClaim') return [own, ...claim(name)]
   if (kind === 'PersistentVolume') {

@@ -1,4 +1,6 @@
 // What is known before we explain? API objects and the history's records of one moment, and how to look things up in them.
+import { keyOf } from '../api/meta.ts'
+import { claimKeysOf, hasEnded } from '../api/pod-claims.ts'
 import type {
   CSIDriver,
   CSINode,
@@ -114,26 +116,14 @@ export function isRegistered(facts: Facts, driver: string, node?: string): boole
   )
 }
 
-/** The claims of a pod by volume; a generic ephemeral volume's claim is named after pod and volume. */
-export function claimNamesOf(pod: Pod): readonly { readonly volume: string; readonly claim: string }[] {
-  return (pod.spec?.volumes ?? []).flatMap(({ name, persistentVolumeClaim, ephemeral }) => {
-    if (persistentVolumeClaim) return [{ volume: name, claim: persistentVolumeClaim.claimName }]
-    return ephemeral ? [{ volume: name, claim: `${pod.metadata.name}-${name}` }] : []
-  })
-}
-
 export function podsOfClaim(facts: Facts, claim: PersistentVolumeClaim): readonly Pod[] {
-  return podsNaming(facts, claim).filter((pod) => !isOver(pod))
+  return podsNaming(facts, claim).filter((pod) => !hasEnded(pod))
 }
 
-export function podsNaming(facts: Facts, { metadata }: PersistentVolumeClaim): readonly Pod[] {
-  return facts.pods.filter(
-    (pod) =>
-      pod.metadata.namespace === metadata.namespace && claimNamesOf(pod).some(({ claim }) => claim === metadata.name),
-  )
+export function podsNaming(facts: Facts, claim: PersistentVolumeClaim): readonly Pod[] {
+  const key = keyOf(claim)
+  return facts.pods.filter((pod) => claimKeysOf(pod).includes(key))
 }
-
-export const isOver = ({ status }: Pod) => status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
 export function recordsOf(facts: Facts, target: Target): readonly OperationRecord[] {
   return facts.operations.filter(({ spec }) =>

@@ -1,9 +1,9 @@
 // What waits at all? Every object that `why` can explain, asked one after the other; worst first, each trouble told once.
+import { hasEnded } from '../api/pod-claims.ts'
 import type { ObjectMeta } from '../api/generated/types.ts'
 import type { Cause } from './causes.ts'
 import { explain } from './explain.ts'
 import type { Facts, SubjectKind, WhySubject } from './facts.ts'
-import { isOver } from './facts.ts'
 
 export interface WaitingObject {
   readonly subject: WhySubject
@@ -33,7 +33,7 @@ export function listWaiting(
 
 /** Pods that may need objects which do not exist; those that run or have ended need none. */
 export const waitingPods = ({ pods }: Pick<Facts, 'pods'>, namespace: string | undefined) =>
-  pods.filter((pod) => inScope(pod, namespace) && pod.status?.phase !== 'Running' && !isOver(pod))
+  pods.filter((pod) => inScope(pod, namespace) && pod.status?.phase !== 'Running' && !hasEnded(pod))
 
 interface Named {
   readonly metadata: ObjectMeta

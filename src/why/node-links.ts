@@ -1,9 +1,10 @@
 // How is a node, and what waits there? Its health, its drivers, and every volume that stands still on it.
+import { hasEnded } from '../api/pod-claims.ts'
 import type { Node, OperationRecord } from '../api/generated/types.ts'
 import type { Cause, CauseNames } from './causes.ts'
 import { driverTrouble, runningLink } from './driver-links.ts'
 import type { Facts, Waited } from './facts.ts'
-import { claimOf, isOver, isRegistered, parse, podsNaming, readinessOf, volumeOf } from './facts.ts'
+import { claimOf, isRegistered, parse, podsNaming, readinessOf, volumeOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, sinceFacts, waitFacts } from './link.ts'
 import { containerOperations, mountOperations, podOperations, unmountOperations } from './operation-names.ts'
@@ -87,7 +88,7 @@ function isWanted(facts: Facts, { spec }: OperationRecord): boolean {
   if (!mountOperations.includes(spec.operation)) return true
   const objects = spec.objects ?? []
   const uid = spec.pod ?? objects.find(({ kind }) => kind === 'Pod')?.uid
-  const live = facts.pods.filter((pod) => !pod.metadata.deletionTimestamp && !isOver(pod))
+  const live = facts.pods.filter((pod) => !pod.metadata.deletionTimestamp && !hasEnded(pod))
   if (uid !== undefined) return live.some((pod) => pod.metadata.uid === uid)
   const volume = volumeOf(facts, objects.find(({ kind }) => kind === 'PersistentVolume')?.name)
   const { claimRef } = volume?.spec ?? {}

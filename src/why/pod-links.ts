@@ -1,11 +1,12 @@
 // How far is a pod, and what holds it up? Claims, place, attach, mount, start; or, when it goes, stop and unmount.
+import { claimsOf, hasEnded } from '../api/pod-claims.ts'
 import type { OperationRecord, PersistentVolume, PersistentVolumeClaim, Pod } from '../api/generated/types.ts'
 import type { Cause, CauseNames } from './causes.ts'
 import { healthLinks } from './claim-changes.ts'
 import { claimLinks } from './claim-links.ts'
 import { driverTrouble, runningLink } from './driver-links.ts'
 import type { Facts, Waited } from './facts.ts'
-import { claimNamesOf, claimOf, doneOf, failureOf, isOver, isRegistered, parse, podsOfClaim } from './facts.ts'
+import { claimOf, doneOf, failureOf, isRegistered, parse, podsOfClaim } from './facts.ts'
 import { recordsOf, timeOf, runningOf, volumeOf, waitsOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, done, failureFacts, later, sinceFacts, waitFacts, wordsOf } from './link.ts'
@@ -28,10 +29,12 @@ export function podLinks(facts: Facts, pod: Pod): readonly Link[] {
   const { name, creationTimestamp, deletionTimestamp } = pod.metadata
   const made = done(`pod ${name} is created`, 'you', undefined, parse(creationTimestamp))
   if (deletionTimestamp) return [made, ...stopLinks(facts, pod)]
-  if (isOver(pod)) return [made, ...placeLinks(facts, pod), startLink(facts, pod)]
+  if (hasEnded(pod)) return [made, ...placeLinks(facts, pod), startLink(facts, pod)]
   // A pod that runs has no use for a claim that is not there: no container of it names that volume.
   const isNeeded = (claim: string) => !hasStarted(pod) || claimOf(facts, pod.metadata.namespace, claim) !== undefined
-  const claims = claimNamesOf(pod).flatMap(({ claim }) => (isNeeded(claim) ? [claimOfPodLink(facts, pod, claim)] : []))
+  const claims = claimsOf(pod).flatMap(({ claimName: claim }) =>
+    isNeeded(claim) ? [claimOfPodLink(facts, pod, claim)] : [],
+  )
   const node = pod.spec?.nodeName
   const placed = placeLinks(facts, pod)
   if (!node) return [made, ...claims, ...placed, later('volumes are mounted', 'node'), later('it runs', 'node')]
@@ -55,7 +58,7 @@ export function podLinks(facts: Facts, pod: Pod): readonly Link[] {
 
 /** What is wrong with the volumes of a pod is told where its user looks. */
 const illLinks = (facts: Facts, pod: Pod): readonly Link[] =>
-  claimNamesOf(pod).flatMap(({ claim }) => {
+  claimsOf(pod).flatMap(({ claimName: claim }) => {
     const found = claimOf(facts, pod.metadata.namespace, claim)
     return found ? healthLinks(facts, found).map((link) => ({ ...link, name: `claim ${claim} is healthy` })) : []
   })
@@ -115,7 +118,7 @@ function placeLinks(facts: Facts, pod: Pod): readonly Link[] {
     detail: `on ${node}`,
   }
   // A pod that has ended needs its node no more.
-  const deaf = isOver(pod) ? undefined : deafLink(facts, pod, node)
+  const deaf = hasEnded(pod) ? undefined : deafLink(facts, pod, node)
   return deaf ? [placed, deaf] : [placed]
 }
 
@@ -142,7 +145,7 @@ function unplaced(facts: Facts, pod: Pod, title: string): Link {
 
 /** A claim of the pod that one pod at a time may use, and the other pod that has it. */
 function otherWriter(facts: Facts, pod: Pod, only?: string): CauseNames | undefined {
-  for (const { claim: name } of claimNamesOf(pod)) {
+  for (const { claimName: name } of claimsOf(pod)) {
     const claim = claimOf(facts, pod.metadata.namespace, name)
     if ((only !== undefined && only !== name) || !claim?.spec.accessModes?.includes('ReadWriteOncePod')) continue
     const other = podsOfClaim(facts, claim).find(
@@ -154,8 +157,8 @@ function otherWriter(facts: Facts, pod: Pod, only?: string): CauseNames | undefi
 }
 
 function* volumesOf(facts: Facts, pod: Pod): Generator<PersistentVolume> {
-  for (const { claim } of claimNamesOf(pod)) {
-    const volume = volumeOf(facts, claimOf(facts, pod.metadata.namespace, claim)?.spec?.volumeName)
+  for (const { claimName } of claimsOf(pod)) {
+    const volume = volumeOf(facts, claimOf(facts, pod.metadata.namespace, claimName)?.spec?.volumeName)
     if (volume) yield volume
   }
 }
@@ -214,7 +217,7 @@ function ownVolumesLink(facts: Facts, pod: Pod, node: string): readonly Link[] {
   const own = (pod.spec?.volumes ?? []).filter(
     ({ persistentVolumeClaim, ephemeral }) => !persistentVolumeClaim && !ephemeral,
   )
-  const hasClaims = claimNamesOf(pod).length > 0
+  const hasClaims = claimsOf(pod).length > 0
   if (own.length === 0 && hasClaims) return []
   const title = hasClaims ? 'its other volumes are mounted' : 'its volumes are mounted'
   const actor = `node ${node}`
@@ -268,7 +271,7 @@ function unresolved(facts: Facts, pod: Pod, title: string, actor: string, names:
 
 function isMisused(pod: Pod, volume: PersistentVolume): boolean {
   const claimName = volume.spec?.claimRef?.name
-  const names = claimNamesOf(pod).flatMap((each) => (each.claim === claimName ? [each.volume] : []))
+  const names = claimsOf(pod).flatMap((each) => (each.claimName === claimName ? [each.volume] : []))
   const containers = [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])]
   const mounts = containers.some((each) => (each.volumeMounts ?? []).some(({ name }) => names.includes(name)))
   const devices = containers.some((each) => (each.volumeDevices ?? []).some(({ name }) => names.includes(name)))

@@ -1,5 +1,6 @@
 // How does a pod's status begin, and how long does a deleted pod get to stop?
 import type { Pod } from '../generated/types.ts'
+import { hasEnded } from '../pod-claims.ts'
 import type { Part } from './define-kind.ts'
 
 export function initialPodStatus(pod: Pod, now: string): Part {
@@ -7,8 +8,9 @@ export function initialPodStatus(pod: Pod, now: string): Part {
 }
 
 /** Pods that run on a node get time to stop; others are removed at once. */
-export function gracePeriodOf({ spec, status }: Pod, askedSeconds: number | undefined): number {
-  if (!spec?.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed') return 0
+export function gracePeriodOf(pod: Pod, askedSeconds: number | undefined): number {
+  const { spec } = pod
+  if (!spec?.nodeName || hasEnded(pod)) return 0
   const asked = askedSeconds ?? spec.terminationGracePeriodSeconds ?? 30
   return asked < 0 ? 1 : asked
 }

@@ -1,5 +1,6 @@
 // What does a pod's STATUS column say, and how many of its containers are ready?
 // The order of the overrides is upstream's; scripts compare these words.
+import { hasEnded } from '../pod-claims.ts'
 import type { ContainerStatus, Pod } from '../generated/types.ts'
 
 export interface PodSummary {
@@ -32,7 +33,7 @@ export function summarizePod(pod: Pod): PodSummary {
   }
   if (pod.metadata.deletionTimestamp !== undefined) {
     if (status.reason === 'NodeLost') reason = 'Unknown'
-    else if (status.phase !== 'Succeeded' && status.phase !== 'Failed') reason = 'Terminating'
+    else if (!hasEnded(pod)) reason = 'Terminating'
   }
   return { status: reason, ready, total: init.total, restarts: tally.restarts, lastRestart: tally.lastRestart }
 }

@@ -1,5 +1,6 @@
 // Which other objects does a pod use? Names only, all in the pod's own namespace. Pure.
 import type { Pod } from '../../api/generated/types.ts'
+import { claimNameOf } from '../../api/pod-claims.ts'
 
 export interface PodUses {
   readonly secrets: ReadonlySet<string>
@@ -18,8 +19,7 @@ export function namesUsedBy(pod: Pod): PodUses {
   for (const volume of pod.spec?.volumes ?? []) {
     add(secrets, volume.secret?.secretName)
     add(configMaps, volume.configMap?.name)
-    add(claims, volume.persistentVolumeClaim?.claimName)
-    if (volume.ephemeral !== undefined) claims.add(`${pod.metadata.name}-${volume.name}`)
+    add(claims, claimNameOf(pod, volume))
     for (const source of volume.projected?.sources ?? []) {
       add(secrets, source.secret?.name)
       add(configMaps, source.configMap?.name)

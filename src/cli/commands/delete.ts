@@ -1,6 +1,7 @@
 // `hawser delete`: asks the server to delete objects and waits until they are gone, saying what holds them.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { buildCommand } from '@stricli/core'
+import { claimsOf } from '../../api/pod-claims.ts'
 import { getIfExists } from '../../client/get-if-exists.ts'
 import type { KindName } from '../../api/kinds.ts'
 import { kinds } from '../../api/kinds.ts'
@@ -18,7 +19,6 @@ import { askAbout } from '../hints.ts'
 import { readManifests } from '../manifests.ts'
 import { duration } from '../output.ts'
 import { resourcesFrom } from '../resources.ts'
-import { usesClaim } from '../volume-facts.ts'
 
 interface Flags extends ConnectFlags {
   readonly file?: readonly string[]
@@ -182,7 +182,9 @@ async function surroundingsOf(client: Client, kind: KindName, object: KubeObject
 export function holderOf(kind: KindName, object: KubeObject, around: Surroundings, now: number): string {
   const { finalizers = [], name = '', deletionTimestamp } = object.metadata
   if (kind === 'Namespace') return 'the objects in it are being deleted'
-  const users = (around.pods ?? []).filter((pod) => usesClaim(pod, name)).map(({ metadata }) => metadata.name)
+  const users = (around.pods ?? [])
+    .filter((pod) => claimsOf(pod).some(({ claimName }) => claimName === name))
+    .map(({ metadata }) => metadata.name)
   if (users.length > 0) return `used by pod ${users.join(', ')}`
   if (finalizers.length > 0) return `held by ${finalizers.join(', ')}`
   const nodeName = kind === 'Pod' ? (object as Pod).spec?.nodeName : undefined

@@ -1,6 +1,8 @@
 // `hawser detach`: takes a volume from a node, only where that is safe, or by force with a reason that is written down.
 import { hostname, userInfo } from 'node:os'
 import { buildCommand } from '@stricli/core'
+import { keyFor } from '../../api/meta.ts'
+import { claimKeysOf, hasEnded } from '../../api/pod-claims.ts'
 import { getIfExists } from '../../client/get-if-exists.ts'
 import { kinds } from '../../api/kinds.ts'
 import type { Node, PersistentVolume, Pod, VolumeAttachment } from '../../api/generated/types.ts'
@@ -115,17 +117,10 @@ async function look(client: Client, volume: PersistentVolume, nodeName: string):
     getIfExists(client, 'Node', { name: nodeName }),
     client.list('Pod', { fieldSelector: `spec.nodeName=${nodeName}` }),
   ])
-  const uses = (pod: Pod) =>
-    pod.metadata.namespace === claimRef?.namespace &&
-    (pod.spec?.volumes ?? []).some(
-      ({ name, persistentVolumeClaim, ephemeral }) =>
-        persistentVolumeClaim?.claimName === claimRef?.name ||
-        (ephemeral !== undefined && `${pod.metadata.name}-${name}` === claimRef?.name),
-    )
-  const over = ({ status }: Pod) => status?.phase === 'Succeeded' || status?.phase === 'Failed'
+  const claim = claimRef?.name && keyFor(claimRef.namespace, claimRef.name)
   return {
     node,
-    pods: pods.items.filter((pod) => uses(pod) && !over(pod)),
+    pods: pods.items.filter((pod) => claim && claimKeysOf(pod).includes(claim) && !hasEnded(pod)),
     uniqueName: csi && `kubernetes.io/csi/${csi.driver}^${csi.volumeHandle}`,
   }
 }

@@ -1,6 +1,7 @@
 // `hawser run`: a command with volumes, as one pod; its output is ours, its exit code is ours, nothing of it stays.
 import { randomBytes } from 'node:crypto'
 import { buildCommand } from '@stricli/core'
+import { hasEnded } from '../../api/pod-claims.ts'
 import type { Pod } from '../../api/generated/types.ts'
 import { createSystemClock } from '../../clock/system-clock.ts'
 import { ignoreNotFound, isNotFound } from '../../api/status-error.ts'
@@ -278,7 +279,7 @@ export function started(pod: Pod | undefined): Look<undefined> {
   if (!pod) return { done: true, value: undefined }
   const { state } = pod.status?.containerStatuses?.[0] ?? {}
   if (state?.running || state?.terminated) return { done: true, value: undefined }
-  if (pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded') return { done: true, value: undefined }
+  if (hasEnded(pod)) return { done: true, value: undefined }
   const { reason, message } = state?.waiting ?? {}
   if (reason === 'CreateContainerError' || reason === 'RunContainerError')
     return { done: 'failed', message: `it cannot be started: ${message ?? reason}` }

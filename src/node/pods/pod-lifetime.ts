@@ -1,5 +1,5 @@
 // Is a pod to end, does it still run, how long may its end take? Small pure questions about one pod's record.
-import type { Pod } from '../../api/generated/types.ts'
+import { hasEnded } from '../../api/pod-claims.ts'
 import type { PodRecord } from './pod-record.ts'
 
 export const isDeleted = ({ pod }: PodRecord) => pod?.metadata.deletionTimestamp !== undefined
@@ -59,5 +59,3 @@ export function graceOf({ pod, gone, containers, failure }: PodRecord): number {
   const seconds = pod.metadata.deletionGracePeriodSeconds ?? pod.spec?.terminationGracePeriodSeconds ?? 30
   return Math.max(seconds, gone ? 1 : 0) * 1000
 }
-
-const hasEnded = ({ status }: Pod) => status?.phase === 'Succeeded' || status?.phase === 'Failed'
