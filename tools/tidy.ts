@@ -1,7 +1,8 @@
 // Is the tree in order? Imports, ports, module state, rule ids, comments, READMEs and links; each check is a file in tools/tidy.
 // Lengths of functions and files are checked by oxlint, unused exports by knip (tools/check.ts).
 import { idFirstNames, idOnlyComments, missingHeader } from './tidy/comments.ts'
-import { brokenLinks, readmeProblems, unknownFiles } from './tidy/documents.ts'
+import { mayImport } from './import-rules.ts'
+import { brokenLinks, importListProblems, readmeProblems, unknownFiles } from './tidy/documents.ts'
 import { bannedGlobals, deadFiles, importProblems } from './tidy/imports.ts'
 import { ruleDocuments, testsAmong, unresolvedIds, untestedRules } from './tidy/rules.ts'
 import { moduleState } from './tidy/state.ts'
@@ -19,6 +20,7 @@ export function findProblems(): string[] {
     ...[...documents].flatMap(([document, text]) => [
       ...brokenLinks(document, text),
       ...unknownFiles(document, text, all),
+      ...importListProblems(document, text, mayImport),
     ]),
     ...ruleProblems(code, documents),
   ]

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { idFirstNames, idOnlyComments, missingHeader } from './comments.ts'
-import { brokenLinks, readmeProblems, unknownFiles } from './documents.ts'
+import { brokenLinks, importListProblems, readmeProblems, unknownFiles } from './documents.ts'
 import { bannedGlobals, deadFiles, importProblems } from './imports.ts'
 import { moduleState } from './state.ts'
 
@@ -111,4 +111,15 @@ test('a README of src names only files that there are', () => {
     'src/a/README.md: there is no file other.ts',
     'src/a/README.md: there is no file ../deep.ts',
   ])
+})
+
+test('a README names the folders that its code may import, no more and no fewer', () => {
+  const table = { a: ['b', 'c'], d: [], e: ['*'] }
+  const check = (document: string, text: string) => importListProblems(document, text, table)
+  const good = ['May import: `c`, `b` (port).', 'x. May import: `b`, `c`; `d` never.']
+  assert.deepEqual(counts(check, 'src/a/README.md', good), [0, 0])
+  const bad = ['May import: `b`.', 'May import: `b`, `c`, `d`.', 'nothing said']
+  assert.deepEqual(counts(check, 'src/a/README.md', bad), [1, 1, 1])
+  assert.deepEqual(counts(check, 'src/d/README.md', ['May import: nothing.', 'May import: `a`.']), [0, 1])
+  assert.deepEqual(counts(check, 'src/e/README.md', ['anything']), [0])
 })

@@ -1,6 +1,7 @@
 // Does each folder have a README that fits a screen, and does every link and file name in a document lead somewhere?
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import type { mayImport } from '../import-rules.ts'
 import { root } from './tree.ts'
 import type { Files } from './tree.ts'
 
@@ -18,6 +19,21 @@ export function readmeProblems(sources: Files, documents: Files): string[] {
       ? [`${folder}/README.md: ${length} lines; a folder's README fits a screen (${longestReadme})`]
       : []
   })
+}
+
+/** "May import: `a`, `b`." in a README of src says what the table says. */
+export function importListProblems(document: string, text: string, table: typeof mayImport): string[] {
+  const [, folder = ''] = /^src\/([^/]+)\/README\.md$/.exec(document) ?? []
+  const allowed = table[folder]
+  if (allowed === undefined || allowed.includes('*')) return []
+  const [, list] = /May import: ([^.;]*)/.exec(text) ?? []
+  if (list === undefined) return [`${document}: no line "May import: …" (tools/import-rules.ts)`]
+  const said = [...list.matchAll(/`([\w-]+)`/g)].map(([, name]) => name!)
+  return said.toSorted().join() === allowed.toSorted().join()
+    ? []
+    : [
+        `${document}: may import ${allowed.join(', ') || 'nothing'} (tools/import-rules.ts), but names ${said.join(', ')}`,
+      ]
 }
 
 export function brokenLinks(document: string, text: string): string[] {
