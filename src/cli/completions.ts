@@ -25,13 +25,13 @@ export const typesAndNames: Propose = async function (partial) {
 }
 
 /** A shell waits for the answer: a server that is slow is not asked again. */
-const patienceMs = 1_500
+const timeoutMs = 1_500
 
 async function listNames(context: Context, kind: KindName): Promise<readonly string[]> {
   try {
     using connection = connect(context, context.typed ?? {})
     const scope = kinds[kind].namespaced ? { namespace: connection.namespace } : {}
-    const { items } = await connection.client.list(kind, scope, AbortSignal.timeout(patienceMs))
+    const { items } = await connection.client.list(kind, scope, AbortSignal.timeout(timeoutMs))
     return items.map(({ metadata }) => metadata.name ?? '')
   } catch {
     return [] // no server, no right, no time: the shell proposes nothing

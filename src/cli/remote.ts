@@ -46,7 +46,7 @@ export async function runRemote(
   })
   const input = sendInput(socket, streams.stdin)
   input.catch(() => socket.destroy())
-  const status = await hear(partsOf(socket, request), streams).catch(async (error: unknown) => {
+  const status = await readMessages(partsOf(socket, request), streams).catch(async (error: unknown) => {
     // If it was our own input that failed, that is the reason to tell.
     await Promise.race([input, Promise.resolve()])
     throw error
@@ -75,7 +75,7 @@ function lost({ pod, verb }: RemoteCommand, error?: unknown): Failed {
 }
 
 /** Passes on what is said, and answers the last word; empty when there was none. */
-async function hear(parts: AsyncIterable<MessagePart>, streams: RemoteStreams): Promise<string> {
+async function readMessages(parts: AsyncIterable<MessagePart>, streams: RemoteStreams): Promise<string> {
   let [channel, status] = [-1, '']
   for await (const { bytes, first } of parts) {
     if (first) channel = bytes[0] ?? -1

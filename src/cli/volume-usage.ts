@@ -7,7 +7,7 @@ import type { Connection } from './connect.ts'
 /** What nodes say about claims that are mounted there; by `namespace/name`. */
 export type Usage = ReadonlyMap<string, number>
 
-const patienceMs = 3_000
+const timeoutMs = 3_000
 
 /** A node that does not answer, or that we may not ask, tells nothing: its volumes have no figure. */
 export async function gatherUsage({ client, transport }: Connection): Promise<Usage> {
@@ -15,7 +15,7 @@ export async function gatherUsage({ client, transport }: Connection): Promise<Us
   const summaries = await Promise.all(
     nodes.map(({ metadata }) => {
       const path = `/api/v1/nodes/${encodeURIComponent(metadata.name)}/proxy/stats/summary`
-      return transport.request({ method: 'GET', path }, AbortSignal.timeout(patienceMs)).catch(() => undefined)
+      return transport.request({ method: 'GET', path }, AbortSignal.timeout(timeoutMs)).catch(() => undefined)
     }),
   )
   return new Map(summaries.flatMap(usageIn))

@@ -19,7 +19,7 @@ interface Heard {
 /** Before we have seen it change, a lease is as old as it says, unless it says that it comes from the future. */
 export function createLeaseSilence(leases: Informer<Lease>, clock: Clock): LeaseSilence {
   const heard = new Map<string, Heard>()
-  const hear = (lease: Lease): Heard | undefined => {
+  const noteLease = (lease: Lease): Heard | undefined => {
     const renewTime = lease.spec?.renewTime
     const written = Date.parse(renewTime ?? '')
     if (renewTime === undefined || Number.isNaN(written)) return undefined
@@ -33,11 +33,11 @@ export function createLeaseSilence(leases: Informer<Lease>, clock: Clock): Lease
   }
   const subscription = leases.subscribe((change) => {
     if (change.kind === 'removed') heard.delete(change.key)
-    else hear(change.object)
+    else noteLease(change.object)
   })
   return {
     silentMs(lease) {
-      const news = hear(lease)
+      const news = noteLease(lease)
       return news === undefined ? Number.NaN : clock.steady() - news.at
     },
     [Symbol.dispose]: () => subscription[Symbol.dispose](),

@@ -4,7 +4,7 @@
 // it is followed at once too. Whoever keeps waits as times of the day moves them along (loop/schedule.ts, `isWithin`).
 
 /** A clock that is set back by more than this is followed at once. */
-const patienceMs = 60_000
+const longestCatchUpMs = 60_000
 
 /** `wall` is the machine's clock, `steady` one that nobody sets; both in milliseconds. */
 export function createSteadyTime(wall: () => number, steady: () => number): () => number {
@@ -13,7 +13,7 @@ export function createSteadyTime(wall: () => number, steady: () => number): () =
     const now = steady()
     const machine = wall()
     const slowed = last + (now - lastSteady) / 2
-    last = slowed - machine > patienceMs ? machine : Math.max(machine, slowed)
+    last = slowed - machine > longestCatchUpMs ? machine : Math.max(machine, slowed)
     lastSteady = now
     return Math.floor(last)
   }

@@ -6,7 +6,7 @@ import { hasCode, isDeadMount } from './host-error.ts'
 
 export interface CleanOptions {
   /** How long a plain unmount may take before force is used (NFS-3). */
-  readonly patienceMs?: number
+  readonly forceAfterMs?: number
 }
 
 const answerMs = 2000
@@ -74,7 +74,7 @@ export async function unmountAll(
   signal: AbortSignal,
 ): Promise<void> {
   for (let layer = 0; layer < 16; layer += 1) {
-    await unmountOne(host, path, options.patienceMs ?? 60_000, signal)
+    await unmountOne(host, path, options.forceAfterMs ?? 60_000, signal)
     if (!(await isMounted(host, path, signal))) return
   }
 }

@@ -13,7 +13,7 @@ import type { Causes, WantedCauses } from '../kit/causes-of-play.ts'
 import { assertCauses, causesOf, untilCauses } from '../kit/causes-of-play.ts'
 
 const suite = join(import.meta.dirname, '../recorded/conformance/suite')
-const patienceMs = 20_000
+const timeoutMs = 20_000
 const wanted = JSON.parse(readFileSync(join(import.meta.dirname, 'causes.json'), 'utf8')) as Readonly<
   Record<string, Readonly<Record<string, WantedCauses>>>
 >
@@ -31,7 +31,7 @@ test('why, after every step of every recorded scenario', { timeout: 600_000 }, a
     client,
     async ({ scenario, step, id }: Pause) => {
       const play = { namespaces: [`${id}-ns`, `${id}-ns2`], prefix: `${id}-` } as const
-      const found = await untilCauses(() => causesOf(client, play, 'own'), wanted[scenario]?.[step] ?? {}, patienceMs)
+      const found = await untilCauses(() => causesOf(client, play, 'own'), wanted[scenario]?.[step] ?? {}, timeoutMs)
       told.set(scenario, { ...told.get(scenario), [step]: found })
     },
     over.signal,

@@ -31,13 +31,13 @@ async function answer(
 ): Promise<'done' | Effect> {
   const { faults } = machine.host
   const before = faults.struck
-  const patience = new AbortController()
+  const deadline = new AbortController()
   let settled = false
-  const called = call(patience.signal).finally(() => (settled = true))
+  const called = call(deadline.signal).finally(() => (settled = true))
   called.catch(() => {})
   while (kind === 'hangs' && !settled) {
     await turn()
-    if (faults.struck > before) patience.abort(new Error('no answer in time'))
+    if (faults.struck > before) deadline.abort(new Error('no answer in time'))
   }
   try {
     await called

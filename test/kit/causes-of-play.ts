@@ -100,9 +100,9 @@ export type WantedCauses = Readonly<Record<string, string>>
 export async function untilCauses(
   look: () => Promise<Causes>,
   wanted: WantedCauses,
-  patienceMs: number,
+  timeoutMs: number,
 ): Promise<Causes> {
-  const end = Date.now() + patienceMs
+  const end = Date.now() + timeoutMs
   let found = await look()
   while (!agree(found, wanted) && Date.now() < end) {
     await new Promise((resolve) => setTimeout(resolve, 200))

@@ -252,7 +252,7 @@ test('a hanging filesystem (a FUSE server that never answers) blocks only itself
     assert.ok(host.hung().length > 0)
     await assert.rejects(host.files.stat(`${target}/x0`, signal), { code: 'HUNG' })
     const begin = performance.now()
-    await cleanMountPoint(host, target, { patienceMs: 500 }, signal)
+    await cleanMountPoint(host, target, { forceAfterMs: 500 }, signal)
     assert.ok(performance.now() - begin < 5000)
     assert.equal(fs.existsSync(target), false)
   } finally {

@@ -9,7 +9,7 @@ import { createWorkload } from '../../src/sim/workload.ts'
 import { assertHealthy, why } from '../kit/assert-why.ts'
 
 const seeds = process.env['HAWSER_HEAVY'] === '1' ? 100 : 5
-const patienceMs = 20_000
+const timeoutMs = 20_000
 
 test(`${seeds} seeds: whatever stands still is explained, with a command that helps`, async () => {
   const seen = new Map<string, number>()
@@ -28,7 +28,7 @@ async function live(seed: number, seen: Map<string, number>): Promise<void> {
     await cluster.clock.advance(cluster.random.below(4_000))
     if (step % 4 !== 0) continue
     const before = await standingStill(cluster)
-    await cluster.clock.advance(patienceMs)
+    await cluster.clock.advance(timeoutMs)
     const after = new Set(await standingStill(cluster))
     for (const subject of before.filter((each) => after.has(each))) {
       const explanation = await why(asked, subject)

@@ -41,8 +41,8 @@ interface Identity {
 
 async function ask(base: URL, fingerprint: string, identity: Identity, asked: NodeRequest): Promise<NodeResponse> {
   const { method, path, headers, signal } = asked
-  const patience = AbortSignal.any([signal, AbortSignal.timeout(connectMs)])
-  const socket = await connect(base, fingerprint, identity, patience)
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(connectMs)])
+  const socket = await connect(base, fingerprint, identity, deadline)
   return await new Promise((resolve, reject) => {
     const createConnection = () => socket
     const outgoing = httpRequest({

@@ -37,10 +37,10 @@ export async function watchMilestones(client: Client, wanted: Wanted): Promise<{
   }
   const listeners = listenersFor(wanted, state, reached)
   await Promise.all(
-    listeners.map(async ({ kind, hear }) => {
+    listeners.map(async ({ kind, onObject }) => {
       const { items, resourceVersion } = await client.list(kind)
-      for (const item of items) hear(item)
-      void follow(client, kind, resourceVersion, hear, stop.signal)
+      for (const item of items) onObject(item)
+      void follow(client, kind, resourceVersion, onObject, stop.signal)
     }),
   )
   const known = new Set(seen.keys())
@@ -72,7 +72,7 @@ export async function watchMilestones(client: Client, wanted: Wanted): Promise<{
 
 interface Listener {
   readonly kind: KindName
-  hear(object: unknown): void
+  onObject(object: unknown): void
 }
 
 function listenersFor(
@@ -80,9 +80,9 @@ function listenersFor(
   state: { volume?: string; podUid?: string },
   reached: (phase: Phase, detail: string) => void,
 ): readonly Listener[] {
-  const on = <K extends KindName>(kind: K, hear: (object: KindMap[K]) => void): Listener => ({
+  const on = <K extends KindName>(kind: K, onObject: (object: KindMap[K]) => void): Listener => ({
     kind,
-    hear: (object) => hear(object as KindMap[K]),
+    onObject: (object) => onObject(object as KindMap[K]),
   })
   return [
     on('PersistentVolume', ({ metadata, spec }) => {
@@ -135,12 +135,12 @@ async function follow(
   client: Client,
   kind: KindName,
   resourceVersion: string,
-  hear: (object: unknown) => void,
+  onObject: (object: unknown) => void,
   signal: AbortSignal,
 ): Promise<void> {
   try {
     for await (const event of client.watch(kind, { resourceVersion }, signal))
-      if (event.type === 'added' || event.type === 'modified') hear(event.object)
+      if (event.type === 'added' || event.type === 'modified') onObject(event.object)
   } catch {
     // The timeline is for show: a watch that ends early costs a line, not the story.
   }

@@ -42,8 +42,8 @@ export function createNodeHealthController({ client, informers, clock, log }: No
           case 'lookAgain':
             return { again: clock.now() + plan.afterMs + 1 }
           case 'markUnknown': {
-            const patienceMs = begun + 40_000 - clock.steady()
-            if (patienceMs > 0) return { again: clock.now() + patienceMs }
+            const remainingMs = begun + 40_000 - clock.steady()
+            if (remainingMs > 0) return { again: clock.now() + remainingMs }
             log.warn('node does not answer', { node: name })
             const body = { status: { conditions: [plan.condition] } }
             await client.patch('Node', { name }, { type: 'strategic', body }, { subresource: 'status' }, signal)

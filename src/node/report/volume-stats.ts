@@ -52,8 +52,8 @@ export function createVolumeStats(deps: StatsDeps): VolumeStats {
     return usage
   }
   /** Every volume has a deadline of its own: one that does not answer must not keep the others from being told. */
-  const ask = async (volume: UniqueVolumeName, pod: PodUid, patienceMs: number, signal: AbortSignal) => {
-    using deadline = clock.deadline(patienceMs, signal)
+  const ask = async (volume: UniqueVolumeName, pod: PodUid, timeoutMs: number, signal: AbortSignal) => {
+    using deadline = clock.deadline(timeoutMs, signal)
     try {
       return await usageOf(volume, pod, deadline.signal)
     } catch (error) {

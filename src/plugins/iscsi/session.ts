@@ -328,12 +328,12 @@ async function findDevice(
 async function waitForMultipath(
   deps: SessionDeps,
   device: string,
-  patienceMs: number,
+  timeoutMs: number,
   signal: AbortSignal,
 ): Promise<string> {
   for (let waited = 0; ; waited += 1000) {
     const parent = await multipathParent(deps.host.files, deps.tree, device, signal)
-    if (parent !== '' || waited >= patienceMs) return parent
+    if (parent !== '' || waited >= timeoutMs) return parent
     await deps.clock.sleep(1000, signal)
   }
 }

@@ -51,7 +51,7 @@ async function mount({ host }: Deps, spec: VolumeSpec, target: string, signal: A
   } catch (error) {
     // Only if the mount program has ended is it certain that nothing is mounted.
     if (error instanceof HostError && error.certain) {
-      await cleanMountPoint(host, target, { patienceMs: 10_000 }, new AbortController().signal).catch(() => undefined)
+      await cleanMountPoint(host, target, { forceAfterMs: 10_000 }, new AbortController().signal).catch(() => undefined)
     }
     throw error
   }
