@@ -43,6 +43,9 @@ test('module-level state is refused; constants typed as read-only are fine', () 
     'export const cache = {}',
     "const list = ['a']\nfunction f() {\n  list.push('b')\n}",
     'const state = { a: 1 }\nfunction f() {\n  state.a = 2\n}',
+    'const state = { seen: new Map() }\nfunction f() {\n  state.seen.set(1, 2)\n}',
+    'const state = { a: { b: 1 } }\nfunction f() {\n  state.a.b++\n}',
+    'class C {\n  static last = 0\n}',
   ]
   assert.deepEqual(
     counts(moduleState, 'src/x.ts', bad),
@@ -54,6 +57,7 @@ test('module-level state is refused; constants typed as read-only are fine', () 
     "const list = ['a']\nconst x = list.map(String)",
     'function f() {\n  let count = 0\n  const seen = new Map()\n}',
     'const state = { a: 1 }\nconst same = state.a === 2',
+    'class C {\n  static readonly first = 0\n}',
   ]
   assert.deepEqual(
     counts(moduleState, 'src/x.ts', good),
