@@ -2,24 +2,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { NodeName, UniqueVolumeName } from '../../api/names.ts'
-import type { History, HistoryEntry, HistorySubject, WaitingEntry } from '../../client/history.ts'
 import { createAttachmentHistory } from './history.ts'
-
-function listen() {
-  const told: HistoryEntry[] = []
-  const waited: [HistorySubject, readonly WaitingEntry[]][] = []
-  const history: History = {
-    tell: (entry) => void told.push(entry),
-    waits: (subject, waiting) => void waited.push([subject, waiting]),
-    recovered: () => {},
-    idle: () => Promise.resolve(),
-    [Symbol.asyncDispose]: () => Promise.resolve(),
-  }
-  return { told, waited, history }
-}
+import { createKeptHistory } from '../../../test/kit/kept-history.ts'
 
 test('an attach that waits names who holds the volume', () => {
-  const { waited, history } = listen()
+  const { waited, history } = createKeptHistory()
   const none = { items: new Map() }
   const { onWaiting } = createAttachmentHistory({ history, desired: none, actual: none })
   onWaiting('v' as UniqueVolumeName, [
@@ -33,7 +20,7 @@ test('an attach that waits names who holds the volume', () => {
 })
 
 test('the slow audit is no story', () => {
-  const { told, history } = listen()
+  const { told, history } = createKeptHistory()
   const none = { items: new Map() }
   const { onOperation } = createAttachmentHistory({ history, desired: none, actual: none })
   const base = {

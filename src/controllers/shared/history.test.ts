@@ -1,28 +1,15 @@
 // What do the controllers tell the history? One line per pair that was bound, and every reason to wait with its object.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { History, HistoryEntry, HistorySubject, WaitingEntry } from '../../client/history.ts'
 import { createVirtualClock } from '../../clock/virtual-clock.ts'
 import { createControllerHistory } from './history.ts'
-
-function listen() {
-  const told: HistoryEntry[] = []
-  const waited: [HistorySubject, readonly WaitingEntry[]][] = []
-  const history: History = {
-    tell: (entry) => void told.push(entry),
-    waits: (subject, waiting) => void waited.push([subject, waiting]),
-    recovered: () => {},
-    idle: () => Promise.resolve(),
-    [Symbol.asyncDispose]: () => Promise.resolve(),
-  }
-  return { told, waited, history }
-}
+import { createKeptHistory } from '../../../test/kit/kept-history.ts'
 
 const pv = { kind: 'PersistentVolume', name: 'pv' } as const
 const claim = { kind: 'PersistentVolumeClaim', namespace: 'ns', name: 'c' } as const
 
 test('a pair that is bound is one line, told for the claim', () => {
-  const { told, history } = listen()
+  const { told, history } = createKeptHistory()
   const { onTransition } = createControllerHistory(history, createVirtualClock())
   for (const [object, what] of [
     [pv, 'point to claim'],
@@ -45,7 +32,7 @@ test('a pair that is bound is one line, told for the claim', () => {
 })
 
 test('a reason to wait is told with its object and its time', () => {
-  const { waited, history } = listen()
+  const { waited, history } = createKeptHistory()
   const { onWaiting } = createControllerHistory(history, createVirtualClock())
   onWaiting('binding', pv, [{ reason: 'retained', until: 7 }])
   assert.deepEqual(waited, [
