@@ -9,10 +9,8 @@ import { after, test } from 'node:test'
 import { podUid } from '../../src/api/names.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { createLinuxHost } from '../../src/host/linux/linux-host.ts'
-import { createLinuxProcesses } from '../../src/host/linux/processes.ts'
 import type { ContainerRequest } from '../../src/node/runtime/port.ts'
-import { createProcessRuntime } from '../../src/node/runtime/processes.ts'
-import { silentLog } from '../../src/telemetry/log.ts'
+import { containerRequest, createRuntimeIn } from '../kit/process-runtime.ts'
 import { removeContainers } from '../kit/scratch-host.ts'
 
 const skip = process.getuid?.() === 0 ? false : 'needs root'
@@ -30,38 +28,15 @@ symlinkSync(real, link)
 // As the packaged unit does it, only the other way round: this machine may not allow negative values.
 if (!skip) writeFileSync('/proc/self/oom_score_adj', '500')
 
-const runtime = createProcessRuntime({
-  host,
-  processes: createLinuxProcesses({ clock }),
-  clock,
-  log: silentLog,
-  directory,
-  logDirectory: join(base, 'logs'),
-  hidden: [link, secretFile],
-})
+const runtime = createRuntimeIn(base, host, [link, secretFile])
 after(async () => {
   await runtime[Symbol.asyncDispose]()
   await removeContainers(base, directory, host)
 })
 
 const usual = ['chown', 'dac_override', 'kill', 'setgid', 'setuid']
-const request = (name: string, text: string, more: Partial<ContainerRequest> = {}): ContainerRequest => ({
-  pod: uid,
-  podName: 'p',
-  namespace: 'default',
-  name,
-  attempt: 0,
-  graceMs: 5_000,
-  argv: ['sh', '-c', text],
-  env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
-  workingDirectory: '/',
-  groups: [],
-  readOnlyRoot: false,
-  mounts: [],
-  devices: [],
-  capabilities: usual,
-  ...more,
-})
+const request = (name: string, text: string, more: Partial<ContainerRequest> = {}) =>
+  containerRequest(uid, { name, graceMs: 5_000, argv: ['sh', '-c', text], capabilities: usual, ...more })
 let count = 0
 /** What the container printed, and its exit code. */
 async function run(text: string, more: Partial<ContainerRequest> = {}): Promise<{ code: number; lines: string[] }> {
