@@ -3,7 +3,14 @@ import { statSync } from 'node:fs'
 import { connect as connectSocket } from 'node:net'
 import { basename, dirname, resolve } from 'node:path'
 import { buildCommand } from '@stricli/core'
+import type { Pod } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
+import { confirm, yesFlag } from '../confirm.ts'
+import { doRepairs } from '../doctor/do-repairs.ts'
+import type { Plan, ServerFacts } from '../doctor/repairs.ts'
+import { describeRepair, planRepairs } from '../doctor/repairs.ts'
+import { markOfServer } from '../../installation/cluster-mark.ts'
+import { secondsFrom } from '../wait.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -22,6 +29,10 @@ import { findRefusal } from '../../installation/directory-identity.ts'
 import { errorText } from '../../telemetry/error-text.ts'
 
 interface Flags extends ConnectFlags {
+  readonly fix: boolean
+  readonly olderThan: number
+  readonly deleteData: boolean
+  readonly yes: boolean
   readonly dataDir?: string
   readonly output: OutputForm
 }
@@ -30,13 +41,17 @@ export const doctor = buildCommand<Flags, [], Context>({
   docs: {
     brief: 'Find problems of this machine and its data directory',
     fullDescription: [
-      'Changes nothing. Each finding is ok, warn or problem, with a command that fixes it.',
+      'Changes nothing without --fix. Each finding is ok, warn or problem, with a command that fixes it.',
       'Exit code 4 when there are problems.',
+      '',
+      'With --fix, shows which orphans it would remove (mounts, pod and staging directories, loop devices, records; volumes only with',
+      '--delete-data), which it keeps and why, and asks. What is in use, new, or not certainly of this cluster is never touched.',
       '',
       'Examples:',
       '  hawser doctor',
       '  sudo hawser doctor --data-dir /srv/hawser',
       '  hawser doctor -o json',
+      '  sudo hawser doctor --fix',
     ].join('\n'),
   },
   parameters: {
@@ -50,17 +65,33 @@ export const doctor = buildCommand<Flags, [], Context>({
         brief: 'Data directory (default: that of hawser up)',
       },
       output: outputFlag,
+      fix: { kind: 'boolean', default: false, withNegated: false, brief: 'Remove orphans, after asking' },
+      olderThan: {
+        kind: 'parsed',
+        parse: secondsFrom,
+        default: '600',
+        placeholder: 'SECONDS',
+        brief: 'With --fix: keep what changed in this time',
+      },
+      deleteData: {
+        kind: 'boolean',
+        default: false,
+        withNegated: false,
+        brief: 'With --fix: also delete volumes and snapshots that no object names',
+      },
+      yes: yesFlag,
     },
-    aliases: { n: 'namespace', o: 'output' },
+    aliases: { n: 'namespace', o: 'output', y: 'yes' },
   },
   async func(flags) {
     const directory = resolve(flags.dataDir ?? defaultDataDirectory(this.process.env))
     const server = await askServer(this, withDirectory(flags, directory))
     const facts = readDirectory(directory)
+    if (flags.fix) return fix(this, planRepairs(facts, server.facts, choicesOf(flags)), flags.yes)
     const findings = [
       ...judgeMachine(readMachine(this.process.env)),
       server.finding,
-      ...judgeDirectory(facts, server.pods, server.storage),
+      ...judgeDirectory(facts, server.facts?.pods, server.facts?.storage),
       ...judgeStore(facts),
       ...(await Promise.all(facts.sockets.map((path) => checkSocket(path, facts.holder !== undefined)))),
     ]
@@ -89,18 +120,53 @@ function withDirectory(flags: Flags, directory: string): ConnectFlags {
 async function askServer(
   context: Context,
   flags: ConnectFlags,
-): Promise<{ readonly finding: Finding; readonly pods?: ReadonlySet<string>; readonly storage?: KnownStorage }> {
+): Promise<{ readonly finding: Finding; readonly facts?: ServerFacts }> {
   try {
     using connection = connect(context, flags)
     const { items } = await connection.client.list('Pod', {}, AbortSignal.timeout(5_000))
-    const pods = new Set(items.flatMap(({ metadata }) => (metadata.uid === undefined ? [] : [metadata.uid])))
-    const storage = await knownStorage(connection.client)
-    return { finding: ok('server', `${connection.url} answers, ${items.length} pods`), pods, storage }
+    const facts = await factsOf(connection.client, items)
+    return { finding: ok('server', `${connection.url} answers, ${items.length} pods`), facts }
   } catch (error) {
     const text = errorText(error)
     if (error instanceof UsageError) return { finding: warn('server', text, error.hint) }
     return { finding: warn('server', `the server does not answer: ${text}`, 'hawser up') }
   }
+}
+
+async function factsOf(client: Client, pods: readonly Pod[]): Promise<ServerFacts> {
+  const signal = AbortSignal.timeout(5_000)
+  const [mark, claims, snapshots, storage] = await Promise.all([
+    markOfServer(client, signal),
+    client.list('PersistentVolumeClaim', {}, signal),
+    client.list('VolumeSnapshot', {}, signal),
+    knownStorage(client),
+  ])
+  return {
+    cluster: mark === 'hidden' ? undefined : mark.cluster,
+    // The directory of a static pod has the hash as its name that its mirror is marked with.
+    pods: new Set(
+      pods.flatMap(({ metadata }) => present(metadata.uid, metadata.annotations?.['kubernetes.io/config.hash'])),
+    ),
+    storage,
+    makers: new Set([...claims.items, ...snapshots.items].flatMap(({ metadata }) => present(metadata.uid))),
+  }
+}
+
+const present = (...words: readonly (string | undefined)[]) => words.filter((word) => word !== undefined)
+
+const choicesOf = ({ olderThan, deleteData }: Flags) => ({ olderMs: olderThan * 1_000, deleteData })
+
+/** Plan, question, deeds; each says how it went. */
+async function fix(context: Context, { repairs, kept }: Plan, yes: boolean): Promise<void> {
+  for (const { what, why } of kept) context.print(`kept     ${what}: ${why}`)
+  if (repairs.length === 0) return context.print('there are no orphans to remove')
+  await confirm(context, repairs.map(describeRepair), yes)
+  const done = await doRepairs(repairs, new AbortController().signal)
+  for (const { repair, error } of done)
+    context.print(
+      error === undefined ? `done     ${describeRepair(repair)}` : `failed   ${describeRepair(repair)}: ${error}`,
+    )
+  if (done.some(({ error }) => error !== undefined)) context.fail(exitCodes.failed)
 }
 
 /** Would a server start here? */

@@ -88,6 +88,8 @@ const directory: DirectoryFacts = {
   held: [],
   staging: [],
   open: [],
+  cluster: 'c',
+  running: new Set(),
 }
 
 const found = (facts: Partial<DirectoryFacts>, pods?: readonly string[]) =>
@@ -140,7 +142,7 @@ test('mounts that wait for the next start are told once', () => {
 })
 
 test('a pod directory without a pod is told, but never to be deleted by hand', () => {
-  const roots = [{ root: '/d/node', pods: ['u1', 'u2'] }]
+  const roots = [{ root: '/d/node', pods: ['u1', 'u2'].map((uid) => ({ uid, ageMs: 0 })) }]
   assert.deepEqual(found({ roots }, ['u1']), [['warn', 'pod directories', 'findmnt -R /d/node/pods/u2']])
   assert.deepEqual(found({ roots }), [])
 })
@@ -150,7 +152,16 @@ test('a loop device of a deleted file, or without a mount and a driver, is let g
   assert.deepEqual(found({ loops: [{ ...loop, deleted: true }] }, []), [
     ['problem', 'loop devices', 'losetup -d /dev/loop3'],
   ])
-  assert.deepEqual(found({ loops: [{ ...loop, deleted: false }], held: [{ ...held, marks: ['/d/x'] }] }, []), [])
+  assert.deepEqual(
+    found(
+      {
+        loops: [{ ...loop, deleted: false }],
+        held: [{ ...held, marks: [{ at: '/d/x', file: '/d/volumes/volumes/v/stages/1' }] }],
+      },
+      [],
+    ),
+    [],
+  )
   assert.deepEqual(found({ loops: [{ ...loop, deleted: false }], held: [held] }, []), [
     ['warn', 'loop devices', 'losetup -d /dev/loop3'],
   ])
@@ -175,11 +186,11 @@ test('an image that no object names is told with the call that deletes it; a you
 
 test('a record of a stage that is none, and a staging directory without a volume, are told', () => {
   const path = '/d/node/plugins/kubernetes.io/csi/local.hawser.dev/h'
-  const marks = [`${path}/globalmount`]
+  const marks = [{ at: `${path}/globalmount`, file: '/d/volumes/volumes/v/stages/1' }]
   assert.deepEqual(judged({ held: [{ ...held, marks }] }, ['v']), [
     ['warn', 'stage records', 'restart hawser up: its driver removes such records'],
   ])
-  const staging = [{ path, driver: 'local.hawser.dev', handle: 'v' }]
+  const staging = [{ path, driver: 'local.hawser.dev', handle: 'v', ageMs: 3_600_000 }]
   assert.deepEqual(judged({ staging }, ['v']), [])
   assert.deepEqual(judged({ staging }, []), [
     ['warn', 'staging directories', `rmdir ${path}/globalmount; rm ${path}/vol_data.json; rmdir ${path}`],

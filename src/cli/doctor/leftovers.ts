@@ -1,10 +1,12 @@
 // What lies in the data directory that nobody owns any more? Pod directories, mounts, loop devices and sockets.
 import { existsSync, readdirSync, readFileSync, realpathSync, statfsSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fullness } from '../../csi/kit/space.ts'
 import { parseMountinfo } from '../../host/linux/mountinfo.ts'
 import type { MountInfo } from '../../host/host.ts'
 import { lockHolder } from '../../installation/data-directory.ts'
+import { directoryRecordName, nodeRecordName } from '../../installation/outer-root.ts'
+import { readDirectoryRecord, readNodeRecord } from '../../installation/records.ts'
 import type { Finding } from './finding.ts'
 import { ok, problem, warn } from './finding.ts'
 import type { HeldVolume, KnownStorage, StagingDirectory } from './local-volumes.ts'
@@ -23,6 +25,12 @@ interface LoopFacts {
   readonly deleted: boolean
 }
 
+interface PodDirectory {
+  readonly uid: string
+  /** Since it changed. */
+  readonly ageMs: number
+}
+
 export interface DirectoryFacts {
   readonly path: string
   readonly exists: boolean
@@ -37,7 +45,11 @@ export interface DirectoryFacts {
   readonly under: MountInfo | undefined
   readonly loops: readonly LoopFacts[]
   /** Node roots in it, with the uids of the pods that have a directory. */
-  readonly roots: readonly { readonly root: string; readonly pods: readonly string[] }[]
+  readonly roots: readonly { readonly root: string; readonly pods: readonly PodDirectory[] }[]
+  /** The cluster that the directory or a node root in it remembers. */
+  readonly cluster: string | undefined
+  /** Uids of pods of which a process runs. */
+  readonly running: ReadonlySet<string>
   readonly sockets: readonly string[]
   /** What the built-in driver holds. */
   readonly held: readonly HeldVolume[]
@@ -53,6 +65,7 @@ export function readDirectory(given: string): DirectoryFacts {
   const path = exists ? realpathSync(given) : given
   const all = parseMountinfo(readFileSync('/proc/self/mountinfo', 'utf8'))
   const roots = exists ? nodeRoots(path) : []
+  const now = Date.now()
   const space = exists ? statfsSync(path) : undefined
   return {
     path,
@@ -66,10 +79,12 @@ export function readDirectory(given: string): DirectoryFacts {
       .filter(({ mountPoint }) => `${path}/`.startsWith(mountPoint === '/' ? '/' : `${mountPoint}/`))
       .toSorted((a, b) => b.mountPoint.length - a.mountPoint.length)[0],
     loops: loopDevices().filter(({ file }) => file.startsWith(`${path}/`)),
-    roots: roots.map((root) => ({ root, pods: names(join(root, 'pods')) })),
+    roots: roots.map((root) => ({ root, pods: podDirectories(join(root, 'pods'), now) })),
+    cluster: exists ? clusterOf(path, roots) : undefined,
+    running: runningPods(join(path, 'containers')),
     sockets: roots.flatMap((root) => socketsOf(root)),
-    held: readHeldVolumes(path, Date.now()),
-    staging: readStagingDirectories(roots),
+    held: readHeldVolumes(path, now),
+    staging: readStagingDirectories(roots, now),
     open: secretFiles
       .map((name) => join(path, name))
       .filter((file) => existsSync(file) && (statSync(file).mode & 0o077) !== 0),
@@ -128,7 +143,7 @@ function judgePropagation({ under, roots, mounts }: DirectoryFacts): Finding[] {
 }
 
 function judgePods({ roots }: DirectoryFacts, known: ReadonlySet<string> | undefined): Finding[] {
-  const all = roots.flatMap(({ root, pods }) => pods.map((uid) => ({ uid, path: join(root, 'pods', uid) })))
+  const all = roots.flatMap(({ root, pods }) => pods.map(({ uid }) => ({ uid, path: join(root, 'pods', uid) })))
   if (!known) return all.length === 0 ? [] : [ok('pod directories', `${all.length} (no server to compare with)`)]
   const orphans = all.filter(({ uid }) => !known.has(uid))
   if (orphans.length === 0) return [ok('pod directories', `${all.length}, all of pods that exist`)]
@@ -161,10 +176,13 @@ function judgeMounts({ mounts, path, holder }: DirectoryFacts, known: ReadonlySe
     .map(({ mountPoint }) => problem('mounts', `${mountPoint} belongs to no pod`, `umount ${mountPoint}`))
 }
 
-function judgeLoops({ loops, mounts, holder, held }: DirectoryFacts): Finding[] {
+function judgeLoops({ loops, mounts, holder, held, roots }: DirectoryFacts): Finding[] {
+  const pods = new Set(roots.flatMap((each) => each.pods.map(({ uid }) => uid)))
   const marked = new Set(held.filter(({ marks }) => marks.length > 0).map(({ path }) => `${path}/image`))
   const bad = loops.flatMap(({ device, file, deleted }): Finding[] => {
     if (deleted) return [problem('loop devices', `${device} holds the deleted file ${file}`, `losetup -d ${device}`)]
+    // The node holds the raw device of a pod open by a loop device on a file of the pod's uid.
+    if (pods.has(basename(file))) return []
     // Between staging and unstaging a loop device without a mount is normal: then the driver has a record of it.
     const mounted = mounts.some(({ source }) => source === device)
     return mounted || (holder !== undefined && marked.has(file))
@@ -177,6 +195,42 @@ function judgeLoops({ loops, mounts, holder, held }: DirectoryFacts): Finding[] 
 /** The uid of the pod whose directory a path lies in. */
 export function podOf(path: string): string | undefined {
   return /\/pods\/([^/]+)\/(?:volumes|volumeDevices|volume-subpaths|plugins)(?:\/|$)/.exec(path)?.[1]
+}
+
+function podDirectories(directory: string, now: number): PodDirectory[] {
+  return names(directory).flatMap((uid) => {
+    const stat = statSync(join(directory, uid), { throwIfNoEntry: false })
+    return stat ? [{ uid, ageMs: now - stat.mtimeMs }] : []
+  })
+}
+
+/** Undefined also where two records disagree. */
+function clusterOf(path: string, roots: readonly string[]): string | undefined {
+  const own = readDirectoryRecord(join(path, directoryRecordName))
+  const nodes = roots.map((root) => readNodeRecord(join(root, nodeRecordName)))
+  const marks = [
+    ...(own.kind === 'read' && own.record.store === 'durable' ? [own.record.seen] : []),
+    ...nodes.flatMap((each) => (each.kind === 'read' && each.record.seen ? [each.record.seen] : [])),
+  ]
+  const clusters = new Set(marks.map(({ cluster }) => cluster))
+  return clusters.size === 1 ? [...clusters][0] : undefined
+}
+
+/** By the pid files of the process runtime. A pid that another program has by now counts, too: rather keep than remove. */
+function runningPods(containers: string): ReadonlySet<string> {
+  const running = new Set<string>()
+  for (const node of names(containers)) {
+    for (const uid of names(join(containers, node))) {
+      const pod = join(containers, node, uid)
+      for (const container of names(pod)) {
+        for (const attempt of names(join(pod, container))) {
+          const pid = readOrNothing(join(pod, container, attempt, 'pid'))?.split(' ')[0]
+          if (pid !== undefined && existsSync(`/proc/${pid}`)) running.add(uid)
+        }
+      }
+    }
+  }
+  return running
 }
 
 function nodeRoots(path: string): string[] {

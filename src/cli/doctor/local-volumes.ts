@@ -16,8 +16,16 @@ export interface HeldVolume {
   /** Made for one pod, without a PersistentVolume. */
   readonly inline: boolean
   readonly ageMs: number
+  /** The name it was asked for by: `pvc-` or `snapshot-` and the uid of a claim or snapshot. */
+  readonly madeFor?: string | undefined
   /** Where it was asked to be staged. */
-  readonly marks: readonly string[]
+  readonly marks: readonly StageMark[]
+}
+
+interface StageMark {
+  readonly at: string
+  /** Where that is written down. */
+  readonly file: string
 }
 
 /** A directory of a node for one volume of any CSI driver. */
@@ -25,6 +33,7 @@ export interface StagingDirectory {
   readonly path: string
   readonly driver: string
   readonly handle: string
+  readonly ageMs: number
 }
 
 /** What the server knows; undefined when it did not answer. */
@@ -53,20 +62,27 @@ export function readHeldVolumes(data: string, now: number): HeldVolume[] {
         hasImage: existsSync(join(path, 'image')),
         inline: record?.['ephemeral'] === true,
         ageMs: now - statSync(path).mtimeMs,
-        marks: names(stages).map((name) => readFileSync(join(stages, name), 'utf8').replace(/^(mount|block) /, '')),
+        madeFor: uidIn(record?.['name']),
+        marks: names(stages).map((name) => {
+          const file = join(stages, name)
+          return { at: readFileSync(file, 'utf8').replace(/^(mount|block) /, ''), file }
+        }),
       }
     })
   })
 }
 
-export function readStagingDirectories(roots: readonly string[]): StagingDirectory[] {
+const uidIn = (name: unknown) =>
+  typeof name === 'string' ? /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.exec(name)?.[0] : undefined
+
+export function readStagingDirectories(roots: readonly string[], now: number): StagingDirectory[] {
   return roots.flatMap((root) => {
     const plugins = join(root, 'plugins', 'kubernetes.io', 'csi')
     return names(plugins).flatMap((name) =>
       names(join(plugins, name)).flatMap((hash) => {
         const path = join(plugins, name, hash)
         const handle = parsed(join(path, 'vol_data.json'))?.['volumeHandle']
-        return typeof handle === 'string' ? [{ path, driver: name, handle }] : []
+        return typeof handle === 'string' ? [{ path, driver: name, handle, ageMs: now - statSync(path).mtimeMs }] : []
       }),
     )
   })
@@ -127,11 +143,11 @@ export function judgeMarks(
 ): Finding[] {
   return held.flatMap(({ id, path, marks }) =>
     marks
-      .filter((mark) => !mounted.has(mark) && !bound.has(`${path}/image`))
-      .map((mark) =>
+      .filter(({ at }) => !mounted.has(at) && !bound.has(`${path}/image`))
+      .map(({ at }) =>
         warn(
           'stage records',
-          `volume ${id} is not staged at ${mark}, but a record says so`,
+          `volume ${id} is not staged at ${at}, but a record says so`,
           'restart hawser up: its driver removes such records',
         ),
       ),
