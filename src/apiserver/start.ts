@@ -46,7 +46,7 @@ export interface ApiServerOptions {
   readonly concurrency?: number
   /** Watches and logs open at the same time (default 10,000). */
   readonly streams?: number
-  /** Those of one user (default: half of all). */
+  /** Those of one user (default: half of all, and half of the connections that a listener takes at most). */
   readonly streamsPerUser?: number
 }
 
@@ -79,7 +79,7 @@ export async function createApiServer(options: ApiServerOptions): Promise<ApiSer
     nodeSigner: options.nodeSigner,
     concurrency: options.concurrency ?? 400,
     streams: options.streams ?? 10_000,
-    streamsPerUser: options.streamsPerUser ?? Math.ceil((options.streams ?? 10_000) / 2),
+    streamsPerUser: options.streamsPerUser ?? Math.min(2_000, Math.ceil((options.streams ?? 10_000) / 2)),
     metrics: options.metrics && (() => options.metrics?.text() ?? Promise.resolve('')),
     notReady: () => (stopped ? ['shutdown'] : []),
     openApi: createOpenApi(),

@@ -1,6 +1,7 @@
 // Does the server hold its limits on real sockets? Strangers' bodies are not kept (attack A13), bytes in flight and
 // connections are bounded, and each refusal is a Status.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 import test from 'node:test'
@@ -48,7 +49,7 @@ interface Client {
   readonly socket: Socket
   /** Sends the head of a POST of that length, and the beginning of its body. */
   post(token: string | undefined, length: number, body: Buffer): void
-  get(path: string): void
+  get(path: string, token?: string): void
   /** The status of the next answer, and its reason if it is a Status. */
   answer(): Promise<string>
 }
@@ -70,7 +71,10 @@ function openClient({ port }: StartedApiServer): Client {
       socket.write(`POST ${paths.configMaps} HTTP/1.1\r\nhost: x\r\n${who}${type}content-length: ${length}\r\n\r\n`)
       socket.write(body)
     },
-    get: (path) => void socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`),
+    get(path, token) {
+      const who = token === undefined ? '' : `authorization: Bearer ${token}\r\n`
+      socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n${who}\r\n`)
+    },
     async answer() {
       while (!text.includes('\r\n\r\n') || !/\}\s*$|ok$/.test(text)) {
         await new Promise<void>((resolve) => (wake = resolve))
@@ -130,19 +134,32 @@ test('bytes in flight are bounded for a user and in total, and come free again',
   assert.match(await last.answer(), /^(400|422) /)
 })
 
-test('requests on too many connections are refused until others leave', { timeout: 20_000 }, async () => {
-  await using running = await start({ connections: 2 })
-  const [first, second] = [running.open(), running.open()]
-  for (const client of [first, second]) {
-    client.get('/healthz')
-    assert.equal(await client.answer(), '200')
-  }
-  const third = running.open()
-  third.get('/healthz')
-  assert.equal(await third.answer(), '503 ServiceUnavailable')
-  first.socket.destroy()
-  for (;;) {
-    third.get('/healthz')
-    if ((await third.answer()) === '200') break
-  }
-})
+test(
+  'a connection that rests makes room for a new one; when all are at work, the new one comes back later',
+  { timeout: 20_000 },
+  async () => {
+    await using running = await start({ connections: 2 })
+    const [first, second] = [running.open(), running.open()]
+    for (const client of [first, second]) {
+      client.get('/healthz')
+      assert.equal(await client.answer(), '200')
+    }
+    first.get('/healthz')
+    assert.equal(await first.answer(), '200')
+    const closed = once(second.socket, 'close')
+    const third = running.open()
+    third.get('/api/v1/namespaces?watch=1', 'ann')
+    assert.equal(await third.answer(), '200')
+    await closed // it had rested longest
+    first.get('/api/v1/namespaces?watch=1', 'ann')
+    assert.equal(await first.answer(), '200')
+    const fourth = running.open()
+    fourth.get('/healthz')
+    assert.equal(await fourth.answer(), '503 ServiceUnavailable')
+    first.socket.destroy()
+    for (;;) {
+      fourth.get('/healthz')
+      if ((await fourth.answer()) === '200') break
+    }
+  },
+)

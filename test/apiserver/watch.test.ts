@@ -184,3 +184,14 @@ test('one user cannot open all the watches there are, also not as somebody else'
   const third = await server.watch(`${paths.pods}?watch=1`, { user: other })
   for (const watch of [...watches, third]) watch.stop()
 })
+
+test('one user cannot take all connections with watches: each may need one', async () => {
+  await using server = await makeServer()
+  const watches = await Promise.all(Array.from({ length: 2_000 }, () => server.watch(`${paths.pods}?watch=1`)))
+  for (const watch of watches) void watch.next()
+  await server.clock.settle()
+  assert.equal((await server.send('GET', `${paths.pods}?watch=1`)).code, 429)
+  const other = { name: 'eve', groups: ['system:masters', 'system:authenticated'] }
+  watches.push(await server.watch(`${paths.pods}?watch=1`, { user: other }))
+  for (const watch of watches) watch.stop()
+})

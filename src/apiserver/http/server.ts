@@ -13,6 +13,7 @@ import { gzip } from 'node:zlib'
 import { badRequest, serviceUnavailable, StatusError } from '../../api/status-error.ts'
 import type { Tokens } from '../access/tokens.ts'
 import type { User } from '../request/call.ts'
+import { createConnections, peerOf } from './connections.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import { createByteBudget } from './byte-budget.ts'
 import type { ApiHandler, ApiRequest } from '../request/handle.ts'
@@ -35,7 +36,7 @@ export interface ServerLimits {
   readonly bytes: number
   /** Those of one user. */
   readonly bytesPerUser: number
-  /** Requests on further connections are told to come back. When there are as many of those, they are closed at once. */
+  /** For one more, the one that rests longest is closed; if all are at work, its requests are told to come back. */
   readonly connections: number
 }
 
@@ -84,15 +85,21 @@ export async function listen(deps: HttpServerDeps, options: ListenOptions): Prom
   const budget = createByteBudget({ total: limits.bytes, perUser: limits.bytesPerUser })
   /** How to leave each request that is being served. */
   const live = new Set<() => void>()
-  const surplus = new Set<string>()
+  const connections = createConnections<Socket>(limits.connections)
   const serve = (incoming: Incoming, outgoing: Outgoing): void => {
-    const served = { deps, budget, tooMany: surplus.has(peerOf(socketOf(incoming))) }
-    serveRequest(served, live, incoming, outgoing).catch((error: unknown) => {
-      deps.onError(error)
-      abandon(outgoing)
-    })
+    const peer = peerOf(socketOf(incoming))
+    const served = { deps, budget, tooMany: connections.isSurplus(peer) }
+    const end = connections.begin(peer)
+    serveRequest(served, live, incoming, outgoing)
+      .catch((error: unknown) => {
+        deps.onError(error)
+        abandon(outgoing)
+      })
+      .finally(end)
   }
   const upgrade = (incoming: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    // Until it is closed: such a connection never rests.
+    socket.once('close', connections.begin(peerOf(socketOf(incoming))))
     serveUpgrade(deps, live, incoming, socket, head).catch((error: unknown) => {
       deps.onError(error)
       socket.destroy()
@@ -101,16 +108,8 @@ export async function listen(deps: HttpServerDeps, options: ListenOptions): Prom
   const server: Server = options.tls ? secureServer(options.tls, serve) : plainServer(serve)
   server.on('upgrade', upgrade)
   server.maxConnections = limits.connections * 2
-  const sockets = new Set<Socket>()
   server.on('connection', (socket: Socket) => {
-    const peer = peerOf(socket)
-    if (sockets.size >= limits.connections) surplus.add(peer)
-    sockets.add(socket)
-    socket.on('close', () => {
-      sockets.delete(socket)
-      surplus.delete(peer)
-      if (sockets.size <= limits.connections) surplus.clear()
-    })
+    connections.add(socket)
     // A peer that vanishes in the middle of a request is no failure of ours.
     socket.on('error', () => {})
   })
@@ -132,9 +131,9 @@ export async function listen(deps: HttpServerDeps, options: ListenOptions): Prom
     async close() {
       for (const leave of live) leave()
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      const timer = setTimeout(() => sockets.forEach((socket) => socket.destroy()), closeTimeoutMs)
+      const timer = setTimeout(() => connections.all().forEach((socket) => socket.destroy()), closeTimeoutMs)
       // Idle connections would keep the server open; they have nothing left to say.
-      setTimeout(() => sockets.forEach((socket) => socket.end()), 50)
+      setTimeout(() => connections.all().forEach((socket) => socket.end()), 50)
       await closed
       clearTimeout(timer)
     },
@@ -287,11 +286,6 @@ function bearerToken(authorization: string): string | undefined {
 function socketOf(incoming: Incoming): Partial<TLSSocket> {
   const session = 'stream' in incoming ? incoming.stream.session : undefined
   return (session?.socket ?? incoming.socket) as Partial<TLSSocket> // with TLS; else without its members
-}
-
-/** The same for a socket and for the TLS on it. */
-function peerOf({ remoteAddress, remotePort }: Partial<Socket>): string {
-  return `${remoteAddress} ${remotePort}`
 }
 
 /** The peer's own address; what a header says about it could be a lie. */
