@@ -121,6 +121,17 @@ elif has owndev; then
 else
   mount --rbind --make-rslave /dev "$root/dev"
 fi
+# Programs may lie on filesystems of their own, which the overlay does not show.
+while read -r part part part part place part; do
+  case $place in
+    /usr | /usr/local | /opt | /nix | /nix/store | /gnu/store)
+      if [ -d "$root$place" ]; then
+        mount --bind "$place" "$root$place"
+        mount -o remount,bind,ro,nodev "$root$place"
+      fi
+      ;;
+  esac
+done </proc/self/mountinfo
 IFS=:
 for path in $hidden; do
   if [ -d "$root$path" ]; then
@@ -130,6 +141,11 @@ for path in $hidden; do
   fi
 done
 unset IFS
+# A link into /run leads nowhere where that is a filesystem of its own.
+if [ -h /etc/resolv.conf ] && [ -r /etc/resolv.conf ]; then
+  rm -f "$root/etc/resolv.conf"
+  cat /etc/resolv.conf >"$root/etc/resolv.conf"
+fi
 # Where people mount things by hand, a container starts with nothing, as it would in an image.
 if [ -d "$root/mnt" ]; then mount -t tmpfs -o mode=0755 tmpfs "$root/mnt"; fi
 pivot_root "$root" "$root/.hawser"
