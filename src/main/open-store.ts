@@ -1,6 +1,6 @@
 // Which store does this server use? Memory, SQLite in the data directory, or an etcd elsewhere.
 import { randomBytes } from 'node:crypto'
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { createRegistryLayout } from '../apiserver/objects/registry-layout.ts'
 import type { EtcdConfig, HawserConfig } from '../installation/config.ts'
@@ -60,7 +60,7 @@ async function openEtcd({ directory, clock, log, onStoreLost }: StoreDeps, etcd:
       tls: () => tlsFiles(etcd),
       layout: createRegistryLayout(),
       holder: {
-        id: directory.keep('server.id', () => randomBytes(16).toString('hex')).trim(),
+        id: holderId(directory),
         name: `${hostname()} (process ${process.pid}, ${directory.path})`,
       },
       clock,
@@ -72,6 +72,14 @@ async function openEtcd({ directory, clock, log, onStoreLost }: StoreDeps, etcd:
     throw error
   }
 }
+
+/** Only one process has the data directory open. A copy of it on another machine is another server. */
+function holderId(directory: DataDirectory): string {
+  const machine = existsSync(machineFile) ? readFileSync(machineFile, 'utf8').trim() : ''
+  return [directory.keep('server.id', () => randomBytes(16).toString('hex')).trim(), machine, hostname()].join(' ')
+}
+
+const machineFile = '/etc/machine-id'
 
 function requireEtcd({ etcd }: HawserConfig): EtcdConfig {
   if (etcd === undefined)
