@@ -1,5 +1,5 @@
 // Does kubectl believe us? One transcript of everyday commands, played with every kubectl at hand: HAWSER_KUBECTL
-// (paths separated by colons), else the one in PATH. Without any the test is skipped.
+// (paths separated by colons), else the one in PATH. Without any the test is skipped. Played on memory and on etcd.
 import assert from 'node:assert/strict'
 import { execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -7,25 +7,39 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'node:test'
+import type { TestContext } from 'node:test'
 import { createAuthority, createServerCertificate } from '../../src/apiserver/access/certificates.ts'
 import { startApiServer } from '../../src/apiserver/http/listen.ts'
 import type { StartedApiServer } from '../../src/apiserver/http/listen.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
+import { createRegistryLayout } from '../../src/apiserver/objects/registry-layout.ts'
 import { createMemoryStore } from '../../src/store/memory-store.ts'
+import type { Store } from '../../src/store/store.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
+import { startEtcd } from '../kit/etcd.ts'
+import { openTestStore } from '../kit/etcd-store.ts'
 import { kubectlBinaries } from '../kit/kubectl.ts'
 
 const binaries = kubectlBinaries()
 
 for (const binary of binaries) {
   test(`kubectl transcript: ${binary}`, { timeout: 180_000 }, async (context) => {
-    await using session = await open(binary)
-    const version = await session.minor()
-    for (const [name, part] of Object.entries(parts)) await context.test(name, () => part(session, version))
+    await playAll(binary, createMemoryStore(), context)
+  })
+
+  test(`kubectl transcript on etcd: ${binary}`, { timeout: 180_000 }, async (context) => {
+    await using etcd = await startEtcd()
+    await playAll(binary, await openTestStore(etcd.urls, '/registry', { layout: createRegistryLayout() }), context)
   })
 }
 if (binaries.length === 0) test('kubectl transcript', { skip: 'no kubectl at hand' }, () => {})
+
+async function playAll(binary: string, store: Store, context: TestContext): Promise<void> {
+  await using session = await open(binary, store)
+  const version = await session.minor()
+  for (const [name, part] of Object.entries(parts)) await context.test(name, () => part(session, version))
+}
 
 interface Session extends AsyncDisposable {
   readonly server: StartedApiServer
@@ -236,12 +250,11 @@ const parts: Readonly<Record<string, Part>> = {
   },
 }
 
-async function open(binary: string): Promise<Session> {
+async function open(binary: string, store: Store): Promise<Session> {
   const directory = mkdtempSync(join(tmpdir(), 'hawser-kubectl-'))
   const now = Date.now()
   const authority = await createAuthority(now)
   const tls = await createServerCertificate(authority, { names: ['localhost', '127.0.0.1'] }, now)
-  const store = createMemoryStore()
   const token = randomBytes(16).toString('hex')
   const server = await startApiServer({
     store,

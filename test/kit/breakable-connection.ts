@@ -7,11 +7,18 @@ export interface BreakableLine extends AsyncDisposable {
   readonly port: number
   /** Resets every connection to the port behind. */
   break(): void
+  /** Resets every connection and lets no new one through, until `mend`. */
+  cut(): void
+  /** From now on the connections that are there bring nothing, and nobody is told; new ones work. */
+  silence(): void
+  mend(): void
 }
 
 export async function breakableLine(port: number): Promise<BreakableLine> {
   const behind = new Set<Socket>()
+  let isCut = false
   const server = createServer((socket) => {
+    if (isCut) return socket.on('error', () => {}).resetAndDestroy()
     const onward = connect(port, '127.0.0.1')
     behind.add(onward)
     for (const each of [socket, onward]) each.on('error', () => {})
@@ -24,6 +31,16 @@ export async function breakableLine(port: number): Promise<BreakableLine> {
   return {
     port: (server.address() as AddressInfo).port,
     break: tear,
+    cut() {
+      isCut = true
+      tear()
+    },
+    silence() {
+      for (const socket of behind) socket.unpipe().pause()
+    },
+    mend() {
+      isCut = false
+    },
     async [Symbol.asyncDispose]() {
       tear()
       server.close()
