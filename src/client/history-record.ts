@@ -111,9 +111,27 @@ export function keptFromEarlier({ spec, status }: OperationRecord): Kept | undef
   if (!status) return undefined
   const { actor, operation, volume, pod, node, endpoint, objects } = spec
   const subject = { actor, operation, key: '', ...present({ volume, pod, node, endpoint, objects }) }
-  const failingSince = status.failingSince === undefined ? undefined : Date.parse(status.failingSince)
+  // A try that was cut off by the end of its process has not succeeded either.
+  const failing = status.failingSince ?? (status.phase === 'Running' ? status.startedAt : undefined)
+  const failingSince = failing === undefined ? undefined : Date.parse(failing)
   const kept = { subject, told: { kind: 'adopted' as const, status }, attempts: status.attempts ?? 0 }
-  return { ...kept, ...present({ failingSince }), since: none }
+  const since = new Map((status.waiting ?? []).map((each) => [reasonKey(each), Date.parse(each.since ?? '')]))
+  return { ...kept, ...present({ failingSince }), since }
+}
+
+/** A record as it would be if `earlier` had been known when it was told. */
+export function continued(kept: Kept, earlier: Kept): Kept {
+  if (kept.told.kind === 'entry') return keptAfterEntry(kept.told.entry, earlier)
+  if (kept.told.kind !== 'waiting') return kept
+  const waiting = kept.told.waiting.map((entry) => ({
+    ...entry,
+    since: earlier.since.get(reasonKey(entry)) ?? entry.since,
+  }))
+  return {
+    ...kept,
+    told: { kind: 'waiting', waiting },
+    since: new Map(waiting.map((each) => [reasonKey(each), each.since])),
+  }
 }
 
 const separator = '\n'
@@ -163,10 +181,18 @@ export function phaseOf({ told }: Kept): OperationRecordStatus['phase'] {
 
 /** While it is tried again the last error stays readable: most of the time of a failing operation is trying. */
 function toldAfter(entry: HistoryEntry, before: Told | undefined): Told {
-  const last = before?.kind === 'entry' && before.entry.phase !== 'Succeeded' ? before : undefined
-  const step = entry.step ?? (entry.phase === 'Failed' && last ? stepOf(last) : undefined)
+  const last = lastOf(before)
+  const step = entry.step ?? (entry.phase === 'Failed' ? last?.step : undefined)
   const error = entry.error ?? (entry.phase === 'Running' ? last?.error : undefined)
   return { kind: 'entry', entry, ...present({ step, error }) }
+}
+
+/** What an operation said before it was tried again, unless it had succeeded. */
+function lastOf(before: Told | undefined): { readonly step?: string; readonly error?: HistoryEntry['error'] } {
+  if (before?.kind === 'entry' && before.entry.phase !== 'Succeeded')
+    return present({ step: stepOf(before), error: before.error })
+  if (before?.kind !== 'adopted' || before.status.phase === 'Succeeded') return {}
+  return present({ step: before.status.step, error: before.status.error })
 }
 
 const stepOf = ({ step, entry }: Extract<Told, { kind: 'entry' }>) => step ?? entry.stepNow?.()
@@ -222,7 +248,8 @@ function waitingOf({ reason, since, message, pod, node, until }: WaitingEntry & 
   return { reason, since: microTimestamp(since), ...present({ message, pod, node, until: time }) }
 }
 
-const reasonKey = ({ reason, pod, node }: WaitingEntry) => `${reason} ${pod ?? ''} ${node ?? ''}`
+const reasonKey = ({ reason, pod, node }: Pick<OperationWaiting, 'reason' | 'pod' | 'node'>) =>
+  `${reason} ${pod ?? ''} ${node ?? ''}`
 
 function sameWaiting(before: readonly WaitingEntry[], after: readonly WaitingEntry[]): boolean {
   return (

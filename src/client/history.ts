@@ -15,6 +15,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { Client } from './client.ts'
 import type { HistoryEntry, HistorySubject, Kept, WaitingEntry } from './history-record.ts'
 import {
+  continued,
   earlierIdentity,
   identityOf,
   keptAfterEnd,
@@ -79,11 +80,14 @@ interface State {
   readonly written: Map<string, string>
   /** Identities of records that are to be removed from the store. */
   readonly removing: Set<string>
+  /** Identities of records of an earlier process that nobody has spoken of since. */
+  readonly adopted: Set<string>
 }
 
 export function createHistory(deps: HistoryDeps): History {
   const { client, clock, log, limits = defaultHistoryLimits } = deps
-  const state: State = { client, clock, limits, records: new Map(), written: new Map(), removing: new Set() }
+  const sets = { removing: new Set<string>(), adopted: new Set<string>() }
+  const state: State = { client, clock, limits, records: new Map(), written: new Map(), ...sets }
   const { records, written } = state
   const loop = createKeyLoop<string>({
     name: 'history',
@@ -96,6 +100,7 @@ export function createHistory(deps: HistoryDeps): History {
       log.debug('history not written', { identity, error })
     },
   })
+  const before = (identity: string) => records.get(identity) ?? takeOver(state, identity)
   let staleTimer: Disposable | undefined
   let stopped = false
   const adopted = adopt(deps, state, loop).then(
@@ -105,26 +110,26 @@ export function createHistory(deps: HistoryDeps): History {
   return {
     tell(entry) {
       const identity = identityOf(entry)
-      keep(state, loop, identity, keptAfterEntry(entry, records.get(identity)))
+      keep(state, loop, identity, keptAfterEntry(entry, before(identity)))
     },
     waits(subject, waiting) {
       const identity = identityOf(subject)
-      const before = records.get(identity)
+      const known = before(identity)
       if (waiting.length > 0) {
-        const kept = keptWhileWaiting(subject, waiting, before, clock.now())
+        const kept = keptWhileWaiting(subject, waiting, known, clock.now())
         if (kept) keep(state, loop, identity, kept)
         return
       }
-      if (before === undefined || phaseOf(before) !== 'Waiting') return
+      if (known === undefined || phaseOf(known) !== 'Waiting') return
       // A wait that was never written and is over leaves no record.
-      if (!written.has(identity) && before.attempts === 0) return forget(state, loop, identity)
-      keep(state, loop, identity, keptAfterEnd(before, clock.now()))
+      if (!written.has(identity) && known.attempts === 0) return forget(state, loop, identity)
+      keep(state, loop, identity, keptAfterEnd(known, clock.now()))
     },
     recovered(subject) {
       const identity = identityOf(subject)
-      const before = records.get(identity)
-      if (before === undefined || phaseOf(before) !== 'Failed') return
-      keep(state, loop, identity, keptAfterEnd(before, clock.now()))
+      const known = before(identity)
+      if (known === undefined || phaseOf(known) !== 'Failed') return
+      keep(state, loop, identity, keptAfterEnd({ ...known, subject }, clock.now()))
     },
     async idle() {
       await adopted
@@ -136,6 +141,21 @@ export function createHistory(deps: HistoryDeps): History {
       await loop[Symbol.asyncDispose]()
     },
   }
+}
+
+/** What an earlier process told of the same: times and tries go on from there. From now on it is a record of ours. */
+function takeOver({ records, written, removing, adopted }: State, identity: string): Kept | undefined {
+  if (adopted.size === 0) return undefined
+  const earlier = earlierIdentity(recordName(identity))
+  if (!adopted.delete(earlier)) return undefined
+  const kept = records.get(earlier)
+  const version = written.get(earlier)
+  records.delete(earlier)
+  written.delete(earlier)
+  removing.delete(earlier)
+  if (kept) records.set(identity, kept)
+  if (version !== undefined) written.set(identity, version)
+  return kept
 }
 
 async function writeOrRemove(state: State, identity: string, signal: AbortSignal): Promise<void> {
@@ -211,10 +231,19 @@ async function adopt(
 ): Promise<Disposable | undefined> {
   const { items } = await client.list('Operation')
   const unfinished = new Map<string, Kept>()
+  // What was told while the list was read goes on from the earlier record, too.
+  const told = new Map([...state.records.keys()].map((identity) => [recordName(identity), identity]))
   for (const record of items) {
     const identity = earlierIdentity(record.metadata.name ?? '')
     const kept = owns(record.spec.actor) ? keptFromEarlier(record) : undefined
     if (kept === undefined) continue
+    const ours = told.get(record.metadata.name ?? '')
+    const [known, ownKept] = ours === undefined ? [] : [ours, state.records.get(ours)]
+    if (known !== undefined && ownKept !== undefined) {
+      if (!state.written.has(known)) keep(state, loop, known, continued(ownKept, kept))
+      continue
+    }
+    state.adopted.add(identity)
     state.written.set(identity, record.metadata.resourceVersion ?? '')
     state.records.set(identity, kept)
     const phase = phaseOf(kept)

@@ -57,15 +57,17 @@ export function runningLink(
   names: CauseNames,
 ): Link {
   const { actor } = record.spec
-  const { startedAt, step, error, attempts } = record.status ?? {}
-  const since = parse(startedAt)
+  const { startedAt, failingSince, step, error, attempts } = record.status ?? {}
+  const begun = parse(startedAt)
+  // A call that was repeated, or cut off by the end of its process, has had no answer since the first try.
+  const since = parse(failingSince) ?? begun
   const told: Omit<Block, 'cause' | 'names'> = {
     ...(since === undefined ? {} : { since }),
     ...(step === undefined ? {} : { step }),
     ...(error === undefined ? {} : { error }),
     ...(attempts === undefined ? {} : { attempts }),
   }
-  if (since === undefined || facts.now - since < slowMs)
+  if (begun === undefined || facts.now - begun < slowMs)
     return blocked(title, actor, usual, names, { ...told, transient: true })
   const hung = { ...names, ...callNamed(step, names.driver), ...socketOf(facts, names.driver) }
   return blocked(title, actor, names.driver === undefined ? 'workHangs' : 'callHangs', hung, told)

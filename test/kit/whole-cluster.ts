@@ -116,6 +116,14 @@ export async function createWholeCluster(options: WholeClusterOptions = {}) {
     startNode,
     /** The agent's process is killed: nothing that it does reaches anything from now on. */
     killNode: (name: string) => agents.get(name)?.kill(),
+    /** Every agent that lives is killed and started again, but on a machine with faults, where none could start. */
+    async restartNodes() {
+      for (const [name, agent] of agents) {
+        if (!agent.isAlive() || machines.get(name)!.host.faults.struck > 0) continue
+        agent.kill()
+        await startNode(name)
+      }
+    },
     stopControl: () => control.stop(clock),
     async stop() {
       await control.stop(clock)
@@ -171,6 +179,7 @@ function startControl({ clock, random, client: admin, options }: Parts, wire: Wi
 }
 
 interface Agent {
+  isAlive(): boolean
   kill(): void
   stop(clock: VirtualClock): Promise<void>
 }
@@ -226,6 +235,7 @@ async function startAgent(parts: Parts, name: string, machine: Machine, hasDrive
   )
   await agent.start(stopping.signal)
   return {
+    isAlive: () => power.on,
     kill: () => void (power.on = false),
     async stop(by) {
       stopping.abort(new Error('the agent is stopping'))

@@ -35,6 +35,29 @@ export async function play(each: Case): Promise<void> {
   }
 }
 
+/** The same trouble has the same beginning after more tries, and after every agent was killed and started again. */
+export async function playSince(each: Case): Promise<'same' | 'another cause'> {
+  const cluster = await createWholeCluster(each.cluster)
+  try {
+    await each.before?.(cluster)
+    await each.make(cluster)
+    await cluster.clock.advance(each.afterMs ?? 13_000)
+    const subject = typeof each.ask === 'string' ? each.ask : await each.ask(cluster)
+    const first = (await why(cluster, subject)).blocked
+    for (const happens of [() => {}, () => cluster.restartNodes()]) {
+      await happens()
+      await cluster.clock.advance(35_000)
+      const later = (await why(cluster, subject)).blocked
+      if (later?.cause !== first?.cause) return 'another cause'
+      const movedMs = Date.parse(later?.since ?? '') - Date.parse(first?.since ?? '')
+      assert.ok(Math.abs(movedMs) <= toleranceMs, `since moved by ${movedMs} ms\n${JSON.stringify(later, null, 1)}`)
+    }
+    return 'same'
+  } finally {
+    await cluster.stop()
+  }
+}
+
 function check(each: Case, explanation: Explanation, now: number, brokenAt: number): void {
   const { blocked, verdict } = explanation
   const all = JSON.stringify(explanation, null, 1)
