@@ -23,7 +23,8 @@ before(async () => {
   writeFileSync(program, '#!/bin/sh\nfor word; do echo "[$word]"; done\n')
   chmodSync(program, 0o755)
   chmodSync(programs, 0o755)
-  server = await startServer(['--store', 'memory', '--image-entrypoint', `tools/echo=${program} by default`])
+  const map = `tools/echo=${program} by default`
+  server = await startServer(['--store', 'memory', '--mount-tokens', '--image-entrypoint', map])
   client = createHttpClient({ url: server.url, token: server.token, insecureSkipTlsVerify: true })
 })
 after(async () => {
@@ -101,3 +102,20 @@ test('a pause is a process, as no root, and ends when it is asked to', { skip },
   await client.remove('Pod', at('rest'))
   await until('it is gone', async () => (await client.list('Pod', {})).items.length === 0)
 })
+
+test(
+  'with --mount-tokens a pod sees its token, the authority and its namespace, and the server knows the token',
+  { skip },
+  async () => {
+    const path = '/var/run/secrets/kubernetes.io/serviceaccount'
+    const command = ['sh', '-c', `cat ${path}/namespace; echo; cat ${path}/ca.crt; echo; cat ${path}/token`]
+    await start('caller', { command }, { automountServiceAccountToken: true, restartPolicy: 'Never' })
+    await until('it has ended', async () => (await statusOf('caller'))?.phase === 'Succeeded')
+    const [namespace, ...lines] = logOf('caller').split('\n')
+    assert.equal(namespace, 'default')
+    assert.match(lines.join('\n'), /^-----BEGIN CERTIFICATE-----/)
+    using asPod = createHttpClient({ url: server.url, token: lines.at(-1)!, insecureSkipTlsVerify: true })
+    await assert.rejects(asPod.list('Secret', {}), /system:serviceaccount:default:default/)
+    await client.remove('Pod', at('caller'))
+  },
+)
