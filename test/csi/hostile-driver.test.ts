@@ -331,3 +331,69 @@ test('snapshots without a usable id, size or time are refused with an event', as
     await life.stop()
   }
 })
+
+/** A pod's volume is wanted on the node. */
+async function attach({ client }: CsiWorld, persistentVolumeName: string): Promise<void> {
+  await client.create('VolumeAttachment', {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'VolumeAttachment',
+    metadata: { name: 'va' },
+    spec: { attacher: 'model.hawser.dev', nodeName: 'n1', source: { persistentVolumeName } },
+  })
+}
+
+test('an attachment whose context no object can hold is an error, and is detached all the same', async () => {
+  for (const publishContext of [many(100_000), { 'a\u001b': '' }, { devicePath: '/dev/\u0000' }]) {
+    const world = await createCsiWorld({
+      change: (handlers) => ({
+        ...handlers,
+        controller: {
+          ...handlers.controller,
+          controllerPublishVolume: async (request, signal) => {
+            await handlers.controller!.controllerPublishVolume!(request, signal)
+            return { publishContext }
+          },
+        },
+      }),
+    })
+    const { client } = world
+    await furnish(world)
+    const life = world.start()
+    await client.create('PersistentVolumeClaim', modelClaim('c'))
+    await eventually(world, 'bound', async () => (await phaseOf(world, 'c')) === 'Bound')
+    await attach(world, (await client.list('PersistentVolume')).items[0]!.metadata.name)
+    const status = async () => (await client.get('VolumeAttachment', { name: 'va' })).status
+    await eventually(world, 'told', async () => /publish context/.test((await status())?.attachError?.message ?? ''))
+    assert.equal((await status())?.attached, false)
+    await client.remove('VolumeAttachment', { name: 'va' })
+    await eventually(world, 'gone', async () => (await client.list('VolumeAttachment')).items.length === 0)
+    assert.ok(world.calls.includes('ControllerUnpublishVolume'))
+    await life.stop()
+  }
+})
+
+test('a driver that claims what it cannot do is asked seldom, and the claim says why', async () => {
+  const world = await createCsiWorld({
+    change: (handlers) => {
+      const { controllerExpandVolume: _expand, getCapacity: _capacity, ...rest } = handlers.controller!
+      return { ...handlers, controller: { ...rest, getCapacity: async () => ({ availableCapacity: -(1n << 62n) }) } }
+    },
+  })
+  const { client } = world
+  await furnish(world, { waits: true })
+  const life = world.start()
+  await client.create('PersistentVolumeClaim', modelClaim('c', { 'volume.kubernetes.io/selected-node': 'n1' }))
+  await eventually(world, 'bound', async () => (await phaseOf(world, 'c')) === 'Bound')
+  const claim = await client.get('PersistentVolumeClaim', claimNamed('c'))
+  await client.update('PersistentVolumeClaim', {
+    ...claim,
+    spec: { ...claim.spec, resources: { requests: { storage: '2Gi' } } },
+  })
+  await eventually(world, 'told', async () => (await world.events()).some((each) => /VolumeResizeFailed/.test(each)))
+  const before = world.calls.length
+  await world.clock.advance(60_000)
+  assert.ok(world.calls.length - before < 60, `${world.calls.length - before} calls in a minute`)
+  assert.deepEqual((await client.list('CSIStorageCapacity')).items, [])
+  await assertWhy(world, 'pvc/c', 'notSupported')
+  await life.stop()
+})

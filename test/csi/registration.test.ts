@@ -44,6 +44,11 @@ interface Plugin {
   /** The registrar fails when it is told of the success. */
   readonly deaf?: boolean
   readonly nodeInfo?: { readonly kind: 'fails' | 'nameless' }
+  /** What the driver says of its node instead. */
+  readonly says?: {
+    readonly nodeId?: string
+    readonly accessibleTopology?: { readonly segments: Record<string, string> }
+  }
 }
 
 async function createBench() {
@@ -71,7 +76,9 @@ async function createBench() {
     const made = storage.onNode({ nodeId: `id-of-${plugin.name}`, host: createModelHost({ clock }) })
     const handlers = plugin.nodeInfo
       ? { ...made, node: { ...made.node, nodeGetInfo: troubled(plugin.nodeInfo.kind) } }
-      : made
+      : plugin.says
+        ? { ...made, node: { ...made.node, nodeGetInfo: async () => ({ nodeId: 'id', ...plugin.says }) } }
+        : made
     const endpoint = join(directory, `${path.replaceAll('/', '-')}.csi`)
     const csi = stack.use(
       await serveOnSocket(endpoint, csiServices, (method, bytes, stop) => handleUnary(handlers, method, bytes, stop)),
@@ -330,4 +337,37 @@ test('a socket that others could have put there is not registered, nor a driver 
   )
   chmodSync(join(bench.directory, 'reg/open'), 0o755)
   await until('registered once it is closed', () => bench.drivers.get('a.example.com'))
+})
+
+test('a plugin that means harm is refused in words that can be shown, and nothing of it is published', async () => {
+  await using bench = await createBench()
+  const before = await bench.client.get('Node', { name: 'n1' })
+  const many = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`key-${index}`, 'x']))
+  const plugins: readonly Plugin[] = [
+    { name: '../../../etc' },
+    { name: 'a/b' },
+    { name: '\u001b]0;owned\u0007' },
+    { name: 'x'.repeat(100_000) },
+    { name: 'a.example.com', type: `\u001b[2J${'x'.repeat(100_000)}` },
+    { name: 'b.example.com', versions: [`\u001b[2J${'x'.repeat(100_000)}`] },
+    { name: 'c.example.com', says: { nodeId: 'a\u0000b' } },
+    { name: 'd.example.com', says: { nodeId: 'x'.repeat(10_000) } },
+    { name: 'e.example.com', says: { accessibleTopology: { segments: many } } },
+    { name: 'f.example.com', says: { accessibleTopology: { segments: { 'no key!': 'x' } } } },
+    { name: 'g.example.com', says: { accessibleTopology: { segments: { key: 'no value!\u001b' } } } },
+  ]
+  for (const [index, plugin] of plugins.entries()) await bench.plug(`p${index}.sock`, plugin)
+  await bench.watch()
+  for (const index of plugins.keys()) {
+    const told = await until(`p${index} told`, () => bench.notified.find((text) => text.startsWith(`p${index}.sock `)))
+    assert.match(told, /false: /)
+    assert.ok(told.length < 2_500, `${told.length} characters`)
+    assert.doesNotMatch(told, /\p{Cc}/u)
+  }
+  assert.deepEqual(bench.drivers.all(), [])
+  const after = await bench.client.get('Node', { name: 'n1' })
+  assert.deepEqual(
+    [after.metadata.labels, after.metadata.annotations],
+    [before.metadata.labels, before.metadata.annotations],
+  )
 })

@@ -4,6 +4,7 @@ import type { Clock } from '../../clock/clock.ts'
 import type { Files } from '../../host/host.ts'
 import { requireTrusted } from '../../host/trusted-path.ts'
 import { asVolumeError, VolumeError } from '../../volume/effect.ts'
+import { plainText } from '../answers.ts'
 import { createCall } from '../deadline.ts'
 import { openDriver } from '../drivers.ts'
 import type { Connect, Driver, Drivers } from '../drivers.ts'
@@ -158,7 +159,7 @@ async function unregister(
 }
 
 function registrationRefused(message: string): VolumeError {
-  return new VolumeError('RegistrationRefused', message, { effect: 'none' })
+  return new VolumeError('RegistrationRefused', plainText(message), { effect: 'none' })
 }
 
 /** A socket file may exist a moment before its server listens: dialled for up to ten seconds (REG-4). */

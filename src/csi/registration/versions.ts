@@ -1,5 +1,6 @@
 // Which protocol version do we share with a plugin, and may it take a name that is already in use? (REG-6, REG-10)
 import { VolumeError } from '../../volume/effect.ts'
+import { plainText } from '../answers.ts'
 
 export type Version = readonly number[]
 
@@ -38,5 +39,5 @@ function parseVersion(text: string): Version {
 }
 
 function refused(message: string): VolumeError {
-  return new VolumeError('RegistrationRefused', message, { effect: 'none' })
+  return new VolumeError('RegistrationRefused', plainText(message), { effect: 'none' })
 }
