@@ -43,9 +43,8 @@ export async function writeAtomically(
   const { directory } = request
   const payload = cleanPayload(request.payload)
   const old = await currentDirectory(files, directory, signal)
-  const found = old === undefined ? [] : await readOld(files, join(directory, old), signal)
-  const stale = stalePaths(found, payload)
-  const needed = old === undefined || stale.length > 0 || needsWrite(found, payload)
+  const found = old === undefined ? undefined : await readOld(files, join(directory, old), signal)
+  const needed = found === undefined || hasStale(found, payload) || needsWrite(found, payload)
   if (needed) {
     const name = await writeNew(deps, directory, payload, request.applyPermissions, signal)
     await show(files, directory, name, signal)
@@ -93,17 +92,18 @@ async function currentDirectory(files: Files, directory: string, signal: AbortSi
   }
 }
 
-async function readOld(files: Files, path: string, signal: AbortSignal): Promise<readonly FoundEntry[]> {
+/** Undefined where something lies there that we did not write: it is replaced. */
+async function readOld(files: Files, path: string, signal: AbortSignal): Promise<readonly FoundEntry[] | undefined> {
   try {
     return await files.readTree(path, signal)
   } catch (error) {
-    if (hasCode(error, 'ENOENT', 'ENOTDIR', 'ELOOP')) return []
+    if (hasCode(error, 'ENOENT', 'ENOTDIR', 'ELOOP', 'EFBIG', 'EXDEV')) return undefined
     throw error
   }
 }
 
-function stalePaths(found: readonly FoundEntry[], payload: Payload): string[] {
-  return found.map(({ path }) => path).filter((path) => !payload.has(path))
+function hasStale(found: readonly FoundEntry[], payload: Payload): boolean {
+  return found.some(({ path }) => !payload.has(path))
 }
 
 function needsWrite(found: readonly FoundEntry[], payload: Payload): boolean {

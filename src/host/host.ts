@@ -88,11 +88,14 @@ export interface Files {
    * meanwhile is followed or overwritten. EEXIST if a file is there already.
    */
   writeTree(root: string, entries: readonly TreeEntry[], signal: AbortSignal): Promise<void>
-  /** Every entry below `root` but the directories that hold others, following nothing. Other kinds have no bytes. */
+  /**
+   * Every entry below `root` but the directories that hold others, following nothing. Other kinds have no bytes. EFBIG for more
+   * than 16 MiB or 100,000 entries, EXDEV for a mount inside.
+   */
   readTree(root: string, signal: AbortSignal): Promise<readonly FoundEntry[]>
   /** Who else could change what lies at the path, or on the way to it; `trusted-path.ts` has the rules. */
   distrust(path: string, signal: AbortSignal): Promise<Distrust | undefined>
-  /** The fsGroup walk by descriptor: children first, the root last; see `ownership.ts` for the rules. */
+  /** The fsGroup walk by descriptor: children first, the root last, no mount entered; see `ownership.ts` for the rules. */
   setGroup(request: GroupRequest, signal: AbortSignal): Promise<GroupResult>
 }
 
@@ -282,7 +285,7 @@ export interface Filesystems {
   mayGrow(device: string, mountPath: string, signal: AbortSignal): Promise<boolean>
   /** statfs: the whole filesystem that holds the path (METRIC-3). */
   usage(path: string, signal: AbortSignal): Promise<DiskUsage>
-  /** du: what this tree alone uses; other devices are skipped, hard links counted once (METRIC-2). */
+  /** du: what this tree alone uses; what is mounted inside is skipped, hard links are counted once (METRIC-2). */
   treeUsage(path: string, signal: AbortSignal): Promise<{ readonly usedBytes: bigint; readonly inodesUsed: bigint }>
 }
 

@@ -5,10 +5,11 @@ import { HostError, hasCode } from '../host-error.ts'
 import { isAbsent } from './absence.ts'
 import * as libc from './libc.ts'
 import type { WalkContext } from './tree-walk.ts'
-import { checkDepth, directoryFlags, entryNames } from './tree-walk.ts'
+import { directoryFlags, firstNames, withinOneMount } from './tree-walk.ts'
 
 const moveUpDepth = 200
-const withinOneMount = libc.RESOLVE_NO_XDEV | libc.RESOLVE_NO_SYMLINKS | libc.RESOLVE_BENEATH
+/** Directories that should be empty are our own, a few levels deep. */
+const emptyDepth = 200
 
 export function removeTree(path: string, context: WalkContext): void {
   removeRoot(path, (parent, name) => removeEntry(parent, name, (directory) => emptyDirectory(directory, context)))
@@ -79,27 +80,28 @@ function openDirectory(parent: number, name: Uint8Array): number | undefined {
  * needs, sub-directories are moved up (same filesystem, by descriptor) and deleted from there.
  */
 function emptyDirectory(directory: number, context: WalkContext, depth = 0): void {
-  for (const name of entryNames(directory)) {
-    context.checkCancelled()
-    removeEntry(directory, name, (child) => {
-      if (depth < moveUpDepth) emptyDirectory(child, context, depth + 1)
-      else moveUp(child, directory)
-    })
-  }
-  if (depth < moveUpDepth) return
-  const moved = entryNames(directory)
-  if (moved.length > 0) emptyDirectory(directory, context, depth)
+  // So many names at a time, until there are none: what was moved up comes with a later turn.
+  for (let names = firstNames(directory); names.length > 0; names = firstNames(directory))
+    for (const name of names) {
+      context.checkCancelled()
+      removeEntry(directory, name, (child) => {
+        if (depth < moveUpDepth) emptyDirectory(child, context, depth + 1)
+        else moveUp(child, directory, context)
+      })
+    }
 }
 
-function moveUp(child: number, directory: number): void {
+function moveUp(child: number, directory: number, context: WalkContext): void {
   let moved = 0
-  for (const name of entryNames(child)) {
-    if (unlinked(child, name)) continue
-    checkNoMount(child, name)
-    if (emptyDirectoryRemoved(child, name)) continue
-    moved += 1
-    libc.renameat(child, name, directory, freshName(directory, moved))
-  }
+  for (let names = firstNames(child); names.length > 0; names = firstNames(child))
+    for (const name of names) {
+      context.checkCancelled()
+      if (unlinked(child, name)) continue
+      checkNoMount(child, name)
+      if (emptyDirectoryRemoved(child, name)) continue
+      moved += 1
+      libc.renameat(child, name, directory, freshName(directory, moved))
+    }
 }
 
 function unlinked(parent: number, name: Uint8Array): boolean {
@@ -142,14 +144,15 @@ function freshName(directory: number, number: number): string {
 }
 
 function removeEmpty(parent: number, name: Uint8Array, context: WalkContext, depth: number): void {
-  checkDepth(depth)
+  if (depth > emptyDepth) throw new HostError('ELOOP', `the tree is deeper than ${emptyDepth} directories`)
   const directory = openAsDirectory(parent, name)
   if (directory === undefined) return
   try {
-    for (const child of entryNames(directory)) {
-      context.checkCancelled()
-      removeEmpty(directory, child, context, depth + 1)
-    }
+    for (let names = firstNames(directory); names.length > 0; names = firstNames(directory))
+      for (const child of names) {
+        context.checkCancelled()
+        removeEmpty(directory, child, context, depth + 1)
+      }
   } finally {
     libc.close(directory)
   }
