@@ -8,6 +8,7 @@ import { Missing, StillWaiting, Unreachable } from './errors.ts'
 import { exitCodes } from './exit-codes.ts'
 import { packageVersion } from '../installation/version.ts'
 import { buildRoutes } from './routes.ts'
+import { terminalText } from './terminal-text.ts'
 
 type Route = Command<Context> | RouteMap<Context>
 
@@ -74,7 +75,7 @@ export async function createApplication(first?: string): Promise<Application<Con
       onlyRequiredInUsageLine: true,
     },
     determineExitCode: exitCodeOf,
-    localization: { text: { ...text_en, exceptionWhileRunningCommand: sentence, commandErrorResult: sentence } },
+    localization: { text: { ...text_en, exceptionWhileRunningCommand: shown, commandErrorResult: shown } },
   })
 }
 
@@ -86,6 +87,9 @@ function exitCodeOf(error: unknown): number {
   if (error instanceof StatusError) return error.code === 404 ? exitCodes.notFound : exitCodes.failed
   return isUnreachable(error) ? exitCodes.unreachable : exitCodes.failed
 }
+
+/** A message may hold what a driver, a pod or another user wrote. */
+const shown = (error: unknown) => terminalText(sentence(error), false)
 
 /** One sentence and a hint; a stack trace only for what must be a bug of ours. */
 function sentence(error: unknown): string {

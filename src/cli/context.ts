@@ -3,6 +3,7 @@ import { fstatSync } from 'node:fs'
 import type { CommandContext, StricliProcess } from '@stricli/core'
 import type { Client } from '../client/client.ts'
 import type { ExitCode } from './exit-codes.ts'
+import { terminalText } from './terminal-text.ts'
 
 export interface Context extends CommandContext {
   readonly process: StricliProcess & { readonly env: Readonly<Partial<Record<string, string>>> }
@@ -35,13 +36,15 @@ interface Streams {
 }
 
 export function createContext(streams: Streams): Context {
+  const color = streams.stdout.isTTY && streams.env['NO_COLOR'] === undefined
+  const line = (text: string) => terminalText(text.endsWith('\n') ? text : `${text}\n`, color)
   return {
     process: streams as Context['process'],
-    color: streams.stdout.isTTY && streams.env['NO_COLOR'] === undefined,
+    color,
     interactive: streams.stdout.isTTY,
-    print: (text) => void streams.stdout.write(text.endsWith('\n') ? text : `${text}\n`),
+    print: (text) => void streams.stdout.write(line(text)),
     write: (bytes) => void streams.stdout.write(bytes),
-    note: (text) => void streams.stderr.write(text.endsWith('\n') ? text : `${text}\n`),
+    note: (text) => void streams.stderr.write(line(text)),
     fail: (code) => void (streams.exitCode = code),
     pipedInput: () => (isPiped(streams) ? streams.stdin : undefined),
     exitLike: (code) => void (streams.exitCode = code),

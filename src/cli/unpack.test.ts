@@ -219,3 +219,18 @@ test('a file that cannot be made is named', async () => {
     /^Failed: "n+" cannot be made here: ENAMETOOLONG/,
   )
 })
+
+test('names that are not UTF-8 are told and left out: two of them would become one file', async () => {
+  const from = fresh()
+  for (const byte of [0xfe, 0xff])
+    writeFileSync(Buffer.concat([Buffer.from(`${from}/a`), Buffer.from([byte])]), String(byte))
+  writeFileSync(join(from, 'ä'), 'text')
+  for (const format of ['gnu', 'posix']) {
+    const to = fresh()
+    const notes: string[] = []
+    const bytes = execFileSync('tar', [`--format=${format}`, '-cf', '-', '-C', from, '.'])
+    await unpack(pieces(bytes), to, (text) => notes.push(text))
+    assert.deepEqual(readdirSync(to), ['ä'])
+    assert.equal(notes.filter((text) => /is not valid UTF-8/.test(text)).length, 2, notes.join('\n'))
+  }
+})

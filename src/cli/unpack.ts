@@ -2,7 +2,8 @@
 // receives it may be root.
 // 1. Only files, directories and links are made: no devices, no pipes, no set-user bits, no owners.
 // 2. No path leaves the directory, by its name or over a link, whether the archive brought that link or it was here before.
-// 3. A link is made only if it points into the directory, however other links of the archive lie.
+// 3. A name that cannot be written here as it was sent is left out and told, not changed.
+// 4. A link is made only if it points into the directory, however other links of the archive lie.
 import { link, lstat, mkdir, open, realpath, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Failed } from './errors.ts'
@@ -27,6 +28,8 @@ export async function unpack(
 
 /** Why it was left out, if it was. */
 async function place(root: string, entry: TarEntry): Promise<string | undefined> {
+  // Two names that differ only in such bytes would become one file here.
+  if (`${entry.path}${entry.target}`.includes('\ufffd')) return 'its name is not valid UTF-8'
   const names = namesOf(entry.path)
   if (!names) return 'its path leads out of the directory'
   const name = names.at(-1)

@@ -8,6 +8,7 @@ import type { Context } from './context.ts'
 import { StillWaiting } from './errors.ts'
 import { askAbout } from './hints.ts'
 import { duration, paint } from './output.ts'
+import { terminalText } from './terminal-text.ts'
 import { watchCause } from './wait-cause.ts'
 
 /** What a look at the object (undefined: it is not there) says. */
@@ -110,7 +111,7 @@ export function startProgress(context: Context): Progress {
     if (text === '') return
     // A live line is rewritten in place; anywhere else only news is worth a line.
     if (live) {
-      const line = `${text} (${duration(performance.now() - start)})`
+      const line = terminalText(`${text} (${duration(performance.now() - start)})`, false)
       process.stderr.write(`\r\u001b[K${paint(context, 'dim', line)}`)
     } else if (text !== told) context.note(text)
     told = text
