@@ -17,6 +17,8 @@ import { markOfServer } from '../installation/cluster-mark.ts'
 import { ensureDefaultObjects } from '../installation/default-objects.ts'
 import type { NodeIdentity } from '../installation/node-identity.ts'
 import { openNodeIdentity } from '../installation/node-identity.ts'
+import { claimNode } from '../installation/other-agent.ts'
+import { describeMachine } from '../installation/machine.ts'
 import { packageVersion } from '../installation/version.ts'
 import { defaultDriverDirectory } from '../plugins/flex-volume/probe.ts'
 import type { NodeServer } from '../streams/node-server.ts'
@@ -80,8 +82,8 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
   const client = plane.clientFor('system:kube-controller-manager')
   const history = stack.use(createHistory({ client, clock, log, owns: (actor) => !actor.startsWith('node ') }))
   const host = stack.use(createLinuxHost())
-  const identities = await proveNodes(config, plane, host, stack)
   const shared: Shared = { config, clock, random, log, metrics, host, onProgress }
+  const identities = await proveNodes(shared, plane, stack)
   const controllers = stack.use(await startAllControllers(shared, client, history))
   onProgress('controllers run')
   const running: RunningPlane = { plane, client, history, controllers }
@@ -130,9 +132,8 @@ function startAllControllers(shared: Shared, client: Client, history: History): 
 
 /** All roots are ours before any controller, driver or node begins to work. */
 async function proveNodes(
-  config: HawserConfig,
+  { config, clock, host, onProgress }: Shared,
   plane: ControlPlane,
-  host: LinuxHost,
   stack: AsyncDisposableStack,
 ): Promise<readonly NodeIdentity[]> {
   const { signal } = new AbortController()
@@ -140,7 +141,12 @@ async function proveNodes(
   const identities: NodeIdentity[] = []
   for (const node of config.nodes) {
     const identity = stack.use(await openNodeIdentity({ dataDirectory, node, host }, signal))
-    await identity.prove(await markOfServer(plane.clientFor(`system:node:${node.name}`), signal), signal)
+    const client = plane.clientFor(`system:node:${node.name}`)
+    // An agent elsewhere may run a node of this name, and it could not renew its lease while we were away.
+    const { info } = describeMachine(node.name, packageVersion)
+    const machineId = info.machineID ?? ''
+    await claimNode({ client, clock, node: node.name, root: node.root, machineId, onWait: onProgress }, signal)
+    await identity.prove(await markOfServer(client, signal), signal)
     identities.push(identity)
   }
   return identities

@@ -41,7 +41,7 @@ import { fetchManifest } from '../installation/manifest-url.ts'
 import type { NodeIdentity } from '../installation/node-identity.ts'
 import { requireTrustedPath, requireTrustedUrl } from '../installation/trusted.ts'
 import { dialDriver } from './driver-tunnel.ts'
-import { placeOfAgent, refuseOtherAgent } from '../installation/other-agent.ts'
+import { claimNode, placeOfAgent } from '../installation/other-agent.ts'
 import type { OpenNodeServer } from './node-server.ts'
 import { createOwnBinds } from '../host/linux/own-binds.ts'
 
@@ -130,6 +130,7 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
       history,
       ...(opened ? { nodeServer: opened.address } : {}),
       beforeRegistering: proven,
+      beforeManifests: provenOrSilent(parts, proven),
       // A failure is thrown below. If the root is not ours, no pod of this server may come.
       beforeApiPods: registeredFirst.catch(() => proven.catch(() => new Promise(() => {}))),
     }),
@@ -214,9 +215,9 @@ function lazyNodeServer(parts: NodeParts, runtime: Runtime, network: Network, ag
 
 const placeOf = ({ node, description }: NodeParts) => placeOfAgent(node.root, description.info.machineID ?? '')
 
-/** Waits for the server's first answer: pods of manifests may run before it, but nothing is cleaned up. */
+/** Waits for the server's first answer; nothing is cleaned up before. */
 async function proveIdentity(parts: NodeParts): Promise<void> {
-  const { identity, informers, client, clock, log, signal } = parts
+  const { identity, informers, client, clock, log, node, signal } = parts
   if (identity.isProven) return
   await informers.of('CSIDriver').synced
   for (let waitMs = 200; ; waitMs = Math.min(waitMs * 2, 10_000)) {
@@ -225,11 +226,26 @@ async function proveIdentity(parts: NodeParts): Promise<void> {
       log.warn('the server does not tell its cluster yet', { error })
     })
     if (mark !== undefined) {
-      await refuseOtherAgent({ client, node: parts.node.name, place: placeOf(parts), now: clock.now() }, signal)
+      const machineId = parts.description.info.machineID ?? ''
+      const onWait = (sentence: string) => log.warn(sentence)
+      await claimNode({ client, clock, node: node.name, root: node.root, machineId, onWait }, signal)
       return await identity.prove(mark, signal)
     }
     await clock.sleep(waitMs, signal)
   }
+}
+
+/**
+ * Pods of manifests start without the server, but not against it: if it answers, they wait until this root and this name are known to
+ * be ours. If that is refused, none starts.
+ */
+async function provenOrSilent({ informers, clock, signal }: NodeParts, proven: Promise<void>): Promise<void> {
+  const answers = informers.of('CSIDriver').synced.then(() => true)
+  const silent = clock.sleep(longestSilenceMs, signal).then(
+    () => false,
+    () => true,
+  )
+  if (await Promise.race([answers, silent])) await proven.catch(() => new Promise(() => {}))
 }
 
 /**
@@ -276,6 +292,8 @@ function createRuntime(parts: NodeParts, stack: AsyncDisposableStack): Runtime {
 }
 
 const longestRegistrationMs = 3_000
+/** A server that runs answers within this time. */
+const longestSilenceMs = 5_000
 
 const containersDirectory = (config: NodeDeps['config'], node: NodeConfig) =>
   join(config.dataDirectory, 'containers', node.name)

@@ -1,6 +1,8 @@
 // Is every wrong pairing of program, data directory, node root and store refused, with nothing touched? The program as a
 // user starts it, with a pod whose volumes hold data. Real mounts: needs root.
 import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import {
   copyFileSync,
   existsSync,
@@ -20,7 +22,7 @@ import { removeEverything } from '../../src/cli/demo/proof.ts'
 import { fileIn, hawser, isRoot, spawnHawser, startServer } from '../kit/command-line.ts'
 import type { Server } from '../kit/command-line.ts'
 import { mountsBelow, until } from '../kit/machine.ts'
-import { startServer as startProcess } from '../kit/server-process.ts'
+import { launcher, startServer as startProcess } from '../kit/server-process.ts'
 
 const needs = { skip: !isRoot && 'needs root' }
 let place = ''
@@ -249,4 +251,25 @@ test('an older store is taken when it is accepted, and a directory of an older H
     await using _adopted = await startProcess(['--bare'], { dataDirectory: data })
   }
   assert.ok(existsSync(join(data, 'identity.json')))
+})
+
+test('a server does not run the node that an agent runs elsewhere, though its lease is over', needs, async () => {
+  const server = await startProcess(['--bare'])
+  await using stack = new AsyncDisposableStack()
+  stack.defer(async () => void (await removeEverything(server.dataDirectory)))
+  const root = join(place, 'away-root')
+  const flags = ['--data-dir', join(place, 'away'), '--root-dir', root, '--node-name', 'n1', '--runtime', 'none']
+  const agent = spawn(launcher, ['agent', '--kubeconfig', server.kubeconfig, ...flags], { stdio: 'ignore' })
+  const gone = once(agent, 'exit')
+  stack.defer(async () => {
+    agent.kill()
+    await gone
+  })
+  const env = { KUBECONFIG: server.kubeconfig, HAWSER_DATA_DIR: server.dataDirectory }
+  await until('the agent is up', async () => (await hawser(['get', 'nodes'], env)).out.includes('n1'), 30_000)
+  await server.stop()
+  const { code, err } = spawnHawser(up(server.dataDirectory, '--node-name', 'n1'))
+  assert.match(err, new RegExp(`node n1 is run by another agent, with ${root} on .*process ${agent.pid} holds ${root}`))
+  assert.match(err, /--node-name NAME/)
+  assert.notEqual(code, 0)
 })

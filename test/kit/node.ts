@@ -43,6 +43,7 @@ export interface NodeWorldOptions {
   readonly log?: Log
   readonly manifestDirectory?: string
   readonly manifestUrl?: AgentDeps['manifestUrl']
+  readonly beforeManifests?: Promise<unknown>
 }
 
 export async function createNodeWorld(options: NodeWorldOptions = {}) {
@@ -94,6 +95,7 @@ export async function createNodeWorld(options: NodeWorldOptions = {}) {
       ...nodeServerOf(options),
       ...(options.manifestDirectory ? { manifestDirectory: options.manifestDirectory } : {}),
       ...(options.manifestUrl ? { manifestUrl: options.manifestUrl } : {}),
+      ...(options.beforeManifests ? { beforeManifests: options.beforeManifests } : {}),
     })
     await agent.start(signal)
     return { agent, metrics, registry, crash: () => void (power.on = false) }

@@ -180,3 +180,16 @@ test('manifests that others could have written start nothing, and the log says w
   assert.deepEqual(world.running(), ['good-n1 run', 'new-n1 run'])
   await agent.stop()
 })
+
+test('no pod of a manifest starts before the node knows that it is nobody else, and none if it is', async () => {
+  const known = Promise.withResolvers<void>()
+  const world = await createManifestWorld({ beforeManifests: known.promise })
+  await world.write('a.yaml', manifest('one'))
+  const { agent } = await world.start()
+  await world.clock.advance(60_000)
+  assert.deepEqual(world.running(), [])
+  known.resolve()
+  await world.clock.advance(5_000)
+  assert.deepEqual(world.running(), ['one-n1 run'])
+  await agent.stop()
+})

@@ -65,6 +65,7 @@ export interface AgentDeps {
   /** Where the node's story is kept, for `hawser why`. */
   readonly history?: History
   readonly beforeApiPods?: Promise<unknown>
+  readonly beforeManifests?: Promise<unknown>
   /** Fails when this node must not work for the server; then the server hears nothing from it. */
   readonly beforeRegistering?: Promise<unknown>
   /** Where this node's own server listens, if it does. */

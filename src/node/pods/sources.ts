@@ -29,6 +29,8 @@ export interface SourceDeps {
   readonly informers: Informers
   /** What the pods of the API need and those of manifests do not; never fails. */
   readonly beforeApiPods?: Promise<unknown> | undefined
+  /** What the pods of manifests wait for; never fails. */
+  readonly beforeManifests?: Promise<unknown> | undefined
   readonly manifestDirectory?: string | undefined
   /** Fetching is a port: the simulator has no network. */
   readonly manifestUrl?: { readonly url: string; get(url: string, signal: AbortSignal): Promise<string> } | undefined
@@ -67,6 +69,8 @@ async function followApi(deps: SourceDeps, sink: PodSink, signal: AbortSignal): 
 async function followDirectory(deps: SourceDeps, sink: PodSink, signal: AbortSignal): Promise<void> {
   const { manifestDirectory: directory, host, clock, log } = deps
   if (!directory) return
+  await Promise.race([deps.beforeManifests, aborted(signal)])
+  if (signal.aborted) return
   let wake = () => {}
   const watch = await host.files
     .watch(directory, () => wake(), signal)
@@ -121,6 +125,8 @@ async function textsIn({ host: { files }, log }: SourceDeps, directory: string, 
 async function followUrl(deps: SourceDeps, sink: PodSink, signal: AbortSignal): Promise<void> {
   const { manifestUrl, clock, log } = deps
   if (!manifestUrl) return
+  await Promise.race([deps.beforeManifests, aborted(signal)])
+  if (signal.aborted) return
   const known = createKnown(log, sink, 'http')
   const read = createReader(deps, 'http')
   while (!signal.aborted) {
