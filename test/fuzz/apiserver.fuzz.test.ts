@@ -25,6 +25,7 @@ import { type FuzzRequest, fuzzRequest, namespaces } from './requests.ts'
 const count = Number(process.env['HAWSER_FUZZ'] ?? (process.env['HAWSER_HEAVY'] === '1' ? 50_000 : 2_000))
 /** No single request may hold the event loop longer. */
 const longestHoldMs = 50
+const warmUpCount = 3_000
 const seed = Number(process.env['HAWSER_SEED'] ?? Math.floor(Math.random() * 1e9))
 
 /** Errors that the server itself did not expect: each would be an internal error. */
@@ -197,8 +198,33 @@ async function contentsOf(store: Store): Promise<ReadonlyMap<string, string>> {
   return new Map(entries.map((entry) => [entry.key, Buffer.from(entry.value).toString()]))
 }
 
+const wantedKinds = [
+  'yaml',
+  'protobuf',
+  'patch json-patch',
+  'patch merge-patch',
+  'patch strategic-merge-patch',
+  'patch apply-patch',
+  'selector',
+  'stream',
+] as const
+
+/** Code is compiled while it first runs, which no later request pays for: other requests on another server warm it up. */
+async function warmUp(): Promise<void> {
+  await using store = createMemoryStore()
+  const server = await createApiServer(serverOptions(store))
+  try {
+    await makeNamespaces(server.handle)
+    for (const request of fc.sample(fuzzRequest, { numRuns: warmUpCount, seed: seed - 1 })) await send(server.handle, request)
+  } finally {
+    await server.close()
+  }
+}
+
 async function fuzz(handle: ApiHandler, ledger: ReturnType<typeof createLedger>): Promise<void> {
   const codes = new Map<number, number>()
+  const seen = new Map<string, number>()
+  await warmUp()
   using watchdog = startLoopWatchdog()
   let checked = 0
   let longest = 0
@@ -213,6 +239,7 @@ async function fuzz(handle: ApiHandler, ledger: ReturnType<typeof createLedger>)
       checkAnswer(request, answer)
       longest = Math.max(longest, longestMs)
       if (longestMs > longestHoldMs) await checkHeld(watchdog, handle, request, longestMs)
+      for (const kind of kindsOf(request)) seen.set(kind, (seen.get(kind) ?? 0) + 1)
       codes.set(answer.status, (codes.get(answer.status) ?? 0) + 1)
       const object = writtenObject(request, answer)
       if (object !== undefined) {
@@ -226,13 +253,15 @@ async function fuzz(handle: ApiHandler, ledger: ReturnType<typeof createLedger>)
   // A fuzzer whose every request is refused at the door tests the door only.
   assert.ok(checked > count / 50, `only ${checked} writes were accepted: ${JSON.stringify([...codes])}`)
   const shown = JSON.stringify([...codes].toSorted())
+  for (const kind of wantedKinds) assert.ok((seen.get(kind) ?? 0) >= count / 500, `${kind}: ${seen.get(kind) ?? 0}`)
+  process.stdout.write(`# of these: ${JSON.stringify([...seen].toSorted())}\n`)
   process.stdout.write(`# the longest stretch of the event loop: ${longest.toFixed(1)} ms of processor time\n`)
   process.stdout.write(`# seed ${seed}: ${count} requests, ${checked} accepted writes checked, codes ${shown}\n`)
 }
 
 /**
- * Was it the request, or a collection of garbage or a compilation that fell into it? Those do not come back: the request alone
- * decides when it is sent twice more.
+ * Was it the request, or a collection of garbage that fell into it? That does not come back: the request alone decides when it is
+ * sent twice more.
  */
 async function checkHeld(watchdog: LoopWatchdog, handle: ApiHandler, request: FuzzRequest, firstMs: number) {
   const times = [firstMs]
@@ -240,7 +269,21 @@ async function checkHeld(watchdog: LoopWatchdog, handle: ApiHandler, request: Fu
     times.push((await watchdog.measure(() => send(handle, request))).longestMs)
   }
   const shown = times.map((ms) => ms.toFixed(0)).join(', ')
+  process.stdout.write(`# held the event loop for ${shown} ms: ${request.method} ${request.path}\n`)
   assert.ok(Math.min(...times) <= longestHoldMs, `held the event loop for ${shown} ms: ${describe(request)}`)
+}
+
+/** What kind of request this is, by what reads it. */
+function kindsOf({ method, headers, query }: FuzzRequest): readonly string[] {
+  const type = headers['content-type'] ?? ''
+  const written = method !== 'GET' && method !== 'HEAD'
+  return [
+    ...(written && type.includes('yaml') ? ['yaml'] : []),
+    ...(written && type === protobufContentType ? ['protobuf'] : []),
+    ...(method === 'PATCH' && type.includes('patch') ? [`patch ${type.split(/[/;+]/)[1]}`] : []),
+    ...(/(label|field)Selector=/.test(query) ? ['selector'] : []),
+    ...(method === 'GET' && /watch=(true|1)\b/.test(query) ? ['stream'] : []),
+  ]
 }
 
 test('found by seed 13: an applied configuration of the wrong shape is a 400', async () => {
