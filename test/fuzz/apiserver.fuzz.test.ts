@@ -215,7 +215,8 @@ async function warmUp(): Promise<void> {
   const server = await createApiServer(serverOptions(store))
   try {
     await makeNamespaces(server.handle)
-    for (const request of fc.sample(fuzzRequest, { numRuns: warmUpCount, seed: seed - 1 })) await send(server.handle, request)
+    for (const request of fc.sample(fuzzRequest, { numRuns: warmUpCount, seed: seed - 1 }))
+      await send(server.handle, request)
   } finally {
     await server.close()
   }

@@ -223,3 +223,14 @@ test(
     rmSync(volume, { recursive: true })
   },
 )
+
+test('no process of a container shows paths of the host in its arguments or variables (A9)', { skip }, async () => {
+  const text = 'for p in /proc/[0-9]*; do tr "\\0" "\\n" <$p/cmdline; tr "\\0" "\\n" <$p/environ; done'
+  const { code, lines } = await run(text)
+  assert.equal(code, 0)
+  assert.ok(lines.includes('hawser-setup'), 'process 1 was looked at')
+  assert.deepEqual(
+    lines.filter((line) => line.includes(base)),
+    [],
+  )
+})

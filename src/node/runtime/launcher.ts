@@ -17,7 +17,8 @@
 // orphans, and when it ends the kernel ends everybody else.
 
 /**
- * Arguments: directory, token, whether it may be spoken to (1 or empty), then the command to supervise. Descriptor 3 leads to
+ * Arguments: directory, token, whether it may be spoken to (1 or empty), hidden paths (colon-separated), then the command to
+ * supervise. Only the supervisor has paths of the host in its arguments: those of setup are shown inside. Descriptor 3 leads to
  * the agent, 9 and 5 are the way from setup to the supervisor and back. Who may be spoken to reads from a named pipe; a keeper
  * holds that open until a line comes through `detach`.
  *
@@ -39,9 +40,12 @@ if [ -n "$3" ]; then
   { read -r line <"$dir/detach"; } <>"$input" >/dev/null 2>&1 3>&- 5<&- 6>&- 8<&- 9>&- &
   keeper=$!
 fi
-shift 3
+printf '%s\\n' "$4" >"$dir/hidden"
+shift 4
+cd "$dir" 2>&3 || exit 1
 setsid "$@" <"$input" 2>&3 6>&- 8<&- &
 pid=$!
+cd /
 exec 5<&- 9>&-
 # Setup and the agent may die meanwhile.
 trap '' PIPE
@@ -62,8 +66,8 @@ mv "$dir/exit.new" "$dir/exit"
 `
 
 /**
- * Arguments: directory, token, hidden paths (colon-separated), flags, working directory, setpriv arguments (space-separated, may be
- * empty), enter script, then the command. Flags are words: `owndev` (a layer above the host's /dev), `basicdev`
+ * Starts in the container's directory, where the file `hidden` is. Arguments: token, flags, working directory, setpriv arguments
+ * (space-separated, may be empty), enter script, then the command. Flags are words: `owndev` (a layer above the host's /dev), `basicdev`
  * (a /dev with the harmless devices only), `hostpid`, `hostsys` (the host's /sys as it is). Descriptor 3 is a
  * conversation with the agent: errors and "ready" go out, "go" comes back when the volumes are attached; then 9 asks the supervisor
  * to begin, and 5 answers.
@@ -76,12 +80,12 @@ set -eu
 umask 022
 trap '' PIPE
 exec 4>&1 2>&3
-dir=$1 token=$2 hidden=$3 flags=" $4 " workdir=$5 privileges=$6 enter=$7
-shift 7
+dir=$PWD token=$1 flags=" $2 " workdir=$3 privileges=$4 enter=$5
+shift 5
+IFS= read -r hidden <hidden
 has() { case $flags in *" $1 "*) ;; *) return 1 ;; esac; }
 # The agent may be the last process that the kernel should end; a container is not.
 echo 0 >/proc/self/oom_score_adj || :
-cd "$dir"
 start_time() { shift 19; echo "$1"; }
 read -r stat </proc/self/stat
 printf '%s %s\\n' "\${stat%% *}" "$(start_time \${stat##*) })" >"setup-$token.new"

@@ -132,11 +132,11 @@ function supervisorCommand(
   { request, directory, token }: Start,
 ): [string, ...string[]] {
   const argv: [string, ...string[]] = ['/bin/sh', '-c', superviseScript, 'hawser-supervise', directory, token]
-  argv.push(request.stdin ? '1' : '')
+  argv.push(request.stdin ? '1' : '', realHidden.join(':'))
   argv.push('unshare', '--mount', '--propagation', 'slave')
   // Process 1 leads a group of its own, so that it can be signalled; if unshare is killed, it ends too.
   argv.push(...(request.hostPid ? ['--'] : ['--pid', '--fork', '--kill-child', '--', 'setsid']))
-  argv.push('/bin/sh', '-c', setupScript, 'hawser-setup', directory, token, realHidden.join(':'))
+  argv.push('/bin/sh', '-c', setupScript, 'hawser-setup', token)
   argv.push(flagsOf(request), request.workingDirectory)
   argv.push(privilegesOf(request), awaitVolumesScript + enterScript, ...request.argv)
   return argv
