@@ -180,6 +180,24 @@ test('who looked into which pod is recorded, even when it began with GET', async
   assert.deepEqual({ user, subresource, name, code }, { user: admin.name, subresource: 'exec', name: 'p', code: 101 })
 })
 
+test("a node's own documents are for administrators, and each read leaves a line (E7)", async () => {
+  await using server = await open()
+  for (const name of ['n1', 'n1:10250', 'https:n1:10250'])
+    for (const path of ['healthz', 'metrics', 'pods', 'stats/summary'])
+      for (const [user, code] of [
+        [admin, 200],
+        [reader, 403],
+      ] as const) {
+        const before = server.asked.length
+        assert.equal((await server.get(`/api/v1/nodes/${name}/proxy/${path}`, { user })).code, code, `${name} ${path}`)
+        const audits = server.lines.flatMap(({ fields }) => fields['audit'] ?? []) as Record<string, unknown>[]
+        const { user: who, resource, subresource, code: told } = audits.at(-1) ?? {}
+        const wanted = { who: user.name, resource: 'nodes', subresource: 'proxy', told: code }
+        assert.deepEqual({ who, resource, subresource, told }, wanted, `${name} ${path}`)
+        if (code === 403) assert.equal(server.asked.length, before, 'the node hears nothing of it')
+      }
+})
+
 test("a node's own documents, and nothing else of it", async () => {
   await using server = await open()
   const read = (path: string, user = admin) => server.get(`/api/v1/nodes/n1/proxy/${path}`, { user })
@@ -188,7 +206,7 @@ test("a node's own documents, and nothing else of it", async () => {
     (await read('pods')).body.items.map((each: Pod) => each.metadata.name),
     ['p'],
   )
-  const { body } = await read('stats/summary', reader)
+  const { body } = await read('stats/summary')
   assert.equal(body.node.nodeName, 'n1')
   const [{ volume, podRef }] = body.pods
   assert.equal(podRef.name, 'p')

@@ -1,5 +1,5 @@
-// Who did what, from where, and what became of it? One line per change, per read of a secret, per refusal and per stream into
-// a pod; without bodies: what is secret never enters it.
+// Who did what, from where, and what became of it? One line per change, per read of a secret or through a node's proxy, per refusal
+// and per stream into a pod; without bodies: what is secret never enters it.
 import type { AuditRecord } from '../../telemetry/audit.ts'
 import type { HttpCall } from '../request/http-verbs.ts'
 import type { Route } from '../request/router.ts'
@@ -14,7 +14,11 @@ export function isAudited(method: string, where: Route, code: number): boolean {
 /** Whatever becomes of it. */
 export function mustBeAudited(method: string, where: Route): boolean {
   if (mutating.has(method) || isStream(where)) return true
-  return where.kind === 'resource' && where.info.access.confidential === true
+  if (where.kind !== 'resource') return false
+  const { info, subresource } = where
+  return (
+    info.access.confidential === true || info.subresources.some((each) => each.name === subresource && each.takesPath)
+  )
 }
 
 /** Who asked, and what became of it. */

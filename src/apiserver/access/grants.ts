@@ -113,10 +113,10 @@ function asksForCertificate({ group, resource, verb }: Question): boolean {
   return group === 'hawser.dev' && resource === 'nodecertificates' && verb === 'create'
 }
 
-/** Exec, attach and port-forward act as the pod and read what it reads; through a proxy others only read. */
-function reachesIntoNode(info: KindInfo | undefined, { verb, subresource }: Question): boolean {
+/** Exec, attach and port-forward act as the pod and read what it reads; a proxy shows what the node's own pods were given. */
+function reachesIntoNode(info: KindInfo | undefined, { subresource }: Question): boolean {
   const { answeredByNode, takesPath } = info?.subresources.find(({ name }) => name === subresource) ?? {}
-  return answeredByNode === 'stream' || (takesPath === true && verb !== 'get')
+  return answeredByNode === 'stream' || takesPath === true
 }
 
 /** What an agent's own server asks about before it answers /metrics and /stats. */
