@@ -11,6 +11,7 @@ import type { Connection } from '../connect.ts'
 import { connect } from '../connect.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
+import { nodeRoots } from '../doctor/leftovers.ts'
 import { Missing, StillWaiting } from '../errors.ts'
 import { timeoutFlag, waitUntil } from '../wait.ts'
 
@@ -70,6 +71,7 @@ export const stop = buildCommand<Flags, [], Context>({
     if (flags.pods) {
       using connection = connect(this, { kubeconfig: flags.kubeconfig ?? join(directory, 'kubeconfig') })
       await deletePods(this, connection, nodes, flags)
+      await untilUnstaged(directory, flags.timeout)
     }
     if (unit !== undefined) return this.note(`systemd runs it as ${unit}; now: systemctl stop ${unit}`)
     for (const pid of processes) process.kill(Number(pid), 'SIGTERM')
@@ -125,6 +127,25 @@ async function deletePods(
     context.print(`pod/${ref.name} deleted`)
   }
 }
+
+/**
+ * A pod is gone when its own mounts are; its volumes are unstaged after that. The node has a record of each until then, and would
+ * leave them with their loop devices if it ended now.
+ */
+async function untilUnstaged(directory: string, timeoutSeconds: number): Promise<void> {
+  const end = performance.now() + timeoutSeconds * 1_000
+  for (;;) {
+    const left = nodeRoots(directory).flatMap((root) => namesIn(join(root, 'hawser-devices')))
+    if (left.length === 0) return
+    if (performance.now() > end) {
+      const text = `${left.length} volumes of the deleted pods are still staged after ${timeoutSeconds} s; nothing was stopped`
+      throw new StillWaiting(`${text} (hawser why shows the cause; hawser stop without --pods leaves them as they are)`)
+    }
+    await sleep(50)
+  }
+}
+
+const namesIn = (directory: string) => (existsSync(directory) ? readdirSync(directory) : [])
 
 async function untilEnded(
   context: Context,

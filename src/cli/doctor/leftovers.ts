@@ -233,7 +233,8 @@ function runningPods(containers: string): ReadonlySet<string> {
   return running
 }
 
-function nodeRoots(path: string): string[] {
+/** Where the nodes of a data directory keep their files. */
+export function nodeRoots(path: string): string[] {
   const roots = [join(path, 'node'), ...names(join(path, 'nodes')).map((name) => join(path, 'nodes', name))]
   return roots.filter((root) => existsSync(root))
 }
