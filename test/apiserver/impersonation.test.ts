@@ -90,6 +90,9 @@ test('the audit line names who asked and as whom', async () => {
   await using server = await makeServer()
   await server.post(paths.configMaps, { metadata: { name: 'x' } }, as('bob', { 'impersonate-group': 'system:masters' }))
   await server.post(paths.configMaps, { metadata: { name: 'y' } }, { ...as('bob'), user: reader })
+  await server.get(paths.volumes, as('bob', { 'impersonate-group': 'system:masters' }))
+  await server.get(paths.volumes, { headers: { 'impersonate-group': 'system:masters' }, user: reader })
+  await server.get(paths.volumes)
   const audits = server.lines.flatMap(({ fields }) => (fields['audit'] === undefined ? [] : [fields['audit']])) as {
     user: string
     impersonatedUser?: string
@@ -100,6 +103,8 @@ test('the audit line names who asked and as whom', async () => {
     [
       { user: 'admin', impersonatedUser: 'bob', code: 201 },
       { user: 'rita', impersonatedUser: 'bob', code: 403 },
+      { user: 'admin', impersonatedUser: 'bob', code: 200 },
+      { user: 'rita', impersonatedUser: undefined, code: 400 },
     ],
   )
 })

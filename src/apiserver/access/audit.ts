@@ -7,9 +7,7 @@ import { isStream } from '../request/router.ts'
 
 const mutating: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE'])
 
-export function isAudited(method: string, where: Route, code: number): boolean {
-  return mustBeAudited(method, where) || code === 401 || code === 403
-}
+export const isRefusal = (code: number) => code === 401 || code === 403
 
 /** Whatever becomes of it. */
 export function mustBeAudited(method: string, where: Route): boolean {

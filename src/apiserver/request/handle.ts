@@ -23,7 +23,7 @@ import { issueNodeCertificate } from '../access/node-certificates.ts'
 import type { Tokens } from '../access/tokens.ts'
 import type { User } from './call.ts'
 import type { Audit } from '../../telemetry/audit.ts'
-import { auditRecord, isAudited, mustBeAudited } from '../access/audit.ts'
+import { auditRecord, isRefusal, mustBeAudited } from '../access/audit.ts'
 import { decodeBody, MalformedJson } from '../http/codec.ts'
 import type { ServerContext } from '../objects/context.ts'
 import { createObjectApi } from '../objects/object-api.ts'
@@ -97,7 +97,9 @@ export function createApiHandler(deps: HandlerDeps): ApiHandler {
       warn: (text) => warnings.push(text),
       made: (name) => void (made = name),
     }
-    const unwritten = mustBeAudited(request.method, where) ? deps.audit.refusal() : undefined
+    // Whoever acts as somebody else is written down, whatever the request is.
+    const mustBe = mustBeAudited(request.method, where) || named.user !== undefined || named.error !== undefined
+    const unwritten = mustBe ? deps.audit.refusal() : undefined
     let response =
       unwritten === undefined
         ? await attempt(deps, load, request, where, call, async () => {
@@ -107,7 +109,7 @@ export function createApiHandler(deps: HandlerDeps): ApiHandler {
           })
         : errorResponse(serviceUnavailable(`${unwritten}. Nothing was done.`), errorForm(request, where))
     const ms = deps.context.clock.now() - started
-    if (unwritten === undefined && isAudited(request.method, where, response.status)) {
+    if (unwritten === undefined && (mustBe || isRefusal(response.status))) {
       const who = { user: asker.name, source: request.source, impersonatedUser: named.user?.name }
       const record = auditRecord(call, where, { ...who, code: response.status, ms, made })
       await deps.audit.write(record).catch(() => {
