@@ -20,7 +20,11 @@ const growingFiles = [
   'test/csi/seeds.test.ts',
 ]
 /** These measure time, memory or processor use, and so run while nothing else does. */
-const measuringFiles = ['test/linux/agent-figures.test.ts', 'test/store/size.test.ts']
+const measuringFiles = [
+  'test/linux/agent-figures.test.ts',
+  'test/linux/hostile-volumes.test.ts',
+  'test/store/size.test.ts',
+]
 /** What takes longer than CI may, started by hand. */
 const longFolder = 'long'
 /** No file may take longer, so that one that hangs does not take the others along. */

@@ -81,7 +81,7 @@ test('a volume that is a pipe gets its group without waiting for a writer', { ti
 
 test(
   '4,096 directories below each other are counted, given away and deleted with few open files',
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   async () => {
     await using place = openPlace()
     const { host, root } = place
