@@ -28,7 +28,13 @@ async function live(seed: number, seen: Map<string, number>): Promise<void> {
     await cluster.clock.advance(cluster.random.below(4_000))
     if (step % 4 !== 0) continue
     const before = await standingStill(cluster)
+    const idle = await withoutProcess(cluster)
     await cluster.clock.advance(timeoutMs)
+    for (const subject of (await withoutProcess(cluster)).filter((each) => idle.includes(each))) {
+      const { verdict, steps } = await why(asked, subject)
+      const place = `seed ${seed}, step ${step}, why ${subject}: ${JSON.stringify(steps, null, 2)}`
+      assert.notEqual(verdict, 'healthy', `no process of it runs: ${place}`)
+    }
     const after = new Set(await standingStill(cluster))
     for (const subject of before.filter((each) => after.has(each))) {
       const explanation = await why(asked, subject)
@@ -44,6 +50,13 @@ async function live(seed: number, seen: Map<string, number>): Promise<void> {
   const running = (await cluster.admin.list('Pod')).items.filter(isFine)
   for (const { metadata } of running) await assertHealthy(asked, `pod/${metadata.name}`)
   await cluster[Symbol.asyncDispose]()
+}
+
+/** Pods of which no process runs anywhere, as the machines themselves know. */
+async function withoutProcess({ admin, machines }: Cluster): Promise<readonly string[]> {
+  const alive = new Set([...machines.values()].flatMap(({ running }) => [...running.keys()]))
+  const { items } = await admin.list('Pod')
+  return items.filter(({ metadata }) => !alive.has(metadata.uid ?? '')).map(({ metadata }) => `pod/${metadata.name}`)
 }
 
 /** As words for `why`. */
