@@ -20,7 +20,7 @@ export function createContainerLogs({ clock, directory }: ContainerLogsDeps): Co
     const folder = join(directory, `${namespace}_${pod}_${uid}`, container)
     const file = newest(folder, previous)
     if (file === undefined) return undefined
-    const start = await startOf(file, tailLines)
+    const start = await startOf(file, tailLines, signal)
     const end = limitBytes === undefined ? Infinity : start + limitBytes
     if (following) return follow(file, { start, end }, signal, following.ended, clock)
     return createReadStream(file, { start, end: end - 1, signal }) as AsyncIterable<Buffer>
@@ -36,13 +36,15 @@ function newest(folder: string, previous: boolean): string | undefined {
 }
 
 /** Where the last lines begin: read backwards in chunks, never the whole file. */
-async function startOf(file: string, lines: number | undefined): Promise<number> {
+async function startOf(file: string, lines: number | undefined, signal: AbortSignal): Promise<number> {
   const { size } = statSync(file)
   if (lines === undefined) return 0
   let missing = lines
   if (missing === 0) return size
   await using handle = await open(file)
   for (let end = size; end > 0; end -= chunkBytes) {
+    // A container may write one line without end.
+    signal.throwIfAborted()
     const from = Math.max(0, end - chunkBytes)
     const { buffer } = await handle.read(Buffer.alloc(end - from), 0, end - from, from)
     for (let index = buffer.length - 1; index >= 0; index--) {
@@ -64,7 +66,7 @@ async function* follow(
   for (let position = start; !signal.aborted;) {
     // Asked before reading: whatever was written before the end is then read for sure.
     const last = ended()
-    for (;;) {
+    while (!signal.aborted) {
       const wanted = Math.min(chunkBytes, end - position)
       const { bytesRead, buffer } = await handle.read(Buffer.alloc(wanted), 0, wanted, position)
       if (bytesRead === 0) break
