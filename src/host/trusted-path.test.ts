@@ -3,10 +3,10 @@ import { test } from 'node:test'
 import type { PathEntry } from './trusted-path.ts'
 import { explainDistrust, judgePath } from './trusted-path.ts'
 
-const directory = (mode: number, uid = 0): PathEntry => ({ kind: 'directory', mode, uid })
-const file = (mode: number, uid = 0): PathEntry => ({ kind: 'file', mode, uid })
-const socket = (mode: number, uid = 0): PathEntry => ({ kind: 'socket', mode, uid })
-const link = (target: string, uid = 0): PathEntry => ({ kind: 'symlink', mode: 0o777, uid, target })
+const directory = (mode: number, uid = 0): PathEntry => ({ kind: 'directory', mode, uid, gid: 0 })
+const file = (mode: number, uid = 0, gid = 0): PathEntry => ({ kind: 'file', mode, uid, gid })
+const socket = (mode: number, uid = 0): PathEntry => ({ kind: 'socket', mode, uid, gid: 0 })
+const link = (target: string, uid = 0): PathEntry => ({ kind: 'symlink', mode: 0o777, uid, gid: 0, target })
 const base = { '/': directory(0o755), '/etc': directory(0o755), '/tmp': directory(0o1777) }
 
 /** Which entry is wrong and why, for us as user 1000. */
@@ -23,6 +23,9 @@ const table: readonly (readonly [string, string, Readonly<Record<string, PathEnt
   ['our own file', '/etc/x', { '/etc/x': file(0o600, 1000) }, 'trusted'],
   ["somebody else's file", '/etc/x', { '/etc/x': file(0o600, 7) }, 'owner /etc/x'],
   ['a file that its group writes', '/etc/x', { '/etc/x': file(0o664) }, 'writable /etc/x'],
+  ['a file that our own group writes', '/etc/x', { '/etc/x': file(0o664, 1000, 1000) }, 'trusted'],
+  ['a file that our own group and all write', '/etc/x', { '/etc/x': file(0o666, 1000, 1000) }, 'writable /etc/x'],
+  ['a file that a shared group writes', '/etc/x', { '/etc/x': file(0o664, 1000, 100) }, 'writable /etc/x'],
   ['a file that all write', '/etc/x', { '/etc/x': file(0o646) }, 'writable /etc/x'],
   ['a file that is not there', '/etc/x', {}, 'trusted'],
   [

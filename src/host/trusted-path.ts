@@ -3,6 +3,7 @@
 // 1. Every entry on the way, and the last one, belongs to root or to us. A link is one entry, its target is walked like the path.
 // 2. A directory on the way is not writable by group or others, or it is sticky: then only owners rename what is in it.
 // 3. The last entry is not writable by group or others at all. In a sticky directory others could still add files.
+// 4. A user's own group counts as the user: many systems give each user a group of the same number and let it write.
 //
 // What is not there cannot be distrusted: whoever makes it asks again afterwards.
 import { dirname, join } from 'node:path/posix'
@@ -14,6 +15,7 @@ export interface PathEntry {
   readonly kind: FileKind
   readonly mode: number
   readonly uid: number
+  readonly gid: number
   /** Where a link leads. */
   readonly target?: string
 }
@@ -69,13 +71,14 @@ const namesOf = (path: string) => path.split('/').filter((name) => name !== '' &
 
 function judgeEntry(
   path: string,
-  { kind, mode, uid }: PathEntry,
+  { kind, mode, uid, gid }: PathEntry,
   trusted: readonly number[],
   isLast: boolean,
 ): Distrust | undefined {
   if (!trusted.includes(uid)) return { path, uid, mode, problem: 'owner' }
   // The mode of a link means nothing, and that of a socket says who may connect.
-  if (kind === 'symlink' || kind === 'socket' || (mode & 0o022) === 0) return undefined
+  const others = gid === uid && uid !== 0 ? 0o002 : 0o022
+  if (kind === 'symlink' || kind === 'socket' || (mode & others) === 0) return undefined
   const isSticky = kind === 'directory' && (mode & 0o1000) !== 0
   return isSticky && !isLast ? undefined : { path, uid, mode, problem: 'writable' }
 }

@@ -41,7 +41,7 @@ function lookAt(path: string): PathEntry | undefined {
     const found = lstatSync(path)
     const kind = kindOf(found)
     const target = kind === 'symlink' ? { target: readlinkSync(path) } : {}
-    return { kind, mode: found.mode & 0o7777, uid: found.uid, ...target }
+    return { kind, mode: found.mode & 0o7777, uid: found.uid, gid: found.gid, ...target }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
