@@ -47,3 +47,11 @@ export function connectionTyped(words: readonly string[]): { kubeconfig?: string
   const [kubeconfig, namespace] = [after('--kubeconfig'), after('-n', '--namespace')]
   return { ...(kubeconfig === undefined ? {} : { kubeconfig }), ...(namespace === undefined ? {} : { namespace }) }
 }
+
+/** The first argument of most commands about one volume. */
+export const claimArgument = {
+  parse: String,
+  placeholder: 'NAME',
+  proposeCompletions: namesOf('PersistentVolumeClaim'),
+  brief: 'Name of the claim',
+}

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { buildCommand } from '@stricli/core'
 import { ignoreNotFound } from '../../../api/status-error.ts'
 import { UsageError } from '../../../installation/config.ts'
-import { namesOf } from '../../completions.ts'
+import { claimArgument } from '../../completions.ts'
 import type { ConnectFlags, Connection } from '../../connect.ts'
 import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
@@ -36,14 +36,7 @@ export const exportVolume = buildCommand<Flags, [string], Context>({
     aliases: { n: 'namespace' },
     positional: {
       kind: 'tuple',
-      parameters: [
-        {
-          parse: String,
-          placeholder: 'NAME',
-          proposeCompletions: namesOf('PersistentVolumeClaim'),
-          brief: 'Name of the claim',
-        },
-      ],
+      parameters: [claimArgument],
     },
   },
   async func(flags, claim) {

@@ -1,6 +1,6 @@
 // `hawser volume inspect`: everything about one volume in one place.
 import { buildCommand } from '@stricli/core'
-import { namesOf } from '../../completions.ts'
+import { claimArgument } from '../../completions.ts'
 import type { ConnectFlags } from '../../connect.ts'
 import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
@@ -27,14 +27,7 @@ export const inspect = buildCommand<ConnectFlags & { readonly output: OutputForm
     aliases: { n: 'namespace', o: 'output' },
     positional: {
       kind: 'tuple',
-      parameters: [
-        {
-          parse: String,
-          placeholder: 'NAME',
-          proposeCompletions: namesOf('PersistentVolumeClaim'),
-          brief: 'Name of the claim',
-        },
-      ],
+      parameters: [claimArgument],
     },
   },
   async func(flags, name) {

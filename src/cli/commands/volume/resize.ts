@@ -3,7 +3,7 @@ import { buildCommand } from '@stricli/core'
 import type { PersistentVolumeClaim } from '../../../api/generated/types.ts'
 import { compareQuantities } from '../../../api/quantity.ts'
 import { UsageError } from '../../../installation/config.ts'
-import { namesOf } from '../../completions.ts'
+import { claimArgument } from '../../completions.ts'
 import type { ConnectFlags } from '../../connect.ts'
 import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
@@ -34,15 +34,7 @@ export const resize = buildCommand<Flags, [string, string], Context>({
     aliases: { n: 'namespace' },
     positional: {
       kind: 'tuple',
-      parameters: [
-        {
-          parse: String,
-          placeholder: 'NAME',
-          proposeCompletions: namesOf('PersistentVolumeClaim'),
-          brief: 'Name of the claim',
-        },
-        { parse: sizeFrom, placeholder: 'SIZE', brief: 'The new size' },
-      ],
+      parameters: [claimArgument, { parse: sizeFrom, placeholder: 'SIZE', brief: 'The new size' }],
     },
   },
   async func(flags, name, size) {

@@ -5,7 +5,7 @@ import type { PersistentVolumeClaim, VolumeSnapshot } from '../../../api/generat
 import { classDecisionOf } from '../../../api/storage-class.ts'
 import type { Client } from '../../../client/client.ts'
 import { UsageError } from '../../../installation/config.ts'
-import { namesOf } from '../../completions.ts'
+import { claimArgument, namesOf } from '../../completions.ts'
 import type { ConnectFlags } from '../../connect.ts'
 import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
@@ -46,14 +46,7 @@ export const snapshot = buildCommand<SnapshotFlags, [string], Context>({
     aliases: { n: 'namespace' },
     positional: {
       kind: 'tuple',
-      parameters: [
-        {
-          parse: String,
-          placeholder: 'NAME',
-          proposeCompletions: namesOf('PersistentVolumeClaim'),
-          brief: 'Name of the claim',
-        },
-      ],
+      parameters: [claimArgument],
     },
   },
   async func(flags, claimName) {
