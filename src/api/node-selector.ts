@@ -1,6 +1,6 @@
 // May this pod or volume be on that node? Node selector terms, plain nodeSelector maps, taints and tolerations.
-import { compareIntegers } from './selectors.ts'
-import type { Labels } from './selectors.ts'
+import { compareIntegers, fulfils } from './selectors.ts'
+import type { LabelOperator, Labels } from './selectors.ts'
 import type {
   Node,
   NodeSelector,
@@ -72,24 +72,18 @@ export function toleratesTaint(toleration: Toleration, taint: Taint): boolean {
   }
 }
 
-function holds(requirement: NodeSelectorRequirement, value: string | undefined): boolean {
-  const values = requirement.values ?? []
-  switch (requirement.operator) {
-    case 'In':
-      return value !== undefined && values.includes(value)
-    case 'NotIn':
-      return value === undefined || !values.includes(value)
-    case 'Exists':
-      return value !== undefined
-    case 'DoesNotExist':
-      return value === undefined
-    case 'Gt':
-      return compareIntegers(value, values[0], 'gt')
-    case 'Lt':
-      return compareIntegers(value, values[0], 'lt')
-    default:
-      return requirement.operator satisfies never
-  }
+/** The same operators as those of labels, in other words. */
+const operators: Readonly<Record<NodeSelectorRequirement['operator'], LabelOperator>> = {
+  In: 'in',
+  NotIn: 'notin',
+  Exists: 'exists',
+  DoesNotExist: '!',
+  Gt: 'gt',
+  Lt: 'lt',
+}
+
+function holds({ operator, values = [] }: NodeSelectorRequirement, value: string | undefined): boolean {
+  return fulfils(value, operators[operator], values)
 }
 
 function lookUp(labels: Labels, key: string): string | undefined {

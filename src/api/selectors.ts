@@ -6,7 +6,7 @@ import type { LabelSelector } from './generated/types.ts'
 import { isLabelValue, isQualifiedName } from './validation/formats.ts'
 
 export type Labels = Readonly<Record<string, string>>
-type LabelOperator = 'in' | 'notin' | 'exists' | '!' | 'gt' | 'lt'
+export type LabelOperator = 'in' | 'notin' | 'exists' | '!' | 'gt' | 'lt'
 
 interface LabelRequirement {
   readonly key: string
@@ -83,7 +83,11 @@ function formatRequirement({ key, operator, values }: LabelRequirement): string 
 }
 
 function holds({ key, operator, values }: LabelRequirement, labels: Labels): boolean {
-  const value = Object.hasOwn(labels, key) ? labels[key] : undefined
+  return fulfils(Object.hasOwn(labels, key) ? labels[key] : undefined, operator, values)
+}
+
+/** Whether a value, or none, is as an operator of a selector wants it. */
+export function fulfils(value: string | undefined, operator: LabelOperator, values: readonly string[]): boolean {
   switch (operator) {
     case 'in':
       return value !== undefined && values.includes(value)

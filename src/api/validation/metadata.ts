@@ -205,7 +205,8 @@ function noNewFinalizers(next: ObjectMeta, previous: ObjectMeta, path: string): 
   return [forbidden(path, text)]
 }
 
-function selectorOperator(operator: string, values: readonly string[], at: string): readonly FieldError[] {
+/** The operators that all selectors share; labels know no others. */
+export function selectorOperator(operator: string, values: readonly string[], at: string): readonly FieldError[] {
   switch (operator) {
     case 'In':
     case 'NotIn':

@@ -1,9 +1,9 @@
 // Is a node selector well formed? Terms, expressions and fields, as volumes and pods write them.
-import { forbidden, invalid, required } from '../field-errors.ts'
+import { invalid, required } from '../field-errors.ts'
 import type { FieldError } from '../field-errors.ts'
 import type { NodeSelector, NodeSelectorRequirement, NodeSelectorTerm } from '../generated/types.ts'
 import { isLabelValue, isQualifiedName, isSubdomain } from './formats.ts'
-import { checked } from './metadata.ts'
+import { checked, selectorOperator } from './metadata.ts'
 
 export function validateNodeSelector(selector: NodeSelector, path: string): readonly FieldError[] {
   const terms = selector.nodeSelectorTerms ?? []
@@ -29,23 +29,9 @@ function validateExpression(requirement: NodeSelectorRequirement, path: string):
 }
 
 function validateOperator({ operator, values = [] }: NodeSelectorRequirement, path: string): readonly FieldError[] {
-  switch (operator) {
-    case 'In':
-    case 'NotIn':
-      if (values.length > 0) return []
-      return [required(`${path}.values`, "must be specified when `operator` is 'In' or 'NotIn'")]
-    case 'Exists':
-    case 'DoesNotExist':
-      if (values.length === 0) return []
-      return [forbidden(`${path}.values`, "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")]
-    case 'Gt':
-    case 'Lt':
-      if (values.length === 1) return []
-      return [required(`${path}.values`, "must be specified single value when `operator` is 'Lt' or 'Gt'")]
-    default:
-      // What a client sent may be no word of the list.
-      return [invalid(`${path}.operator`, operator satisfies never, 'not a valid selector operator')]
-  }
+  if (operator !== 'Gt' && operator !== 'Lt') return selectorOperator(operator, values, path)
+  if (values.length === 1) return []
+  return [required(`${path}.values`, "must be specified single value when `operator` is 'Lt' or 'Gt'")]
 }
 
 function validateField({ key, operator, values = [] }: NodeSelectorRequirement, path: string): readonly FieldError[] {

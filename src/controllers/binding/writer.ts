@@ -1,10 +1,10 @@
 // How are claims and volumes written? A pair in the order of BND-1; a write that changes nothing is skipped; the first
 // error stops. Every answer enters the fresh caches at once; a conflict is thrown and the key comes back.
 import type { PersistentVolume, PersistentVolumeClaim } from '../../api/generated/types.ts'
+import type { KindMap } from '../../api/kinds.ts'
 import type { Client } from '../../client/client.ts'
 import type { FreshCache } from '../../client/fresh-cache.ts'
 import { objectKey } from '../../client/object-loop.ts'
-import type { ObjectKey } from '../../client/object-loop.ts'
 import type { Transition } from '../shared/waiting.ts'
 import { claimBound, claimPointed, volumeInPhase, volumeTaken, volumeUnbound } from '../shared/writes.ts'
 import type { VolumePhase } from '../shared/writes.ts'
@@ -57,23 +57,18 @@ export interface WriterDeps {
 
 export function createWriter(deps: WriterDeps): Writer {
   const { client, claims, volumes } = deps
-  const onTransition = (object: ObjectKey, uid: string | undefined, { what }: Write) =>
-    deps.onTransition?.({ controller: 'binding', object, uid, what })
-
-  const putVolume: Writer['putVolume'] = async (before, after, write, signal) => {
-    if (after === before) return before
-    const written = await client.update('PersistentVolume', after, optionsOf(write), signal)
-    volumes.wrote(written)
-    onTransition(objectKey('PersistentVolume', after), after.metadata.uid, write)
-    return written
-  }
-  const putClaim: Writer['putClaim'] = async (before, after, write, signal) => {
-    if (after === before) return before
-    const written = await client.update('PersistentVolumeClaim', after, optionsOf(write), signal)
-    claims.wrote(written)
-    onTransition(objectKey('PersistentVolumeClaim', after), after.metadata.uid, write)
-    return written
-  }
+  const put =
+    <K extends 'PersistentVolume' | 'PersistentVolumeClaim'>(kind: K, cache: FreshCache<KindMap[K]>) =>
+    async (before: KindMap[K], after: KindMap[K], write: Write, signal: AbortSignal): Promise<KindMap[K]> => {
+      if (after === before) return before
+      const written = await client.update(kind, after, optionsOf(write), signal)
+      cache.wrote(written)
+      const { uid } = after.metadata
+      deps.onTransition?.({ controller: 'binding', object: objectKey(kind, after), uid, what: write.what })
+      return written
+    }
+  const putVolume = put('PersistentVolume', volumes)
+  const putClaim = put('PersistentVolumeClaim', claims)
   return {
     putVolume,
     putClaim,
