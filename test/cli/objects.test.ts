@@ -124,6 +124,30 @@ test('describe shows an object with its events, and hides secrets', async () => 
   assert.doesNotMatch(text, /hunter2|aHVudGVyMg/)
 })
 
+test('driver ls shows where a driver is and what uses it', async () => {
+  assert.match((await server.hawser('driver', 'ls')).err, /no drivers; add one/)
+  const objects = [
+    'apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: { name: a.example.com }\nspec: { attachRequired: false }\n',
+    'apiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: { name: n1 }\nspec: { drivers: [{ name: a.example.com, nodeID: n1 }] }\n',
+    'apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: { name: fast }\nprovisioner: a.example.com\n',
+    'apiVersion: v1\nkind: PersistentVolume\nmetadata: { name: lone }\nspec: { capacity: { storage: 1Gi }, accessModes: [ReadWriteOnce], csi: { driver: gone.example.com, volumeHandle: x } }\n',
+  ]
+  const file = fileIn(server.directory, 'drivers.yaml', objects.join('---\n'))
+  ok(await server.hawser('apply', '-f', file))
+  assert.deepEqual(
+    ok(await server.hawser('driver', 'ls'))
+      .trim()
+      .split('\n')
+      .map((line) => line.trim().split(/ +/)),
+    [
+      ['NAME', 'NODES', 'CLASSES', 'VOLUMES', 'ATTACH'],
+      ['a.example.com', 'n1', 'fast', '0', 'no'],
+      ['gone.example.com', '-', '-', '1', 'yes'],
+    ],
+  )
+  ok(await server.hawser('delete', '-f', file, '--yes'))
+})
+
 test('events are listed, also for one object', async () => {
   const event = {
     apiVersion: 'v1',

@@ -20,6 +20,7 @@ const machine = (name: string) => `machine.test.ts: ${name}`
 const volumes = (name: string) => `volumes.test.ts: ${name}`
 const agents = (name: string) => `agent.test.ts: ${name}`
 const joins = (name: string) => `join.test.ts: ${name}`
+const proxies = (name: string) => `driver-proxy.test.ts: ${name}`
 const look = (name: string) => `look.test.ts: ${name}`
 const notThere = objects('what is not there is exit code 3')
 const mistake = objects('a mistake is told in a sentence')
@@ -73,6 +74,9 @@ const transcripts: Readonly<Record<string, Transcripts>> = {
     works: [machine('the built-in driver serves alone')],
     fails: [machine('driver check finds'), machine('driver check and rpc refuse')],
   },
+  'driver ls': { works: [objects('driver ls shows')], fails: [objects('no server is exit code 5')] },
+  'driver trace': { works: [proxies('a proxy shows and fails')], fails: [proxies('a proxy shows and fails')] },
+  'driver proxy': { works: [proxies('a proxy shows and fails')], fails: [proxies('a proxy shows and fails')] },
   'driver rpc': { works: [machine('driver rpc speaks')], fails: [machine('driver rpc speaks')] },
   'driver serve': { works: [machine('the built-in driver serves alone')], fails: [machine('driver serve says')] },
   doctor: {
