@@ -1,14 +1,17 @@
-// Which certificates does an installation keep, and when are they made anew? The authority is made once; the certificates
-// below it are made anew when their names change or half of their time is over.
+// Which certificates does an installation keep, and when are they made anew? The authority has one key for ever; the certificates
+// below it are made anew when their names change or half of their time is over. A clock that is set back is no reason.
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { createAuthority, createClientCertificate, createServerCertificate } from '../apiserver/access/certificates.ts'
+import {
+  createAuthority,
+  createClientCertificate,
+  createServerCertificate,
+  isFresh,
+  renewAuthority,
+} from '../apiserver/access/certificates.ts'
 import type { KeyPair } from '../apiserver/access/certificates.ts'
 import type { ServerTls } from '../apiserver/http/server.ts'
 import { readIfThere, writePrivate } from './private-files.ts'
-
-const serverPeriodMs = 180 * 86_400_000
-const nodePeriodMs = 90 * 86_400_000
 
 /** The API server's certificate for these names, and its authority; the administrator's certificate lies beside them. */
 export async function loadServerCertificates(
@@ -16,15 +19,15 @@ export async function loadServerCertificates(
   names: readonly string[],
   now: number,
 ): Promise<ServerTls> {
-  const authority = await loadPair(directory, 'ca', () => createAuthority(now))
-  const stamp = JSON.stringify({ names, year: Math.floor(now / serverPeriodMs) })
-  if (readIfThere(join(directory, 'server.stamp')) !== stamp) {
-    writePair(directory, 'server', await createServerCertificate(authority, { names }, now))
-    const admin = { name: 'admin', groups: ['system:masters'] }
-    writePair(directory, 'admin', await createClientCertificate(authority, admin, now))
-    writePrivate(join(directory, 'server.stamp'), stamp)
+  const authority = await loadAuthority(directory, now)
+  const isKept = hasNames(directory, 'server', names)
+  const fresh = async (name: string, make: () => Promise<KeyPair>) => {
+    const kept = readPair(directory, name)
+    return kept && isKept && isFresh(kept.certificate, now) ? kept : writePair(directory, name, await make())
   }
-  const server = await loadPair(directory, 'server', () => createServerCertificate(authority, { names }, now))
+  await fresh('admin', () => createClientCertificate(authority, { name: 'admin', groups: ['system:masters'] }, now))
+  const server = await fresh('server', () => createServerCertificate(authority, { names }, now))
+  noteNames(directory, 'server', names)
   // The authority follows the server's own certificate, for agents that know only its hash when they join.
   const certificate = `${server.certificate.trimEnd()}\n${authority.certificate}`
   return { certificate, key: server.key, authority: authority.certificate }
@@ -36,14 +39,12 @@ export async function loadServerCertificates(
  */
 export async function loadNodeCertificate(directory: string, names: readonly string[], now: number): Promise<KeyPair> {
   const name = 'node-server'
-  const stampFile = join(directory, `${name}.stamp`)
-  const stamp = JSON.stringify({ names, period: Math.floor(now / nodePeriodMs) })
   const kept = readPair(directory, name)
-  if (kept && readIfThere(stampFile) === stamp) return kept
+  if (kept && hasNames(directory, name, names) && isFresh(kept.certificate, now)) return kept
   if (!existsSync(directory)) mkdirSync(directory, { recursive: true, mode: 0o711 })
-  const pair = await createServerCertificate(await createAuthority(now), { names }, now)
+  const pair = await createServerCertificate(await createAuthority(), { names }, now)
   writePair(directory, name, pair)
-  writePrivate(stampFile, stamp)
+  noteNames(directory, name, names)
   return pair
 }
 
@@ -57,8 +58,20 @@ export function readAuthority(directory: string): KeyPair {
   return readPair(directory, 'ca') ?? { certificate: '', key: '' }
 }
 
-async function loadPair(directory: string, name: string, make: () => Promise<KeyPair>): Promise<KeyPair> {
-  return readPair(directory, name) ?? writePair(directory, name, await make())
+/** Earlier versions made authorities that end after ten years, or begin when the clock was wrong: those are renewed. */
+async function loadAuthority(directory: string, now: number): Promise<KeyPair> {
+  const kept = readPair(directory, 'ca')
+  if (kept && isFresh(kept.certificate, now)) return kept
+  return writePair(directory, 'ca', await (kept ? renewAuthority(kept) : createAuthority()))
+}
+
+/** The names that a certificate was made for lie beside it. */
+function hasNames(directory: string, name: string, names: readonly string[]): boolean {
+  return readIfThere(join(directory, `${name}.stamp`)) === JSON.stringify({ names })
+}
+
+function noteNames(directory: string, name: string, names: readonly string[]): void {
+  if (!hasNames(directory, name, names)) writePrivate(join(directory, `${name}.stamp`), JSON.stringify({ names }))
 }
 
 function readPair(directory: string, name: string): KeyPair | undefined {

@@ -15,7 +15,7 @@ test('a certificate is renewed when two thirds of its time are over, and again u
   const directory = mkdtempSync(join(tmpdir(), 'hawser-renew-'))
   try {
     const clock = createVirtualClock()
-    const authority = await createAuthority(clock.now())
+    const authority = await createAuthority()
     const user = { name: 'system:node:w1', groups: ['system:nodes'] }
     const first = await createClientCertificate(authority, user, clock.now()) // good for a year
     const file = join(directory, 'node-client.pem')

@@ -42,7 +42,7 @@ async function start(
   audit: Audit = { refusal: () => undefined, write: async () => {} },
 ): Promise<Running> {
   const now = Date.now()
-  const authority = await createAuthority(now)
+  const authority = await createAuthority()
   const certificate = await createServerCertificate(authority, { names: ['localhost', '127.0.0.1'] }, now)
   const store = createMemoryStore(history ? { history } : {})
   const server = await startApiServer({
@@ -106,11 +106,7 @@ test('a token, a certificate and neither', async () => {
     username: 'rita',
     groups: ['hawser:read-only', 'x', 'system:authenticated'],
   })
-  const foreign = await createClientCertificate(
-    await createAuthority(Date.now()),
-    { name: 'rita', groups: [] },
-    Date.now(),
-  )
+  const foreign = await createClientCertificate(await createAuthority(), { name: 'rita', groups: [] }, Date.now())
   assert.equal((await bare(running, '/api/v1/nodes', { cert: foreign.certificate, key: foreign.key })).code, 401)
   assert.equal((await bare(running, '/healthz', {})).code, 200)
 })

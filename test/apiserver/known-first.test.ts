@@ -14,7 +14,7 @@ import { createMemoryStore } from '../../src/store/memory-store.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
 
 const clock = createSystemClock()
-const authority = await createAuthority(clock.now())
+const authority = await createAuthority()
 const pair = await createServerCertificate(authority, { names: ['127.0.0.1'] }, clock.now())
 const limitMs = 5_000
 

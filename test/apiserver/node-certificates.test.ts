@@ -22,7 +22,7 @@ import { createLog } from '../../src/telemetry/log.ts'
 
 const { signal } = new AbortController()
 const now = Date.now()
-const authority = await createAuthority(now)
+const authority = await createAuthority()
 const shown = await createServerCertificate(authority, { names: ['127.0.0.1'] }, now)
 
 async function start() {

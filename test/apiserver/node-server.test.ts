@@ -30,8 +30,8 @@ import { modelNode } from '../kit/node-server.ts'
 
 const clock = createSystemClock()
 const now = clock.now()
-const authority = await createAuthority(now)
-const serving = await createServerCertificate(await createAuthority(now), { names: ['127.0.0.1'] }, now)
+const authority = await createAuthority()
+const serving = await createServerCertificate(await createAuthority(), { names: ['127.0.0.1'] }, now)
 const admin = await createClientCertificate(authority, { name: 'admin', groups: ['system:masters'] }, now)
 const aPod = {
   metadata: { name: 'p', namespace: 'default', uid: '11111111-2222-3333-4444-555555555555' },
@@ -82,7 +82,7 @@ test('nobody is let in without a name, not even to be told that all is well', as
     assert.equal(await node.get(path), '401 Unauthorized', path)
   }
   const stranger = await createClientCertificate(
-    await createAuthority(now),
+    await createAuthority(),
     { name: 'admin', groups: ['system:masters'] },
     now,
   )
@@ -238,7 +238,7 @@ test('a stream through two connections arrives whole', async () => {
 })
 
 test('whoever listens in the place of the node hears nothing of what was asked', async () => {
-  const impostor = await createServerCertificate(await createAuthority(now), { names: ['127.0.0.1'] }, now)
+  const impostor = await createServerCertificate(await createAuthority(), { names: ['127.0.0.1'] }, now)
   let heard = 0
   const server = createServer({ cert: impostor.certificate, key: impostor.key }, (_, answer) => {
     heard++

@@ -17,19 +17,35 @@ export interface ServerNames {
   readonly names: readonly string[]
 }
 
-const tenYearsMs = 10 * 365 * 24 * 3600_000
 const yearMs = 365 * 24 * 3600_000
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
 
-/** `now` is in milliseconds since 1970. */
-export async function createAuthority(now: number): Promise<KeyPair> {
-  const { x509, crypto } = await load()
+/**
+ * Certificates count from the beginning of time: a machine whose clock runs behind, or has not been set yet, is no reason to
+ * distrust one. They end a year after they were made.
+ */
+const begin = new Date(0)
+/** The authority ends never; this date says so (RFC 5280, 4.1.2.5). Made in 1970, it must count when the clock has been set. */
+const never = new Date('9999-12-31T23:59:59Z')
+
+export async function createAuthority(): Promise<KeyPair> {
+  const { crypto } = await load()
   const keys = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+  return { certificate: await signAuthority(keys), key: await exportKey(crypto, keys.privateKey) }
+}
+
+/** The same authority with a new certificate: whoever has one that it signed keeps it, and so does its hash. */
+export async function renewAuthority({ key }: KeyPair): Promise<KeyPair> {
+  return { certificate: await signAuthority(await keysOf(key)), key }
+}
+
+async function signAuthority(keys: CryptoKeyPair): Promise<string> {
+  const { x509, crypto } = await load()
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: serial(crypto),
     name: 'CN=hawser-ca',
-    notBefore: new Date(now - 3600_000),
-    notAfter: new Date(now + tenYearsMs),
+    notBefore: begin,
+    notAfter: never,
     keys,
     signingAlgorithm: algorithm,
     extensions: [
@@ -38,7 +54,13 @@ export async function createAuthority(now: number): Promise<KeyPair> {
       await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   })
-  return { certificate: certificate.toString('pem'), key: await exportKey(crypto, keys.privateKey) }
+  return certificate.toString('pem')
+}
+
+/** Whether a certificate counts now, and for at least half a year more. */
+export function isFresh(certificate: string, now: number): boolean {
+  const { validFromDate, validToDate } = new X509Certificate(certificate)
+  return validFromDate.getTime() <= now && now < validToDate.getTime() - yearMs / 2
 }
 
 export function createServerCertificate(authority: KeyPair, { names }: ServerNames, now: number): Promise<KeyPair> {
@@ -52,13 +74,18 @@ export function createServerCertificate(authority: KeyPair, { names }: ServerNam
 
 /** The key in it is known to nobody else: proof that whoever asks has it. */
 export async function createRequest(name: string, key: string): Promise<string> {
-  const { x509, crypto } = await load()
-  const spki = createPublicKey(key).export({ type: 'spki', format: 'der' })
-  const publicKey = await crypto.subtle.importKey('spki', spki, algorithm, true, ['verify'])
-  const keys = { privateKey: await importKey(crypto, key), publicKey }
+  const { x509 } = await load()
+  const keys = await keysOf(key)
   const subject = [{ CN: [name] }]
   const made = await x509.Pkcs10CertificateRequestGenerator.create({ name: subject, keys, signingAlgorithm: algorithm })
   return made.toString('pem')
+}
+
+async function keysOf(key: string): Promise<CryptoKeyPair> {
+  const { crypto } = await load()
+  const spki = createPublicKey(key).export({ type: 'spki', format: 'der' })
+  const publicKey = await crypto.subtle.importKey('spki', spki, algorithm, true, ['verify'])
+  return { privateKey: await importKey(crypto, key), publicKey }
 }
 
 /** PEM. */
@@ -104,6 +131,11 @@ export function createClientCertificate(
 type X509 = typeof X509Module
 type WebCrypto = typeof globalThis.crypto
 type Key = Awaited<ReturnType<WebCrypto['subtle']['importKey']>>
+
+interface CryptoKeyPair {
+  readonly privateKey: Key
+  readonly publicKey: Key
+}
 type Subject = string | Record<string, string[]>[]
 type Purposes = (x509: X509) => Extension[]
 
@@ -134,7 +166,7 @@ async function signFor(
     serialNumber: serial(crypto),
     subject,
     issuer: issuer.subject,
-    notBefore: new Date(now - 3600_000),
+    notBefore: begin,
     notAfter: new Date(now + lifetimeMs),
     publicKey,
     signingKey: await importKey(crypto, authority.key),
