@@ -36,8 +36,8 @@ export async function startPodToLookInto(): Promise<PodToLookInto> {
   await using stack = new AsyncDisposableStack()
   const clock = createSystemClock()
   const now = clock.now()
-  const authority = await createAuthority(now)
-  const serving = await createServerCertificate(await createAuthority(now), { names: [host] }, now)
+  const authority = await createAuthority()
+  const serving = await createServerCertificate(await createAuthority(), { names: [host] }, now)
   const identity = await createClientCertificate(authority, { name: 'admin', groups: ['system:masters'] }, now)
   const model = await modelNode(clock)
   const listener = stack.use(

@@ -253,7 +253,7 @@ const parts: Readonly<Record<string, Part>> = {
 async function open(binary: string, store: Store): Promise<Session> {
   const directory = mkdtempSync(join(tmpdir(), 'hawser-kubectl-'))
   const now = Date.now()
-  const authority = await createAuthority(now)
+  const authority = await createAuthority()
   const tls = await createServerCertificate(authority, { names: ['localhost', '127.0.0.1'] }, now)
   const token = randomBytes(16).toString('hex')
   const server = await startApiServer({
