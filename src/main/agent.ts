@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createHttpTransport } from '../client/http.ts'
 import type { HttpConfig } from '../client/http.ts'
 import { createHistory } from '../client/history.ts'
+import { historyOfJobs, ownedByJobs } from '../client/history-owners.ts'
 import { createInformers } from '../client/informer.ts'
 import { createRestClient } from '../client/rest.ts'
 import { createRandom } from '../clock/random.ts'
@@ -89,7 +90,8 @@ export async function startAgent(config: AgentConfig, { log }: { readonly log: L
   const { drivers } = stack.use(await startNode(deps))
   if (config.csiJobs) {
     const informers = stack.use(createInformers({ client, clock, random, log }))
-    const history = stack.use(createHistory({ client, clock, log, owns: (actor) => actor.startsWith('csi') }))
+    const told = createHistory({ client, clock, log, owns: ownedByJobs(node.name) })
+    const history = stack.use(historyOfJobs(told, node.name))
     stack.use(
       startCsiJobs(
         { client, informers, clock, log, history, drivers },

@@ -8,6 +8,7 @@ import { createSystemClock } from '../clock/system-clock.ts'
 import type { Client } from '../client/client.ts'
 import { createHistory } from '../client/history.ts'
 import type { History } from '../client/history.ts'
+import { ownedByServer } from '../client/history-owners.ts'
 import type { Drivers } from '../csi/drivers.ts'
 import { createLinuxHost } from '../host/linux/linux-host.ts'
 import type { LinuxHost } from '../host/linux/linux-host.ts'
@@ -80,7 +81,7 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
   const plane = stack.use(await startControlPlane({ config, directory, clock, random, log, metrics, onStoreLost }))
   onProgress(`API server listens on ${plane.server.urls.join(', ')}`)
   const client = plane.clientFor('system:kube-controller-manager')
-  const history = stack.use(createHistory({ client, clock, log, owns: (actor) => !actor.startsWith('node ') }))
+  const history = stack.use(createHistory({ client, clock, log, owns: ownedByServer }))
   const host = stack.use(createLinuxHost())
   const shared: Shared = { config, clock, random, log, metrics, host, onProgress }
   const identities = await proveNodes(shared, plane, stack)

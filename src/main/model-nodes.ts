@@ -5,6 +5,7 @@ import { nodeName } from '../api/names.ts'
 import type { Client } from '../client/client.ts'
 import type { History } from '../client/history.ts'
 import { createHistory } from '../client/history.ts'
+import { ownedByNode } from '../client/history-owners.ts'
 import type { Informers } from '../client/informer.ts'
 import { createInformers } from '../client/informer.ts'
 import type { Clock } from '../clock/clock.ts'
@@ -75,7 +76,7 @@ async function startModelNode(
   const connect = () => ({ transport, onLost: () => quiet, onReady: () => quiet, ...quiet })
   const drivers = createDrivers()
   drivers.add(openDriver({ name: modelDriverName, endpoint: `model driver of ${name}`, connect, clock }))
-  const history = stack.use(createHistory({ client, clock, log, owns: (actor) => actor === `node ${name}` }))
+  const history = stack.use(createHistory({ client, clock, log, owns: ownedByNode(name) }))
   const informers = stack.use(createInformers({ client, clock, random: random.fork(), log }))
   const parts = { host, client, clock, random, log, root: '/var/lib/node', nodeName: name, drivers }
   const plugins = { ...parts, csiDrivers: informers.of('CSIDriver'), allocatable: () => ({ memory: '1Gi' }) }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { NodeName } from '../api/names.ts'
 import type { Client } from '../client/client.ts'
 import { createHistory } from '../client/history.ts'
+import { ownedByNode } from '../client/history-owners.ts'
 import type { Informers } from '../client/informer.ts'
 import { createInformers } from '../client/informer.ts'
 import type { Clock } from '../clock/clock.ts'
@@ -116,7 +117,7 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
   const network = createLinuxNetwork()
   const opened = await deps.openServer?.(lazyNodeServer(parts, runtime, network, () => agent))
   if (opened) stack.use(opened)
-  const history = stack.use(createHistory({ client, clock, log, owns: (actor) => actor === `node ${node.name}` }))
+  const history = stack.use(createHistory({ client, clock, log, owns: ownedByNode(node.name) }))
   const told = createConnectionHistory(history, node.name, `node ${node.name}`)
   const register = () => registerCsiDrivers(parts, stack, told)
   const proven = proveIdentity(parts)
