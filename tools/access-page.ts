@@ -60,7 +60,7 @@ ${table('controller')}
 
 The user is \`system:node:NAME\`. A list or watch names the objects by a field selector; for other verbs a selector means nothing.
 Through \`status\` a node changes no labels, finalizers or owners, and of a claim only capacity, conditions and allocated resources.
-Of its own Node it changes neither taints nor labels of \`node-restriction.kubernetes.io\`.
+Of its own Node it changes neither taints nor the labels of Kubernetes that are not for kubelets (\`node-restriction.kubernetes.io/…\`, \`node-role.kubernetes.io/…\`).
 A token is bound to a pod of the node and its account, and good for at most 24 hours; the token that every pod gets may live as
 long as its pod, up to a year, as in Kubernetes.
 

@@ -53,11 +53,34 @@ function problemOfNode(next: Node, current: Node | undefined): string | undefine
     return 'is not allowed to modify taints'
   const [after, before] = [next.metadata.labels ?? {}, current?.metadata.labels ?? {}]
   const changed = Object.keys({ ...before, ...after })
-    .filter(
-      (label) => label.split('/')[0]?.endsWith('node-restriction.kubernetes.io') && after[label] !== before[label],
-    )
+    .filter((label) => after[label] !== before[label] && isReserved(label))
     .sort()
   return changed.length > 0 ? `is not allowed to modify labels: ${changed.join(', ')}` : undefined
+}
+
+/** What a kubelet tells of its machine. */
+const ownLabels: ReadonlySet<string> = new Set([
+  'kubernetes.io/hostname',
+  'kubernetes.io/os',
+  'kubernetes.io/arch',
+  'topology.kubernetes.io/zone',
+  'topology.kubernetes.io/region',
+  'failure-domain.beta.kubernetes.io/zone',
+  'failure-domain.beta.kubernetes.io/region',
+  'beta.kubernetes.io/os',
+  'beta.kubernetes.io/arch',
+  'beta.kubernetes.io/instance-type',
+])
+const ownDomains = ['kubelet.kubernetes.io', 'node.kubernetes.io']
+const kubernetesDomains = ['kubernetes.io', 'k8s.io']
+
+/** Kubernetes' own labels but for those of kubelets: roles, and what administrators keep nodes apart by. */
+function isReserved(label: string): boolean {
+  const [domain = '', name] = label.split('/')
+  if (name === undefined || ownLabels.has(label)) return false
+  const isWithin = (domains: readonly string[]) =>
+    domains.some((each) => domain === each || domain.endsWith(`.${each}`))
+  return isWithin(kubernetesDomains) && !isWithin(ownDomains)
 }
 
 function restOfStatus(object: KubeObject): object {
