@@ -162,6 +162,15 @@ test('exit codes are told, also of programs that do not exist', { skip }, async 
   assert.equal((await runToEnd(script('kill -9 $$'))).code, 137)
 })
 
+for (const path of ['/', '//', '/x/..', '.'])
+  test(`a volume at ${path} is refused: it would not be the root that the container sees`, { skip }, async () => {
+    const runtime = makeRuntime()
+    const start = runtime.start(request({ mounts: [mount(base, path)] }), signal)
+    await assert.rejects(start, /a volume cannot be mounted at \/, the container's root/)
+    assert.deepEqual(await runtime.restore(signal), [])
+    await runtime[Symbol.asyncDispose]()
+  })
+
 test('a source that is missing fails the start with a reason and starts nothing', { skip }, async () => {
   const runtime = makeRuntime()
   await assert.rejects(runtime.start(request({ mounts: [mount(join(base, 'missing'), '/x')] }), signal), /missing/)

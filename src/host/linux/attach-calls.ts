@@ -6,6 +6,7 @@
 // 3. One component is opened at a time and no link is followed by the kernel. Links count only on the container's own root
 //    layer; whoever writes to a volume decides about nothing outside of it.
 // 4. The thread comes back to the host's namespace, or it ends.
+import { normalize } from 'node:path/posix'
 import type { MountInside, NamespaceContent, ProtectedPaths } from '../processes.ts'
 import { HostError, hasCode } from '../host-error.ts'
 import * as libc from './libc.ts'
@@ -114,6 +115,9 @@ function cover(source: string, target: string, readOnly: boolean): void {
 }
 
 function attach(tree: number, target: string): void {
+  // It would lie over the root, and the container's processes have the one below.
+  if (normalize(`/${target}`) === '/')
+    throw new HostError('EINVAL', "a volume cannot be mounted at /, the container's root", { path: target })
   const isDirectory = kindOf(tree) === directoryKind
   const place = openTarget(target, isDirectory)
   try {
