@@ -21,7 +21,7 @@ before(async () => {
   mkdirSync(tools)
   // The node's root is a filesystem of its own, so that it can be full or read-only without hurting anybody else.
   mkdirSync(bench.root)
-  run('mount', '-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', bench.root)
+  run('mount', '-t', 'tmpfs', '-o', 'size=2m,mode=0755', 'tmpfs', bench.root)
   const machine = pathWithout('iscsiadm', join(bench.base, 'programs'))
   await bench.startAgent({ PATH: `${tools}:${machine}` })
 })
