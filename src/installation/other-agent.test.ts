@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import type { TestContext } from 'node:test'
 import { createTestApi } from '../../test/kit/api.ts'
 import { annotations } from '../api/annotations.ts'
 import { microTimestamp } from '../clock/clock.ts'
@@ -53,15 +54,29 @@ test('a free node is taken, and taken again by the same agent after each restart
   assert.deepEqual(cluster.waits, [])
 })
 
-test('of two agents that start at the same instant one is refused', async () => {
+/** Two agents hold their roots before they claim a node. */
+function heldRoots(t: TestContext): readonly string[] {
+  return ['a', 'b'].map((name) => {
+    const root = mkdtempSync(join(tmpdir(), `hawser-other-agent-${name}-`))
+    const lock = takeLock(join(root, 'node.lock'))
+    t.after(() => {
+      if (lock.kind === 'held') lock.release()
+      rmSync(root, { recursive: true, force: true })
+    })
+    return root
+  })
+}
+
+test('of two agents that start at the same instant one is refused', async (t) => {
   await using cluster = await createCluster()
-  const results = await Promise.allSettled([cluster.claim('/nowhere/a'), cluster.claim('/nowhere/b')])
+  const roots = heldRoots(t)
+  const results = await Promise.allSettled(roots.map((root) => cluster.claim(root)))
   assert.deepEqual(results.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
   // The same over a lease that nobody holds any more.
   await using other = await createCluster()
   await other.claim()
   await other.write(away, microTimestamp(other.clock.now() - 3_600_000))
-  const both = ['/nowhere/a', '/nowhere/b'].map((root) => outcome(other.claim(root), other.clock, 60_000))
+  const both = roots.map((root) => outcome(other.claim(root), other.clock, 60_000))
   assert.equal((await Promise.all(both)).filter((result) => result === 'taken').length, 1)
 })
 
@@ -94,6 +109,14 @@ for (const [name, ms] of [
     // It has gone for good.
     assert.equal(await outcome(cluster.claim(), cluster.clock, 60_000), 'taken')
   })
+
+test('a root of this machine that is gone has no agent: a backup was restored at another place', async () => {
+  await using cluster = await createCluster()
+  await cluster.claim('/nowhere/before')
+  await cluster.claim('/nowhere/restored')
+  assert.equal(await cluster.place(), placeOfAgent('/nowhere/restored', 'm'))
+  assert.deepEqual(cluster.waits, [])
+})
 
 test('another root of this machine is asked for its lock, without a wait', async () => {
   await using cluster = await createCluster()

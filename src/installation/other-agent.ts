@@ -66,8 +66,9 @@ async function requireGone(claim: NodeClaim, lease: Lease, other: string, signal
   const { clock, node } = claim
   const own = onThisMachine(claim.machineId)
   const root = other.endsWith(own) ? other.slice(0, -own.length) : undefined
-  if (root !== undefined && existsSync(root)) {
-    const holder = noteHolder(join(root, 'node.lock'))
+  if (root !== undefined) {
+    // Nobody runs with a root that is gone: a backup was restored at another place.
+    const holder = existsSync(root) ? noteHolder(join(root, 'node.lock')) : undefined
     if (holder === undefined) return
     throw refusal(claim, other, `process ${holder} holds ${root}`)
   }
