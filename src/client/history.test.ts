@@ -13,9 +13,9 @@ const subject = { actor: 'binding', operation: 'bind', key: 'PersistentVolumeCla
 async function setUp(limits: Partial<HistoryLimits> = {}) {
   const clock = createVirtualClock()
   const server = await createObservedApi({ clock, random: createRandom(1) })
-  const start = () =>
+  const start = (client: Parameters<typeof createHistory>[0]['client'] = server) =>
     createHistory({
-      client: server,
+      client,
       clock,
       log: silentLog,
       owns: (actor) => actor === 'binding',
@@ -103,6 +103,29 @@ test('a wait that is over before anybody could read of it leaves no trace', asyn
   await clock.advance(5_000)
   assert.deepEqual(stories(), [])
   await history[Symbol.asyncDispose]()
+})
+
+test('a wait that ends while it is being written does not stay, whether the write is heard of or not', async () => {
+  for (const isHeard of [true, false]) {
+    for (let endsAfterMs = 0; endsAfterMs <= 1_500; endsAfterMs += 50) {
+      const { clock, server, start, stories } = await setUp()
+      const create: typeof server.create = async (...args) => {
+        await clock.sleep(200, new AbortController().signal)
+        const made = await server.create(...args)
+        await clock.sleep(200, new AbortController().signal)
+        if (!isHeard) throw new Error('the connection was lost')
+        return made
+      }
+      const history = start({ ...server, create })
+      history.waits(subject, [{ reason: 'driverUnreachable' }])
+      await clock.advance(endsAfterMs)
+      history.waits(subject, [])
+      await clock.advance(30_000)
+      const [story] = stories()
+      assert.notEqual(story?.[1], 'Waiting', `ended after ${endsAfterMs} ms`)
+      await history[Symbol.asyncDispose]()
+    }
+  }
 })
 
 test('there are never more records than allowed; the oldest finished ones go first', async () => {

@@ -78,6 +78,8 @@ interface State {
   readonly records: Map<string, Kept>
   /** Resource versions of the records in the store, by identity. */
   readonly written: Map<string, string>
+  /** Identities of records whose write was begun: each may be in the store, also if no answer came. */
+  readonly begun: Set<string>
   /** Identities of records that are to be removed from the store. */
   readonly removing: Set<string>
   /** Identities of records of an earlier process that nobody has spoken of since. */
@@ -86,7 +88,7 @@ interface State {
 
 export function createHistory(deps: HistoryDeps): History {
   const { client, clock, log, limits = defaultHistoryLimits } = deps
-  const sets = { removing: new Set<string>(), adopted: new Set<string>() }
+  const sets = { begun: new Set<string>(), removing: new Set<string>(), adopted: new Set<string>() }
   const state: State = { client, clock, limits, records: new Map(), written: new Map(), ...sets }
   const { records, written } = state
   const loop = createKeyLoop<string>({
@@ -167,7 +169,7 @@ async function writeOrRemove(state: State, identity: string, signal: AbortSignal
 }
 
 async function write(state: State, identity: string, kept: Kept, signal: AbortSignal): Promise<void> {
-  const { client, records, written, removing } = state
+  const { client, records, written, begun, removing } = state
   const record = recordOf(identity, kept)
   // A record of an earlier process about the same operation becomes this one.
   const adoptedAs = earlierIdentity(record.metadata.name ?? '')
@@ -177,13 +179,19 @@ async function write(state: State, identity: string, kept: Kept, signal: AbortSi
     written.delete(adoptedAs)
     removing.delete(adoptedAs)
   }
+  begun.add(identity)
   written.set(identity, await put(client, record, version, signal))
 }
 
-async function remove({ client, written, removing }: State, identity: string, signal: AbortSignal): Promise<void> {
+async function remove(
+  { client, written, begun, removing }: State,
+  identity: string,
+  signal: AbortSignal,
+): Promise<void> {
   await client.remove('Operation', { name: recordName(identity) }, {}, signal).catch(ignoreNotFound)
   removing.delete(identity)
   written.delete(identity)
+  begun.delete(identity)
 }
 
 function keep(state: State, loop: KeyLoop<string>, identity: string, kept: Kept): void {
@@ -199,7 +207,7 @@ function keep(state: State, loop: KeyLoop<string>, identity: string, kept: Kept)
 
 function forget(state: State, loop: KeyLoop<string>, identity: string): void {
   state.records.delete(identity)
-  if (!state.written.has(identity)) return loop.forget(identity)
+  if (!state.written.has(identity) && !state.begun.has(identity)) return loop.forget(identity)
   state.removing.add(identity)
   loop.wakeAt(identity, state.clock.now() + state.limits.delayMs)
 }

@@ -60,8 +60,14 @@ async function commandsOf(kubeconfig: string) {
       const { code, stderr } = await hawser(['apply', '-f', '-'], input)
       assert.equal(code, 0, stderr)
     },
-    cause: (subject: string, wanted: string | undefined) =>
-      until(`${subject} is told as ${wanted}`, async () => (await ask(subject)).blocked?.cause === wanted, 60_000),
+    async cause(subject: string, wanted: string | undefined) {
+      let told: Explanation | undefined
+      await until(
+        () => `${subject} is told as ${wanted}; told: ${JSON.stringify(told)}`,
+        async () => (told = await ask(subject)).blocked?.cause === wanted,
+        60_000,
+      )
+    },
   }
 }
 
