@@ -16,30 +16,18 @@ import { join } from 'node:path'
 import { after, test } from 'node:test'
 import koffi from 'koffi'
 import { podUid } from '../../src/api/names.ts'
-import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { createLinuxHost } from '../../src/host/linux/linux-host.ts'
-import { createLinuxProcesses } from '../../src/host/linux/processes.ts'
 import type { ContainerRequest } from '../../src/node/runtime/port.ts'
-import { createProcessRuntime } from '../../src/node/runtime/processes.ts'
-import { silentLog } from '../../src/telemetry/log.ts'
+import { needsRoot as skip } from '../kit/machine.ts'
+import { containerRequest, createRuntimeIn } from '../kit/process-runtime.ts'
 import { removeContainers } from '../kit/scratch-host.ts'
 
-const skip = process.getuid?.() === 0 ? false : 'needs root'
 const base = mkdtempSync(join(tmpdir(), 'hawser-tools-'))
-const clock = createSystemClock()
 const host = createLinuxHost()
 const { signal } = new AbortController()
 const directory = join(base, 'containers')
 const uid = podUid('11111111-2222-3333-4444-999999999999')
-const runtime = createProcessRuntime({
-  host,
-  processes: createLinuxProcesses({ clock }),
-  clock,
-  log: silentLog,
-  directory,
-  logDirectory: join(base, 'logs'),
-  hidden: [],
-})
+const runtime = createRuntimeIn(base, host)
 after(async () => {
   await runtime[Symbol.asyncDispose]()
   await removeContainers(base, directory, host)
@@ -91,23 +79,18 @@ const covered = [
     { source: join(tools, path.replaceAll('/', '_')), target: path, ...plain },
   ]),
 ]
-const request = (name: string, more: Partial<ContainerRequest> = {}): ContainerRequest => ({
-  pod: uid,
-  podName: 'p',
-  namespace: 'default',
-  name,
-  attempt: 0,
-  graceMs: 1_000,
-  argv: ['/real/usr/bin/sleep', '60'],
-  env: { PATH: '/usr/bin:/bin' },
-  workingDirectory: '/made/for/it',
-  groups: [4321],
-  readOnlyRoot: true,
-  mounts: covered,
-  devices: [],
-  capabilities: [],
-  ...more,
-})
+const request = (name: string, more: Partial<ContainerRequest> = {}): ContainerRequest =>
+  containerRequest(uid, {
+    name,
+    graceMs: 1_000,
+    argv: ['/real/usr/bin/sleep', '60'],
+    workingDirectory: '/made/for/it',
+    groups: [4321],
+    readOnlyRoot: true,
+    mounts: covered,
+    capabilities: [],
+    ...more,
+  })
 
 /** Who ran from the volume as somebody else than the container's user, or with any capability. */
 const tooMighty = (user: number) =>

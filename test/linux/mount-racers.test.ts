@@ -16,15 +16,12 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { after, test } from 'node:test'
 import { podUid } from '../../src/api/names.ts'
-import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { createLinuxHost } from '../../src/host/linux/linux-host.ts'
-import { createLinuxProcesses } from '../../src/host/linux/processes.ts'
 import type { ContainerMount, ContainerRequest } from '../../src/node/runtime/port.ts'
-import { createProcessRuntime } from '../../src/node/runtime/processes.ts'
-import { silentLog } from '../../src/telemetry/log.ts'
+import { needsRoot as skip } from '../kit/machine.ts'
+import { containerRequest, createRuntimeIn } from '../kit/process-runtime.ts'
 import { removeContainers } from '../kit/scratch-host.ts'
 
-const skip = process.getuid?.() === 0 ? false : 'needs root'
 /** Set in the run inside a mount namespace whose `/` is shared. */
 const isInner = process.env['HAWSER_SHARED_ROOT'] === '1'
 /** Per test; there are eight, on a private and on a shared root. */
@@ -34,19 +31,10 @@ const base = mkdtempSync(join(tmpdir(), 'hawser-racers-'))
 const label = basename(base)
 const [volume, outside, precious] = [join(base, 'volume'), join(base, 'outside'), join(base, 'precious')]
 const host = createLinuxHost()
-const clock = createSystemClock()
 const { signal } = new AbortController()
 const uid = podUid('11111111-2222-3333-4444-666666666666')
 const directory = join(base, 'containers')
-const runtime = createProcessRuntime({
-  host,
-  processes: createLinuxProcesses({ clock }),
-  clock,
-  log: silentLog,
-  directory,
-  logDirectory: join(base, 'logs'),
-  hidden: [],
-})
+const runtime = createRuntimeIn(base, host)
 for (const path of [volume, outside, precious]) mkdirSync(path)
 // A filesystem of its own: its name tells its mounts apart, wherever they are.
 if (!skip) execFileSync('mount', ['-t', 'tmpfs', label, precious])
@@ -66,21 +54,8 @@ const bind = (source: string, target: string, more: Partial<ContainerMount> = {}
   propagation: 'None',
   ...more,
 })
-const request = (name: string, mounts: readonly ContainerMount[], text: string): ContainerRequest => ({
-  pod: uid,
-  podName: 'p',
-  namespace: 'default',
-  name,
-  attempt: 0,
-  graceMs: 1_000,
-  argv: ['sh', '-c', text],
-  env: { PATH: '/usr/bin:/bin' },
-  workingDirectory: '/',
-  groups: [],
-  readOnlyRoot: false,
-  mounts,
-  devices: [],
-})
+const request = (name: string, mounts: readonly ContainerMount[], text: string): ContainerRequest =>
+  containerRequest(uid, { name, graceMs: 1_000, argv: ['sh', '-c', text], mounts })
 const preciousMounts = () =>
   readFileSync('/proc/self/mountinfo', 'utf8')
     .split('\n')

@@ -7,31 +7,19 @@ import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { podUid } from '../../src/api/names.ts'
-import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { createLinuxHost } from '../../src/host/linux/linux-host.ts'
-import { createLinuxProcesses } from '../../src/host/linux/processes.ts'
-import { createProcessRuntime } from '../../src/node/runtime/processes.ts'
-import { silentLog } from '../../src/telemetry/log.ts'
 import { needsRoot } from '../kit/machine.ts'
+import { containerRequest, createRuntimeIn } from '../kit/process-runtime.ts'
 import { removeContainers } from '../kit/scratch-host.ts'
 
 const isInner = process.env['HAWSER_POD_ROOT'] === '1'
 const skip = needsRoot || (isInner ? false : 'runs inside, see the last test')
 const base = mkdtempSync(join(tmpdir(), 'hawser-root-'))
 const directory = join(base, 'containers')
-const clock = createSystemClock()
 const host = createLinuxHost()
 const { signal } = new AbortController()
 const uid = podUid('11111111-2222-3333-4444-777777777777')
-const runtime = createProcessRuntime({
-  host,
-  processes: createLinuxProcesses({ clock }),
-  clock,
-  log: silentLog,
-  directory,
-  logDirectory: join(base, 'logs'),
-  hidden: [join(base, 'node'), '/gnu/store/node'],
-})
+const runtime = createRuntimeIn(base, host, [join(base, 'node'), '/gnu/store/node'])
 /** Of the mounts of their own that programs may lie on, the one that no machine of ours has. */
 const programs = '/gnu/store'
 const madePrograms = isInner && !existsSync('/gnu')
@@ -68,10 +56,8 @@ async function see(text: string): Promise<string> {
   const name = `c${attempt++}`
   const ended = Promise.withResolvers<void>()
   using _ = runtime.subscribe((record) => record.name === name && record.exit && ended.resolve())
-  const settings = { env: { PATH: '/usr/bin:/bin' }, workingDirectory: '/', groups: [], capabilities: ['chown'] }
-  const names = { pod: uid, podName: 'p', namespace: 'default', name, attempt: 0, graceMs: 1_000 }
-  const rest = { readOnlyRoot: false, mounts: [], devices: [], argv: ['sh', '-c', text] }
-  await runtime.start({ ...settings, ...names, ...rest }, signal)
+  const rights = { capabilities: ['chown'], graceMs: 1_000 }
+  await runtime.start(containerRequest(uid, { name, argv: ['sh', '-c', text], ...rights }), signal)
   await ended.promise
   return readFileSync(join(base, `logs/default_p_${uid}/${name}/0.log`), 'utf8').trim()
 }

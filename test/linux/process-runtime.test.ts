@@ -23,10 +23,10 @@ import type { ContainerRecord, ContainerRequest } from '../../src/node/runtime/p
 import { superviseScript } from '../../src/node/runtime/launcher.ts'
 import { createProcessRuntime } from '../../src/node/runtime/processes.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
-import { until } from '../kit/machine.ts'
+import { needsRoot as skip, until } from '../kit/machine.ts'
+import { containerRequest, createRuntimeIn } from '../kit/process-runtime.ts'
 import { removeContainers } from '../kit/scratch-host.ts'
 
-const skip = process.getuid?.() === 0 ? false : 'needs root'
 const base = mkdtempSync(join(tmpdir(), 'hawser-runtime-'))
 const clock = createSystemClock()
 const host = createLinuxHost()
@@ -36,32 +36,8 @@ const uid = podUid('11111111-2222-3333-4444-555555555555')
 mkdirSync(join(base, 'node/pods/secret'), { recursive: true })
 writeFileSync(join(base, 'node/pods/secret/x'), 'hidden')
 
-const makeRuntime = () =>
-  createProcessRuntime({
-    host,
-    processes: createLinuxProcesses({ clock }),
-    clock,
-    log: silentLog,
-    directory,
-    logDirectory: join(base, 'logs'),
-    hidden: [join(base, 'node')],
-  })
-const request = (more: Partial<ContainerRequest>): ContainerRequest => ({
-  pod: uid,
-  podName: 'p',
-  namespace: 'default',
-  name: 'c',
-  attempt: 0,
-  graceMs: 30_000,
-  argv: ['sleep', '60'],
-  env: { PATH: '/usr/bin:/bin' },
-  workingDirectory: '/',
-  groups: [],
-  readOnlyRoot: false,
-  mounts: [],
-  devices: [],
-  ...more,
-})
+const makeRuntime = () => createRuntimeIn(base, host, [join(base, 'node')])
+const request = (more: Partial<ContainerRequest>): ContainerRequest => containerRequest(uid, more)
 const script = (text: string, more: Partial<ContainerRequest> = {}) => request({ argv: ['sh', '-c', text], ...more })
 const output = (name = 'c', attempt = 0) =>
   readFileSync(join(base, `logs/default_p_${uid}/${name}/${attempt}.log`), 'utf8')
