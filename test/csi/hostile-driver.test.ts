@@ -2,6 +2,7 @@
 // kept harmless: no claim ever gets the data of another one, nothing is asked in a tight loop, no text carries control characters.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { PersistentVolume } from '../../src/api/generated/types.ts'
 import { CsiError } from '../../src/csi/codes.ts'
 import type { DriverHandlers } from '../../src/csi/service.ts'
 import { assertWhy } from '../kit/assert-why.ts'
@@ -21,19 +22,80 @@ const claimNamed = (name: string) => ({ namespace: 'default', name })
 const phaseOf = async ({ client }: CsiWorld, name: string) =>
   (await client.get('PersistentVolumeClaim', claimNamed(name))).status?.phase
 
-/** Changes what the driver says after it has made a volume. */
-const createAnswers =
-  (change: (honest: Answer) => Answer) =>
+type Controller = NonNullable<DriverHandlers['controller']>
+
+/** The driver with other answers to some calls of its controller. */
+const answering =
+  (calls: (honest: Controller) => Partial<Controller>) =>
   (handlers: DriverHandlers): DriverHandlers => ({
     ...handlers,
-    controller: {
-      ...handlers.controller,
-      createVolume: async (request, signal) => {
-        const { volume } = await handlers.controller!.createVolume!(request, signal)
-        return { volume: change(volume as Answer) as NonNullable<typeof volume> }
-      },
-    },
+    controller: { ...handlers.controller, ...calls(handlers.controller!) },
   })
+
+/** Changes what the driver says after it has made a volume. */
+const createAnswers = (change: (honest: Answer) => Answer) =>
+  answering((honest) => ({
+    async createVolume(request, signal) {
+      const { volume } = await honest.createVolume!(request, signal)
+      return { volume: change(volume as Answer) as NonNullable<typeof volume> }
+    },
+  }))
+
+/** Changes what the driver says after it has made a snapshot. */
+const snapshotAnswers = (change: object) =>
+  answering((honest) => ({
+    async createSnapshot(request, signal) {
+      const { snapshot } = await honest.createSnapshot!(request, signal)
+      return { snapshot: { ...snapshot!, ...change } as NonNullable<typeof snapshot> }
+    },
+  }))
+
+async function bind(world: CsiWorld, name: string): Promise<PersistentVolume> {
+  await world.client.create('PersistentVolumeClaim', modelClaim(name))
+  await eventually(world, 'bound', async () => (await phaseOf(world, name)) === 'Bound')
+  const { spec } = await world.client.get('PersistentVolumeClaim', claimNamed(name))
+  return world.client.get('PersistentVolume', { name: spec?.volumeName ?? '' })
+}
+
+/** A claim `c` is bound in a world whose driver answers as `options` say. */
+async function withBoundClaim(
+  options: Parameters<typeof createCsiWorld>[0],
+  act: (world: CsiWorld, volume: PersistentVolume) => Promise<void>,
+): Promise<void> {
+  const world = await createCsiWorld(options)
+  await furnish(world, options?.attach === false ? { attachRequired: false } : {})
+  const life = world.start()
+  await act(world, await bind(world, 'c'))
+  await life.stop()
+}
+
+async function grow({ client }: CsiWorld, name: string, storage: string): Promise<void> {
+  const claim = await client.get('PersistentVolumeClaim', claimNamed(name))
+  const spec = { ...claim.spec, resources: { requests: { storage } } }
+  await client.update('PersistentVolumeClaim', { ...claim, spec })
+}
+
+async function makeSnapshotClass({ client }: CsiWorld): Promise<void> {
+  await client.create('VolumeSnapshotClass', {
+    apiVersion: 'snapshot.storage.k8s.io/v1',
+    kind: 'VolumeSnapshotClass',
+    metadata: { name: 'model' },
+    driver: 'model.hawser.dev',
+    deletionPolicy: 'Delete',
+  })
+}
+
+async function snapshot({ client }: CsiWorld, name: string): Promise<void> {
+  await client.create('VolumeSnapshot', {
+    apiVersion: 'snapshot.storage.k8s.io/v1',
+    kind: 'VolumeSnapshot',
+    metadata: claimNamed(name),
+    spec: { volumeSnapshotClassName: 'model', source: { persistentVolumeClaimName: 'c' } },
+  })
+}
+
+const isTold = (world: CsiWorld, words: RegExp) =>
+  eventually(world, `told ${words}`, async () => (await world.events()).some((each) => words.test(each)))
 
 const many = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, 'value']))
@@ -70,9 +132,7 @@ for (const [what, answer, says] of refusedAnswers)
     await furnish(world)
     const life = world.start()
     await world.client.create('PersistentVolumeClaim', modelClaim('c'))
-    await eventually(world, 'refused', async () =>
-      (await world.events()).some((each) => /ProvisioningFailed/.test(each)),
-    )
+    await isTold(world, /ProvisioningFailed/)
     const event = (await world.events()).find((each) => /ProvisioningFailed/.test(each)) ?? ''
     assert.match(event, says)
     assert.doesNotMatch(event, /\p{Cc}/u)
@@ -103,14 +163,10 @@ test('ids that look like paths are ids: they are kept to the letter and become n
     '__proto__',
     'x'.repeat(512),
   ]) {
-    const world = await createCsiWorld({ attach: false, change: createAnswers((honest) => ({ ...honest, volumeId })) })
-    await furnish(world, { attachRequired: false })
-    const life = world.start()
-    await world.client.create('PersistentVolumeClaim', modelClaim('c'))
-    await eventually(world, 'bound', async () => (await phaseOf(world, 'c')) === 'Bound')
-    const [volume] = (await world.client.list('PersistentVolume')).items
-    assert.equal(volume?.spec?.csi?.volumeHandle, volumeId)
-    await life.stop()
+    const change = createAnswers((honest) => ({ ...honest, volumeId }))
+    await withBoundClaim({ attach: false, change }, async (_world, volume) => {
+      assert.equal(volume.spec?.csi?.volumeHandle, volumeId)
+    })
   }
 })
 
@@ -119,12 +175,9 @@ test('one handle for two claims: the second is refused, and the data of the firs
   const world = await createCsiWorld({ change: createAnswers((honest) => (first ??= honest)) })
   await furnish(world)
   const life = world.start()
-  await world.client.create('PersistentVolumeClaim', modelClaim('mine'))
-  await eventually(world, 'bound', async () => (await phaseOf(world, 'mine')) === 'Bound')
+  await bind(world, 'mine')
   await world.client.create('PersistentVolumeClaim', modelClaim('other'))
-  await eventually(world, 'refused', async () =>
-    (await world.events()).some((each) => /ProvisioningFailed.*already the handle of PersistentVolume pvc-/.test(each)),
-  )
+  await isTold(world, /ProvisioningFailed.*already the handle of PersistentVolume pvc-/)
   await world.clock.advance(120_000)
   assert.equal(await phaseOf(world, 'other'), 'Pending')
   assert.equal((await world.client.list('PersistentVolume')).items.length, 1)
@@ -154,45 +207,33 @@ test('one handle for two claims that are made at the same time: one of them gets
   await life.stop()
 })
 
-test('a volume that another object names too is not deleted with the first', async () => {
-  const world = await createCsiWorld()
-  const { client } = world
-  await furnish(world)
-  const life = world.start()
-  await client.create('PersistentVolumeClaim', modelClaim('c'))
-  await eventually(world, 'bound', async () => (await phaseOf(world, 'c')) === 'Bound')
-  const [volume] = (await client.list('PersistentVolume')).items
-  const { claimRef: _claim, ...spec } = volume!.spec!
-  await client.create('PersistentVolume', {
-    apiVersion: 'v1',
-    kind: 'PersistentVolume',
-    metadata: { name: 'kept' },
-    spec: { ...spec, persistentVolumeReclaimPolicy: 'Retain', storageClassName: 'by-hand' },
-  })
-  await client.remove('PersistentVolumeClaim', claimNamed('c'))
-  await eventually(world, 'told', async () =>
-    (await world.events()).some((each) => /VolumeFailedDelete.*PersistentVolume kept/.test(each)),
-  )
-  await world.clock.advance(120_000)
-  assert.ok(!world.calls.includes('DeleteVolume'), 'the data of volume kept was deleted')
-  await assertWhy(world, `pv/${volume!.metadata.name}`, 'storageShared')
-  await client.remove('PersistentVolume', { name: 'kept' })
-  await eventually(world, 'deleted', async () => (await client.list('PersistentVolume')).items.length === 0)
-  assert.ok(world.calls.includes('DeleteVolume'))
-  await life.stop()
-})
+test('a volume that another object names too is not deleted with the first', () =>
+  withBoundClaim({}, async (world, volume) => {
+    const { client } = world
+    const { claimRef: _claim, ...spec } = volume.spec!
+    await client.create('PersistentVolume', {
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: { name: 'kept' },
+      spec: { ...spec, persistentVolumeReclaimPolicy: 'Retain', storageClassName: 'by-hand' },
+    })
+    await client.remove('PersistentVolumeClaim', claimNamed('c'))
+    await isTold(world, /VolumeFailedDelete.*PersistentVolume kept/)
+    await world.clock.advance(120_000)
+    assert.ok(!world.calls.includes('DeleteVolume'), 'the data of volume kept was deleted')
+    await assertWhy(world, `pv/${volume.metadata.name}`, 'storageShared')
+    await client.remove('PersistentVolume', { name: 'kept' })
+    await eventually(world, 'deleted', async () => (await client.list('PersistentVolume')).items.length === 0)
+    assert.ok(world.calls.includes('DeleteVolume'))
+  }))
 
 test('a long error with control characters is cut and made readable', async () => {
   const world = await createCsiWorld({
-    change: (handlers) => ({
-      ...handlers,
-      controller: {
-        ...handlers.controller,
-        createVolume: async () => {
-          throw new CsiError('INTERNAL', `\u001b]0;owned\u0007 first\nsecond\0 ${'x'.repeat(4 << 20)}`)
-        },
+    change: answering(() => ({
+      createVolume: async () => {
+        throw new CsiError('INTERNAL', `\u001b]0;owned\u0007 first\nsecond\0 ${'x'.repeat(4 << 20)}`)
       },
-    }),
+    })),
   })
   await furnish(world)
   const life = world.start()
@@ -212,79 +253,36 @@ test('a long error with control characters is cut and made readable', async () =
 
 test('an expansion that shrinks, or has a size that is none, is an error: the claim keeps its size', async () => {
   for (const capacityBytes of [1n, -1n, gibibyte]) {
-    const world = await createCsiWorld({
-      change: (handlers) => ({
-        ...handlers,
-        controller: {
-          ...handlers.controller,
-          controllerExpandVolume: async () => ({ capacityBytes, nodeExpansionRequired: false }),
-        },
-      }),
+    const change = answering(() => ({
+      controllerExpandVolume: async () => ({ capacityBytes, nodeExpansionRequired: false }),
+    }))
+    await withBoundClaim({ change }, async (world, { metadata: { name } }) => {
+      const { client } = world
+      await grow(world, 'c', '2Gi')
+      await isTold(world, /VolumeResizeFailed/)
+      assert.equal((await client.get('PersistentVolume', { name })).spec?.capacity?.['storage'], '1Gi')
+      assert.equal((await client.get('PersistentVolumeClaim', claimNamed('c'))).status?.capacity?.['storage'], '1Gi')
     })
-    const { client } = world
-    await furnish(world)
-    const life = world.start()
-    await client.create('PersistentVolumeClaim', modelClaim('c'))
-    await eventually(world, 'bound', async () => (await phaseOf(world, 'c')) === 'Bound')
-    const claim = await client.get('PersistentVolumeClaim', claimNamed('c'))
-    const spec = { ...claim.spec, resources: { requests: { storage: '2Gi' } } }
-    await client.update('PersistentVolumeClaim', { ...claim, spec })
-    await eventually(world, 'told', async () => (await world.events()).some((each) => /VolumeResizeFailed/.test(each)))
-    const [volume] = (await client.list('PersistentVolume')).items
-    assert.equal(volume?.spec?.capacity?.['storage'], '1Gi')
-    assert.equal((await client.get('PersistentVolumeClaim', claimNamed('c'))).status?.capacity?.['storage'], '1Gi')
-    await life.stop()
   }
 })
 
-test('two snapshots with one handle: the second is refused, and neither deletes the other', async () => {
-  const world = await createCsiWorld({
-    change: (handlers) => ({
-      ...handlers,
-      controller: {
-        ...handlers.controller,
-        createSnapshot: async (request, signal) => {
-          const { snapshot } = await handlers.controller!.createSnapshot!(request, signal)
-          return { snapshot: { ...snapshot!, snapshotId: 'always-the-same' } as NonNullable<typeof snapshot> }
-        },
-      },
-    }),
-  })
-  const { client } = world
-  await furnish(world)
-  await client.create('VolumeSnapshotClass', {
-    apiVersion: 'snapshot.storage.k8s.io/v1',
-    kind: 'VolumeSnapshotClass',
-    metadata: { name: 'model' },
-    driver: 'model.hawser.dev',
-    deletionPolicy: 'Delete',
-  })
-  const life = world.start()
-  await client.create('PersistentVolumeClaim', modelClaim('c'))
-  await eventually(world, 'bound', async () => (await phaseOf(world, 'c')) === 'Bound')
-  const take = (name: string) =>
-    client.create('VolumeSnapshot', {
-      apiVersion: 'snapshot.storage.k8s.io/v1',
-      kind: 'VolumeSnapshot',
-      metadata: claimNamed(name),
-      spec: { volumeSnapshotClassName: 'model', source: { persistentVolumeClaimName: 'c' } },
-    })
-  const ready = async (name: string) =>
-    (await client.get('VolumeSnapshot', claimNamed(name))).status?.readyToUse === true
-  await take('mine')
-  await eventually(world, 'ready', () => ready('mine'))
-  await take('other')
-  await eventually(world, 'refused', async () =>
-    (await world.events()).some((each) => /already the handle of VolumeSnapshotContent snapcontent-/.test(each)),
-  )
-  assert.equal(await ready('other'), false)
-  await client.remove('VolumeSnapshot', claimNamed('other'))
-  await eventually(world, 'gone', async () => (await client.list('VolumeSnapshot')).items.length === 1)
-  await world.clock.advance(60_000)
-  assert.ok(!world.calls.includes('DeleteSnapshot'), 'the snapshot of the first was deleted')
-  assert.equal(await ready('mine'), true)
-  await life.stop()
-})
+test('two snapshots with one handle: the second is refused, and neither deletes the other', () =>
+  withBoundClaim({ change: snapshotAnswers({ snapshotId: 'always-the-same' }) }, async (world) => {
+    const { client } = world
+    await makeSnapshotClass(world)
+    const ready = async (name: string) =>
+      (await client.get('VolumeSnapshot', claimNamed(name))).status?.readyToUse === true
+    await snapshot(world, 'mine')
+    await eventually(world, 'ready', () => ready('mine'))
+    await snapshot(world, 'other')
+    await isTold(world, /already the handle of VolumeSnapshotContent snapcontent-/)
+    assert.equal(await ready('other'), false)
+    await client.remove('VolumeSnapshot', claimNamed('other'))
+    await eventually(world, 'gone', async () => (await client.list('VolumeSnapshot')).items.length === 1)
+    await world.clock.advance(60_000)
+    assert.ok(!world.calls.includes('DeleteSnapshot'), 'the snapshot of the first was deleted')
+    assert.equal(await ready('mine'), true)
+  }))
 
 test('snapshots without a usable id, size or time are refused with an event', async () => {
   const wrong = [
@@ -294,42 +292,12 @@ test('snapshots without a usable id, size or time are refused with an event', as
     { sizeBytes: -1n },
     { creationTime: { seconds: 1n << 62n, nanos: 0 } },
   ]
-  for (const each of wrong) {
-    const world = await createCsiWorld({
-      change: (handlers) => ({
-        ...handlers,
-        controller: {
-          ...handlers.controller,
-          createSnapshot: async (request, signal) => {
-            const { snapshot } = await handlers.controller!.createSnapshot!(request, signal)
-            return { snapshot: { ...snapshot!, ...each } as NonNullable<typeof snapshot> }
-          },
-        },
-      }),
+  for (const each of wrong)
+    await withBoundClaim({ change: snapshotAnswers(each) }, async (world) => {
+      await makeSnapshotClass(world)
+      await snapshot(world, 's')
+      await isTold(world, /SnapshotContentCheckandUpdateFailed.*driver answered/)
     })
-    const { client } = world
-    await furnish(world)
-    const life = world.start()
-    await client.create('PersistentVolumeClaim', modelClaim('c'))
-    await eventually(world, 'bound', async () => (await phaseOf(world, 'c')) === 'Bound')
-    await client.create('VolumeSnapshotClass', {
-      apiVersion: 'snapshot.storage.k8s.io/v1',
-      kind: 'VolumeSnapshotClass',
-      metadata: { name: 'model' },
-      driver: 'model.hawser.dev',
-      deletionPolicy: 'Delete',
-    })
-    await client.create('VolumeSnapshot', {
-      apiVersion: 'snapshot.storage.k8s.io/v1',
-      kind: 'VolumeSnapshot',
-      metadata: claimNamed('s'),
-      spec: { volumeSnapshotClassName: 'model', source: { persistentVolumeClaimName: 'c' } },
-    })
-    await eventually(world, 'told', async () =>
-      (await world.events()).some((text) => /SnapshotContentCheckandUpdateFailed.*driver answered/.test(text)),
-    )
-    await life.stop()
-  }
 })
 
 /** A pod's volume is wanted on the node. */
@@ -344,31 +312,22 @@ async function attach({ client }: CsiWorld, persistentVolumeName: string): Promi
 
 test('an attachment whose context no object can hold is an error, and is detached all the same', async () => {
   for (const publishContext of [many(100_000), { 'a\u001b': '' }, { devicePath: '/dev/\u0000' }]) {
-    const world = await createCsiWorld({
-      change: (handlers) => ({
-        ...handlers,
-        controller: {
-          ...handlers.controller,
-          controllerPublishVolume: async (request, signal) => {
-            await handlers.controller!.controllerPublishVolume!(request, signal)
-            return { publishContext }
-          },
-        },
-      }),
+    const change = answering((honest) => ({
+      async controllerPublishVolume(request, signal) {
+        await honest.controllerPublishVolume!(request, signal)
+        return { publishContext }
+      },
+    }))
+    await withBoundClaim({ change }, async (world, volume) => {
+      const { client } = world
+      await attach(world, volume.metadata.name)
+      const status = async () => (await client.get('VolumeAttachment', { name: 'va' })).status
+      await eventually(world, 'told', async () => /publish context/.test((await status())?.attachError?.message ?? ''))
+      assert.equal((await status())?.attached, false)
+      await client.remove('VolumeAttachment', { name: 'va' })
+      await eventually(world, 'gone', async () => (await client.list('VolumeAttachment')).items.length === 0)
+      assert.ok(world.calls.includes('ControllerUnpublishVolume'))
     })
-    const { client } = world
-    await furnish(world)
-    const life = world.start()
-    await client.create('PersistentVolumeClaim', modelClaim('c'))
-    await eventually(world, 'bound', async () => (await phaseOf(world, 'c')) === 'Bound')
-    await attach(world, (await client.list('PersistentVolume')).items[0]!.metadata.name)
-    const status = async () => (await client.get('VolumeAttachment', { name: 'va' })).status
-    await eventually(world, 'told', async () => /publish context/.test((await status())?.attachError?.message ?? ''))
-    assert.equal((await status())?.attached, false)
-    await client.remove('VolumeAttachment', { name: 'va' })
-    await eventually(world, 'gone', async () => (await client.list('VolumeAttachment')).items.length === 0)
-    assert.ok(world.calls.includes('ControllerUnpublishVolume'))
-    await life.stop()
   }
 })
 
@@ -384,12 +343,8 @@ test('a driver that claims what it cannot do is asked seldom, and the claim says
   const life = world.start()
   await client.create('PersistentVolumeClaim', modelClaim('c', { 'volume.kubernetes.io/selected-node': 'n1' }))
   await eventually(world, 'bound', async () => (await phaseOf(world, 'c')) === 'Bound')
-  const claim = await client.get('PersistentVolumeClaim', claimNamed('c'))
-  await client.update('PersistentVolumeClaim', {
-    ...claim,
-    spec: { ...claim.spec, resources: { requests: { storage: '2Gi' } } },
-  })
-  await eventually(world, 'told', async () => (await world.events()).some((each) => /VolumeResizeFailed/.test(each)))
+  await grow(world, 'c', '2Gi')
+  await isTold(world, /VolumeResizeFailed/)
   const before = world.calls.length
   await world.clock.advance(60_000)
   assert.ok(world.calls.length - before < 60, `${world.calls.length - before} calls in a minute`)
