@@ -1,15 +1,16 @@
 // Who hears of it when the disk of a node and its volumes is nearly full? The node, the class's storage, the claim, `why` and the
 // metrics; and all of them when there is room again. A real `hawser up` on a small disk. Needs root.
 import assert from 'node:assert/strict'
-import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, statfsSync } from 'node:fs'
-import { hostname, tmpdir } from 'node:os'
+import { execFileSync } from 'node:child_process'
+import { rmSync, statfsSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { createHttpClient } from '../../src/client/http.ts'
 import { untilWhy } from '../kit/assert-why.ts'
 import { podOn } from '../kit/agent-fixture.ts'
-import { loopsBelow, mountsBelow, needsRoot as skip, until as untilSoon } from '../kit/machine.ts'
+import { needsRoot as skip, until as untilSoon } from '../kit/machine.ts'
+import { makeSmallDisk } from '../kit/small-disk.ts'
 import { startServer } from '../kit/server-process.ts'
 
 /** The storage is asked each minute. */
@@ -17,31 +18,11 @@ const until: typeof untilSoon = (what, ask) => untilSoon(what, ask, 150_000)
 const mebibyte = 1 << 20
 const nodeName = hostname().toLowerCase()
 
-function makeDisk() {
-  const directory = realpathSync(mkdtempSync(join(tmpdir(), 'hawser-low-')))
-  const [image, path] = [join(directory, 'disk'), join(directory, 'mnt')]
-  mkdirSync(path)
-  execFileSync('truncate', ['-s', '900M', image])
-  execFileSync('mkfs.ext4', ['-q', '-F', '-m0', image])
-  execFileSync('mount', ['-o', 'loop', image, path])
-  return {
-    path,
-    [Symbol.dispose]() {
-      for (const mount of mountsBelow(directory).toSorted().toReversed()) {
-        spawnSync('fsfreeze', ['-u', mount], { stdio: 'ignore' })
-        spawnSync('umount', ['--lazy', mount])
-      }
-      for (const loop of loopsBelow(directory)) spawnSync('losetup', ['-d', loop])
-      rmSync(directory, { recursive: true, force: true })
-    },
-  }
-}
-
 test(
   'a disk that is nearly full is a condition of its node, its storage and its claims',
   { skip, timeout: 400_000 },
   async () => {
-    using disk = makeDisk()
+    using disk = makeSmallDisk()
     await using server = await startServer(['--store', 'memory'], { dataDirectory: join(disk.path, 'data') })
     using client = createHttpClient({ url: server.url, token: server.token, insecureSkipTlsVerify: true })
     const at = { namespace: 'default', name: 'data' }

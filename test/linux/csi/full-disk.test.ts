@@ -2,8 +2,7 @@
 // room again. A real small disk, filled through a volume with each filesystem.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -12,7 +11,8 @@ import { openChannel } from '../../../src/csi/channel.ts'
 import { openDriver } from '../../../src/csi/drivers.ts'
 import type { Capability } from '../../../src/csi/values.ts'
 import { serveLocalDriver } from '../../../src/drivers/local/serve.ts'
-import { loopsBelow, mountsBelow, needsRoot, until } from '../../kit/machine.ts'
+import { needsRoot, until } from '../../kit/machine.ts'
+import { makeSmallDisk } from '../../kit/small-disk.ts'
 
 const options = { skip: needsRoot, timeout: 240_000 }
 const never = new AbortController().signal
@@ -25,36 +25,13 @@ const checks: Readonly<Record<string, readonly [string, ...string[]]>> = {
   btrfs: ['btrfs', 'check', '--readonly'],
 }
 
-/** A disk of 900 MiB, with a file of 200 MiB that can be given up. */
-function makeDisk(directory: string): { readonly path: string; readonly ballast: string } & Disposable {
-  const image = join(directory, 'disk')
-  const path = join(directory, 'mnt')
-  mkdirSync(path)
-  execFileSync('truncate', ['-s', '900M', image])
-  execFileSync('mkfs.ext4', ['-q', '-F', '-m0', image])
-  execFileSync('mount', ['-o', 'loop', image, path])
-  const ballast = join(path, 'ballast')
-  execFileSync('fallocate', ['-l', '200M', ballast])
-  return {
-    path,
-    ballast,
-    [Symbol.dispose]() {
-      for (const mount of mountsBelow(directory).toSorted().toReversed()) {
-        spawnSync('fsfreeze', ['-u', mount], { stdio: 'ignore' })
-        spawnSync('umount', ['--lazy', mount])
-      }
-      for (const loop of loopsBelow(directory)) spawnSync('losetup', ['-d', loop])
-      rmSync(directory, { recursive: true, force: true })
-    },
-  }
-}
-
 for (const [fsType, check] of Object.entries(checks)) {
   test(`${fsType}: on a full disk writers wait, and nothing is lost`, options, async () => {
-    const directory = mkdtempSync(join(tmpdir(), 'hawser-full-'))
     await using stack = new AsyncDisposableStack()
-    const disk = stack.use(makeDisk(directory))
-    const socket = join(directory, 'csi.sock')
+    const disk = stack.use(makeSmallDisk())
+    const ballast = join(disk.path, 'ballast') // can be given up
+    execFileSync('fallocate', ['-l', '200M', ballast])
+    const socket = join(disk.directory, 'csi.sock')
     const data = join(disk.path, 'data')
     stack.use(await serveLocalDriver({ socket, dataDirectory: data, nodeId: 'n1', mode: 'local' }))
     const clock = createSystemClock()
@@ -65,7 +42,7 @@ for (const [fsType, check] of Object.entries(checks)) {
     const make = (name: string) =>
       controller.createVolume({ name, requiredBytes: BigInt(1024 * mebibyte), capabilities: [capability] }, never)
     const { volumeId } = await make('v')
-    const staging = join(directory, 'stage')
+    const staging = join(disk.directory, 'stage')
     mkdirSync(staging)
     const stage = { volumeId, stagingPath: staging, capability }
     await node.stage(stage, never)
@@ -86,7 +63,7 @@ for (const [fsType, check] of Object.entries(checks)) {
     assert.match((await controller.getVolume(volumeId, never)).condition?.message ?? '', /writers of thin volumes wait/)
 
     const before = statSync(fill).size
-    rmSync(disk.ballast)
+    rmSync(ballast)
     await until('the writer goes on', () => statSync(fill).size > before + 16 * mebibyte, 60_000)
     await until('the disk is full again', async () => (await reasons()).includes('OutOfSpace'), 60_000)
     await until('the writer stands still again', () => standsStill(fill, writer.pid), 60_000)
