@@ -18,25 +18,14 @@ import { nodeAuditFileName } from '../installation/config.ts'
 import type { HawserConfig } from '../installation/config.ts'
 import { startBuiltInDriver, startCsiJobs } from './csi.ts'
 import { startNode } from './node.ts'
+import type { NodeSettings } from './node.ts'
 import { keepNodeCertificate } from './node-certificate.ts'
 import { openNodeServer } from './node-server.ts'
 import { openNodeIdentity } from '../installation/node-identity.ts'
 import { packageVersion } from '../installation/version.ts'
 
-export interface AgentConfig extends Pick<
-  HawserConfig,
-  | 'dataDirectory'
-  | 'overcommit'
-  | 'csiDrivers'
-  | 'leaveToSidecars'
-  | 'runtime'
-  | 'imageRoots'
-  | 'imageEntrypoints'
-  | 'volumePluginDirectory'
-  | 'manifests'
-  | 'manifestUrl'
-  | 'auditFailure'
-> {
+export interface AgentConfig
+  extends NodeSettings, Pick<HawserConfig, 'overcommit' | 'csiDrivers' | 'leaveToSidecars' | 'auditFailure'> {
   readonly node: { readonly name: string; readonly root: string }
   readonly server: HttpConfig
   /** The server is known by the certificate that this agent got when it joined. */

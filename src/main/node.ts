@@ -46,17 +46,20 @@ import { claimNode, placeOfAgent } from '../installation/other-agent.ts'
 import type { OpenNodeServer } from './node-server.ts'
 import { createOwnBinds } from '../host/linux/own-binds.ts'
 
+/** What of the configuration concerns the node, beside a server or without one. */
+export type NodeSettings = Pick<
+  HawserConfig,
+  | 'dataDirectory'
+  | 'runtime'
+  | 'imageRoots'
+  | 'imageEntrypoints'
+  | 'volumePluginDirectory'
+  | 'manifests'
+  | 'manifestUrl'
+>
+
 export interface NodeDeps {
-  readonly config: Pick<
-    HawserConfig,
-    | 'dataDirectory'
-    | 'runtime'
-    | 'imageRoots'
-    | 'imageEntrypoints'
-    | 'volumePluginDirectory'
-    | 'manifests'
-    | 'manifestUrl'
-  >
+  readonly config: NodeSettings
   readonly node: NodeConfig
   /** Holds the root; disposed by whoever opened it. */
   readonly identity: NodeIdentity
