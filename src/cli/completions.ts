@@ -55,3 +55,20 @@ export const claimArgument = {
   proposeCompletions: namesOf('PersistentVolumeClaim'),
   brief: 'Name of the claim',
 }
+
+/** The arguments of commands about objects of any type. */
+export const objectArgument = (brief: string) => ({
+  parse: String,
+  placeholder: 'TYPE/NAME',
+  proposeCompletions: typesAndNames,
+  brief,
+})
+
+export const storageClassFlag = {
+  kind: 'parsed',
+  parse: String,
+  optional: true,
+  placeholder: 'NAME',
+  proposeCompletions: namesOf('StorageClass'),
+  brief: 'Storage class',
+} as const

@@ -10,3 +10,12 @@ export function defaultDataDirectory(env: Readonly<Partial<Record<string, string
   if (process.getuid?.() === 0) return rootDataDirectory
   return join(env['XDG_DATA_HOME'] ?? join(homedir(), '.local/share'), 'hawser')
 }
+
+/** For commands about what `hawser up` keeps on this machine. */
+export const dataDirFlag = {
+  kind: 'parsed',
+  parse: String,
+  optional: true,
+  placeholder: 'DIR',
+  brief: 'Data directory (default: that of hawser up)',
+} as const

@@ -5,7 +5,7 @@ import type { AuditLine } from '../../installation/audit-search.ts'
 import { UsageError } from '../../installation/config.ts'
 import { kinds } from '../../api/kinds.ts'
 import type { Context } from '../context.ts'
-import { defaultDataDirectory } from '../defaults.ts'
+import { dataDirFlag, defaultDataDirectory } from '../defaults.ts'
 import { table } from '../output.ts'
 import { kindFrom, slashed } from '../resources.ts'
 
@@ -39,7 +39,7 @@ export const audit = buildCommand<Flags, [], Context>({
   },
   parameters: {
     flags: {
-      dataDir: { ...text, placeholder: 'DIR', brief: 'The data directory (default: that of hawser up)' },
+      dataDir: dataDirFlag,
       user: { ...text, placeholder: 'NAME', brief: 'Only what this user did, also as somebody else' },
       object: { ...text, placeholder: 'TYPE/NAME', brief: 'Only what was done to this object' },
       kind: { ...text, placeholder: 'TYPE', brief: 'Only what was done to objects of this type' },

@@ -10,7 +10,7 @@ import type { Node, Pod } from '../../api/generated/types.ts'
 import type { Client } from '../../client/client.ts'
 import { UsageError } from '../../installation/config.ts'
 import { confirm, yesFlag } from '../confirm.ts'
-import { typesAndNames } from '../completions.ts'
+import { objectArgument } from '../completions.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -72,12 +72,7 @@ export const remove = buildCommand<Flags, string[], Context>({
     aliases: { f: 'file', n: 'namespace', y: 'yes' },
     positional: {
       kind: 'array',
-      parameter: {
-        parse: String,
-        placeholder: 'TYPE/NAME',
-        proposeCompletions: typesAndNames,
-        brief: 'Objects to delete',
-      },
+      parameter: objectArgument('Objects to delete'),
     },
   },
   async func(flags, ...words) {

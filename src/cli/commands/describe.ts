@@ -2,7 +2,7 @@
 import { buildCommand } from '@stricli/core'
 import { kinds } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
-import { typesAndNames } from '../completions.ts'
+import { objectArgument } from '../completions.ts'
 import type { ConnectFlags, Connection } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -20,12 +20,7 @@ export const describe = buildCommand<ConnectFlags, string[], Context>({
     aliases: { n: 'namespace' },
     positional: {
       kind: 'array',
-      parameter: {
-        parse: String,
-        placeholder: 'TYPE/NAME',
-        proposeCompletions: typesAndNames,
-        brief: 'Objects to describe',
-      },
+      parameter: objectArgument('Objects to describe'),
       minimum: 1,
     },
   },

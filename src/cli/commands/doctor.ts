@@ -14,7 +14,7 @@ import { secondsFrom } from '../wait.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
-import { defaultDataDirectory } from '../defaults.ts'
+import { dataDirFlag, defaultDataDirectory } from '../defaults.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { ok, problem, warn } from '../doctor/finding.ts'
 import type { DirectoryFacts } from '../doctor/leftovers.ts'
@@ -57,13 +57,7 @@ export const doctor = buildCommand<Flags, [], Context>({
   parameters: {
     flags: {
       ...connectFlags,
-      dataDir: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        placeholder: 'DIR',
-        brief: 'Data directory (default: that of hawser up)',
-      },
+      dataDir: dataDirFlag,
       output: outputFlag,
       fix: { kind: 'boolean', default: false, withNegated: false, brief: 'Remove orphans, after asking' },
       olderThan: {

@@ -10,7 +10,7 @@ import { confirm, yesFlag } from '../confirm.ts'
 import type { Connection } from '../connect.ts'
 import { connect } from '../connect.ts'
 import type { Context } from '../context.ts'
-import { defaultDataDirectory } from '../defaults.ts'
+import { dataDirFlag, defaultDataDirectory } from '../defaults.ts'
 import { nodeRoots } from '../doctor/leftovers.ts'
 import { Missing, StillWaiting } from '../errors.ts'
 import { timeoutFlag, waitUntil } from '../wait.ts'
@@ -39,13 +39,7 @@ export const stop = buildCommand<Flags, [], Context>({
   },
   parameters: {
     flags: {
-      dataDir: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        placeholder: 'DIR',
-        brief: 'Data directory (default: that of hawser up)',
-      },
+      dataDir: dataDirFlag,
       kubeconfig: {
         kind: 'parsed',
         parse: String,

@@ -3,7 +3,7 @@ import { buildCommand } from '@stricli/core'
 import { kinds } from '../../api/kinds.ts'
 import { notFound } from '../../api/status-error.ts'
 import { UsageError } from '../../installation/config.ts'
-import { typesAndNames } from '../completions.ts'
+import { objectArgument } from '../completions.ts'
 import type { Connection, ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
@@ -48,12 +48,7 @@ export const why = buildCommand<Flags, string[], Context>({
     aliases: { n: 'namespace', o: 'output', A: 'allNamespaces' },
     positional: {
       kind: 'array',
-      parameter: {
-        parse: String,
-        placeholder: 'TYPE/NAME',
-        proposeCompletions: typesAndNames,
-        brief: 'A pod, pvc, pv, volumeattachment, volumesnapshot, volumeattributesclass or node',
-      },
+      parameter: objectArgument('A pod, pvc, pv, volumeattachment, volumesnapshot, volumeattributesclass or node'),
       minimum: 0,
     },
   },

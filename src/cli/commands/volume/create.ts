@@ -1,6 +1,6 @@
 // `hawser volume create`: a claim, and the wait until its volume is there.
 import { buildCommand } from '@stricli/core'
-import { namesOf } from '../../completions.ts'
+import { namesOf, storageClassFlag } from '../../completions.ts'
 import type { ConnectFlags } from '../../connect.ts'
 import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
@@ -37,14 +37,7 @@ export const create = buildCommand<Flags, [string], Context>({
     flags: {
       ...connectFlags,
       size: { kind: 'parsed', parse: sizeFrom, placeholder: 'SIZE', brief: 'Size: 500Mi, 1Gi, 2T' },
-      class: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        placeholder: 'NAME',
-        proposeCompletions: namesOf('StorageClass'),
-        brief: 'Storage class',
-      },
+      class: storageClassFlag,
       mode: {
         kind: 'parsed',
         parse: modeFrom,

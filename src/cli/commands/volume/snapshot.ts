@@ -5,7 +5,7 @@ import type { PersistentVolumeClaim, VolumeSnapshot } from '../../../api/generat
 import { classDecisionOf } from '../../../api/storage-class.ts'
 import type { Client } from '../../../client/client.ts'
 import { UsageError } from '../../../installation/config.ts'
-import { claimArgument, namesOf } from '../../completions.ts'
+import { claimArgument, namesOf, storageClassFlag } from '../../completions.ts'
 import type { ConnectFlags } from '../../connect.ts'
 import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
@@ -113,14 +113,7 @@ export const restore = buildCommand<RestoreFlags, [string], Context>({
         placeholder: 'SIZE',
         brief: 'Size (at least that of the snapshot)',
       },
-      class: {
-        kind: 'parsed',
-        parse: String,
-        optional: true,
-        placeholder: 'NAME',
-        proposeCompletions: namesOf('StorageClass'),
-        brief: 'Storage class',
-      },
+      class: storageClassFlag,
       mode: { kind: 'parsed', parse: modeFrom, optional: true, placeholder: 'MODE', brief: 'RWO, ROX, RWX or RWOP' },
       node: nodeFlag,
       wait: waitFlag,
