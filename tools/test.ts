@@ -16,6 +16,7 @@ const processorFolders = ['conformance', 'store', 'fuzz']
 const growingFiles = [
   'test/sim/*.test.ts',
   'test/stories/fault-matrix.test.ts',
+  'test/stories/driver-answers.test.ts',
   'test/claims/model*.test.ts',
   'test/csi/seeds.test.ts',
   'test/why/since.test.ts',

@@ -328,7 +328,7 @@ test('a directory that is mounted is left alone, one with foreign files is not d
   await bench.stage()
   await bench.plugin.mount(bench.request(), signal)
   const mount = `${bench.target}/mount`
-  await removeMountDirectory(bench.world.host, mount, signal)
+  await assert.rejects(removeMountDirectory(bench.world.host, mount, signal), { code: 'DeviceInUse' })
   assert.deepEqual([await bench.exists(mount), await bench.exists(`${bench.target}/vol_data.json`)], [true, true])
   await bench.world.host.mounts.unmount(mount, {}, signal)
   await bench.world.host.files.writeFile(`${mount}/precious`, 'x', { mode: 0o644 }, signal)

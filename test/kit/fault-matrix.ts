@@ -42,7 +42,16 @@ export const troubleKinds = [
 ] as const
 type TroubleKind = (typeof troubleKinds)[number]
 
-export interface Trouble {
+/** Calls to the driver go wrong by their names, while the pod starts and until it is gone. */
+interface Answers {
+  readonly of: 'answers'
+  readonly byForce: boolean
+  choose(rpc: string): DriverFault | undefined
+}
+
+export type Trouble = Strike | Answers
+
+interface Strike {
   /** Whose call is struck. */
   readonly of: 'host' | 'driver'
   readonly kind: TroubleKind
@@ -88,14 +97,15 @@ async function oneLife(cluster: Bench, given: LifeCase, life: number, trouble: T
   const struck = trouble ? plant(cluster, trouble) : () => undefined
   await client.create('Pod', podOf(given, life))
   const running = async () => (await phaseOf(client, name)) === 'Running'
-  await waitFor(cluster, 700, async () => struck() !== undefined || (await running()))
+  const tries = trouble?.of === 'answers' ? 20 : 700
+  await waitFor(cluster, tries, async () => struck() !== undefined || (await running()))
   if (!trouble && !(await running())) return { left: [`the pod is ${await phaseOf(client, name)}`], struck: undefined }
   if (objects && given.grows && struck() === undefined) {
     await grow(client, objects.claim.metadata.name)
     await waitFor(cluster, 700, async () => struck() !== undefined || (await isGrown(client)))
     if (!trouble && !(await isGrown(client))) return { left: ['the claim did not grow'], struck: undefined }
   }
-  if (trouble?.kind === 'keepsFailing') {
+  if (kindOf(trouble) === 'keepsFailing') {
     await clock.advance(20_000)
     noMoreFaults(cluster)
   }
@@ -112,7 +122,8 @@ async function oneLife(cluster: Bench, given: LifeCase, life: number, trouble: T
   return { left: await left(), struck: call }
 }
 
-const isCrash = (trouble: Trouble | undefined) => trouble?.kind === 'crashes' || trouble?.kind === 'crashesAfter'
+const kindOf = (trouble: Trouble | undefined) => (trouble?.of === 'answers' ? undefined : trouble?.kind)
+const isCrash = (trouble: Trouble | undefined) => ['crashes', 'crashesAfter'].includes(kindOf(trouble) ?? '')
 
 function noMoreFaults(cluster: WholeCluster): void {
   cluster.host().faults.clear()
@@ -120,7 +131,12 @@ function noMoreFaults(cluster: WholeCluster): void {
 }
 
 /** Says later which call was struck. */
-function plant(cluster: WholeCluster, { of, kind, after, calls: wanted }: Trouble): () => string | undefined {
+function plant(cluster: WholeCluster, trouble: Trouble): () => string | undefined {
+  if (trouble.of === 'answers') {
+    cluster.setFaults((rpc) => trouble.choose(rpc))
+    return () => undefined
+  }
+  const { of, kind, after, calls: wanted } = trouble
   const kill = kind === 'crashes' || kind === 'crashesAfter' ? () => cluster.killNode('n1') : () => {}
   let struck: string | undefined
   if (of === 'driver') {

@@ -121,9 +121,16 @@ async function publish(deps: CsiNodeDeps, { spec, pod }: MapRequest, signal: Abo
     volumeContext: { ...source.volumeAttributes, ...(wantsPod ? podInformation(pod, false) : {}) },
     secrets,
   }
-  await driver.node.publish(request, signal)
+  await driver.node
+    .publish(request, signal)
+    .catch((error: unknown) => failedFor(error, () => requireNothingAt(deps, target, signal)))
   await checkMapped(deps.host, target, signal)
   return target
+}
+
+/** The file is the driver's: where one is, only an unpublish takes it away. */
+async function requireNothingAt({ host }: CsiNodeDeps, target: string, signal: AbortSignal): Promise<void> {
+  if (await host.files.exists(target, signal)) throw new Error(`there is something at ${target}`)
 }
 
 async function unstage(deps: CsiNodeDeps, spec: VolumeSpec, signal: AbortSignal): Promise<void> {

@@ -175,8 +175,8 @@ async function publishOrCleanUp(
 ): Promise<void> {
   try {
     await driver.node.publish(call, signal)
-  } catch (error) {
-    await restageIfMissing(deps, call.stagingPath, error, signal)
+  } catch (thrown) {
+    const error = await restagedIfMissing(deps, call.stagingPath, thrown, signal)
     // A pod may be using the mount, unless this was the first try and the driver refused for good (CSI-38).
     if (foundOnDisk || remount) throw error
     await failedFor(error, () => removeMountDirectory(deps.host, call.targetPath, signal))
@@ -184,16 +184,16 @@ async function publishOrCleanUp(
 }
 
 /** A driver that finds nothing staged is right if nothing is mounted there: then the volume is staged again first. */
-async function restageIfMissing(
+async function restagedIfMissing(
   { host }: CsiNodeDeps,
   stagingPath: string,
   error: unknown,
   signal: AbortSignal,
-): Promise<void> {
-  if (stagingPath === '' || !hasTag(error, 'failedPrecondition')) return
-  if (await isMounted(host.mounts, stagingPath, signal)) return
+): Promise<unknown> {
+  if (stagingPath === '' || !hasTag(error, 'failedPrecondition')) return error
+  if (await isMounted(host.mounts, stagingPath, signal)) return error
   const { code, message, effect, tags } = asVolumeError(error)
-  throw new VolumeError(code, message, { effect, tags: [...tags, 'notStaged'], cause: error })
+  return new VolumeError(code, message, { effect, tags: [...tags, 'notStaged'], cause: error })
 }
 
 /** A driver may say that it publishes plain directories, with nothing mounted and perhaps nothing in them. */

@@ -77,13 +77,14 @@ function parseData(path: string, text: string): SavedData {
   return parsed as SavedData // the two members everything depends on were checked
 }
 
-/** If nothing is mounted at `path`, the directory, its metadata and the parent go; else nothing is touched (CSI-11). */
+/** If nothing is mounted at `path`, the directory, its metadata and the parent go; else nothing is touched, and that is an error (CSI-11). */
 export async function removeMountDirectory(
   { files, mounts }: Pick<Host, 'files' | 'mounts'>,
   path: string,
   signal: AbortSignal,
 ): Promise<void> {
-  if (await isMounted(mounts, path, signal)) return
+  if (await isMounted(mounts, path, signal))
+    throw new VolumeError('DeviceInUse', `${path} is still mounted`, { effect: 'unknown' })
   await files.remove(path, signal)
   const parent = dirname(path)
   await files.remove(join(parent, savedDataName), signal)
@@ -91,8 +92,8 @@ export async function removeMountDirectory(
 }
 
 /**
- * The driver refused for good, so what was prepared for it is removed. If it cannot be removed, the failure is no longer one
- * that left nothing behind.
+ * The driver refused for good, so what was prepared for it is removed. If it cannot be removed, or the driver has mounted
+ * something there all the same, the failure is no longer one that left nothing behind.
  */
 export async function failedFor(error: unknown, remove: () => Promise<void>): Promise<never> {
   if (asVolumeError(error).effect !== 'none') throw error
