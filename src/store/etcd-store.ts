@@ -13,7 +13,7 @@ import { compact, runCompactor } from './etcd/compactor.ts'
 import type { Copy } from './etcd/copy.ts'
 import { loadCopy } from './etcd/copy.ts'
 import type { Current } from './etcd/current.ts'
-import { createCurrent, defaultPatienceMs } from './etcd/current.ts'
+import { createCurrent, defaultChangeWaitMs } from './etcd/current.ts'
 import { EtcdError } from './etcd/errors.ts'
 import { claimPrefix } from './etcd/format.ts'
 import type { Hold, Holder } from './etcd/hold.ts'
@@ -37,7 +37,7 @@ export interface EtcdStoreOptions {
   readonly holder: Holder
   readonly leaseSeconds?: number
   readonly history?: HistoryLimits
-  readonly patienceMs?: number
+  readonly changeWaitMs?: number
   readonly clock: Clock
   readonly log: Log
   /** This server may not write any more and cannot come back: it must end. */
@@ -69,8 +69,8 @@ export async function openEtcdStore(options: EtcdStoreOptions): Promise<Store> {
       await hold.release(life.signal).catch(() => {}) // it ends by itself
       throw error
     })
-    const patienceMs = options.patienceMs ?? defaultPatienceMs
-    const current = createCurrent({ client, place, copy, clock, log, patienceMs })
+    const changeWaitMs = options.changeWaitMs ?? defaultChangeWaitMs
+    const current = createCurrent({ client, place, copy, clock, log, changeWaitMs })
     opening.move()
     return storeOver(options, place, { client, copy, current, hold }, life)
   } catch (error) {

@@ -61,7 +61,7 @@ test('no quorum is told in time, and work goes on when it is back', { timeout: 1
 
 test('a full etcd refuses writes with the reason, still answers reads, and goes on when room was made', async () => {
   await using etcd = await startEtcd({ args: ['--quota-backend-bytes', String(16 * 1024 * 1024)] })
-  await using store = await openTestStore(etcd.urls, '/full', { patienceMs: 50 })
+  await using store = await openTestStore(etcd.urls, '/full', { changeWaitMs: 50 })
   await store.create('/a/1', 'one')
   const fill = async () => {
     for (let index = 0; ; index++) await store.create(`/fill/${index}`, 'x'.repeat(1_000_000))

@@ -21,12 +21,12 @@ const never = new AbortController().signal
 
 // Nobody else writes here: the contract counts every revision, so no marker may come between.
 storeContract('etcd', (history) =>
-  openTestStore(etcd.urls, nextPrefix(), { patienceMs: 60_000, ...(history ? { history } : {}) }),
+  openTestStore(etcd.urls, nextPrefix(), { changeWaitMs: 60_000, ...(history ? { history } : {}) }),
 )
 
 test('etcd: a read shows what others have written before it, inside the prefix and beside it', async () => {
   const prefix = nextPrefix()
-  await using store = await openTestStore(etcd.urls, prefix, { patienceMs: 50 })
+  await using store = await openTestStore(etcd.urls, prefix, { changeWaitMs: 50 })
   for (let round = 0; round < 5; round++) {
     etcd.ctl('put', `${prefix}/a/1`, `round ${round}`)
     assert.equal((await store.get('/a/1'))?.value, `round ${round}`)

@@ -21,7 +21,7 @@ export interface CurrentDeps {
   readonly clock: Clock
   readonly log: Log
   /** How long a reader waits for a change before it is taken for one outside our prefix. */
-  readonly patienceMs: number
+  readonly changeWaitMs: number
 }
 
 export interface Current {
@@ -36,9 +36,9 @@ export interface Current {
 /** A reader waits at most this long for the copy. */
 const longestMs = 10_000
 /** Where nobody else writes to the same etcd, the change itself comes sooner than any question could be answered. */
-export const defaultPatienceMs = 2_000
+export const defaultChangeWaitMs = 2_000
 /** Where others do. */
-const impatientMs = 10
+const shortWaitMs = 10
 /** A watch that does not bring our own write within this time is dead. */
 const deadMs = 3_000
 const lookEveryMs = 10_000
@@ -53,7 +53,7 @@ interface State {
 }
 
 export function createCurrent(deps: CurrentDeps): Current {
-  const state: State = { deps, asked: undefined, next: undefined, poking: undefined, graceMs: deps.patienceMs }
+  const state: State = { deps, asked: undefined, next: undefined, poking: undefined, graceMs: deps.changeWaitMs }
   return {
     async catchUp(signal) {
       const revision = await ask(state)
@@ -142,7 +142,7 @@ async function pokeOnce(state: State, signal: AbortSignal): Promise<void> {
     return
   }
   // The next reader need not wait long where others write.
-  state.graceMs = Math.min(state.graceMs, impatientMs)
+  state.graceMs = Math.min(state.graceMs, shortWaitMs)
 }
 
 async function run(state: State, signal: AbortSignal): Promise<void> {
