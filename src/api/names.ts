@@ -12,6 +12,13 @@ export type PluginName = Brand<'PluginName'>
 /** `kubernetes.io/csi/driver^handle`: one volume, wherever it is used. */
 export type UniqueVolumeName = Brand<'UniqueVolumeName'>
 
+/** What names a volume of a CSI driver; its unique name is that behind the plugin's. */
+export const csiVolumeName = ({ driver, volumeHandle }: { readonly driver: string; readonly volumeHandle: string }) =>
+  `${driver}^${volumeHandle}`
+
+export const uniqueCsiVolumeName = (source: { readonly driver: string; readonly volumeHandle: string }) =>
+  `kubernetes.io/csi/${csiVolumeName(source)}` as UniqueVolumeName // two parts that are not empty
+
 export function podUid(text: string): PodUid {
   if (!isPathElement(text)) throw new Error(`invalid pod uid ${JSON.stringify(text)}`)
   return text as PodUid // checked above

@@ -21,7 +21,7 @@ import { createLives, end } from './lives.ts'
 import { createMachine } from './model/node.ts'
 import type { Machine } from './model/node.ts'
 import { createModelApi } from './model/api.ts'
-import { modelDriver } from './model/plugin.ts'
+import { modelDriver, modelVolume } from './model/plugin.ts'
 import { createModelStorage } from './model/storage.ts'
 import type { ModelStorage } from './model/storage.ts'
 import { createRealStorage, nodeRoot } from './real/parts.ts'
@@ -149,7 +149,7 @@ async function createShared(options: ClusterOptions): Promise<Shared> {
   const lostNodes = followLostNodes(admin, clock)
   const lately = (time: number | undefined) => clock.now() - (time ?? -Infinity) < troubleLastsMs
   const watch = watchAttachments({
-    volumeOf: (handle) => `kubernetes.io/csi/${modelDriver}^${handle}`,
+    volumeOf: modelVolume,
     isExclusive: (handle) => exclusive.has(handle),
     holders: (handle) => storage.holders(handle),
     isMounted: (node, volume) => machines.get(node)?.mounted.has(volume) === true,
@@ -200,17 +200,16 @@ type Seen = Pick<Shared, 'clock' | 'random' | 'trace' | 'faults' | 'admin' | 'st
 /** What the invariants hear from the real driver's calls. */
 function realDeps(seen: Seen, violations: string[]): RealDeps {
   const { clock, random, faults, storage, machines, trace, watch, admin } = seen
-  const nameFor = (handle: string) => `kubernetes.io/csi/${modelDriver}^${handle}`
   return {
     ...{ clock, random, faults, view: storage },
     onStaged(node, handle) {
-      if (machines.get(node)?.mounted.has(nameFor(handle))) return
+      if (machines.get(node)?.mounted.has(modelVolume(handle))) return
       trace.line('stage', { node, handle })
-      watch.onMount(node, nameFor(handle))
-      machines.get(node)?.mounted.add(nameFor(handle))
+      watch.onMount(node, modelVolume(handle))
+      machines.get(node)?.mounted.add(modelVolume(handle))
     },
     onUnstaged(node, handle) {
-      if (machines.get(node)?.mounted.delete(nameFor(handle))) trace.line('unstage', { node, handle })
+      if (machines.get(node)?.mounted.delete(modelVolume(handle))) trace.line('unstage', { node, handle })
     },
     async beforeUnpublish(node, handle) {
       const live = await admin.get('Node', { name: node }).catch(() => undefined)

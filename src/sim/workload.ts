@@ -6,7 +6,7 @@ import { outOfServiceTaint } from '../controllers/attachment/nodes.ts'
 import type { Cluster } from './cluster.ts'
 import type { WantedBy } from './invariants/progress.ts'
 import { addNode, setNotReady } from './cluster.ts'
-import { modelDriver } from './model/plugin.ts'
+import { modelDriver, modelVolume } from './model/plugin.ts'
 
 export interface Workload {
   /** One thing happens. */
@@ -98,7 +98,7 @@ export function createWorkload(cluster: Cluster): Workload {
         const claim = claims.find(({ name }) => name === volume.persistentVolumeClaim?.claimName)
         if (!claim) return []
         const { handle, exclusive, singlePod } = claim
-        return [{ volume: `kubernetes.io/csi/${modelDriver}^${handle}`, handle, exclusive, singlePod }]
+        return [{ volume: modelVolume(handle), handle, exclusive, singlePod }]
       }),
   }
 }

@@ -2,6 +2,7 @@
 import { hostname, userInfo } from 'node:os'
 import { buildCommand } from '@stricli/core'
 import { keyFor } from '../../api/meta.ts'
+import { uniqueCsiVolumeName } from '../../api/names.ts'
 import { claimKeysOf, hasEnded } from '../../api/pod-claims.ts'
 import { getIfExists } from '../../client/get-if-exists.ts'
 import { kinds } from '../../api/kinds.ts'
@@ -121,7 +122,7 @@ async function look(client: Client, volume: PersistentVolume, nodeName: string):
   return {
     node,
     pods: pods.items.filter((pod) => claim && claimKeysOf(pod).includes(claim) && !hasEnded(pod)),
-    uniqueName: csi && `kubernetes.io/csi/${csi.driver}^${csi.volumeHandle}`,
+    uniqueName: csi && uniqueCsiVolumeName(csi),
   }
 }
 

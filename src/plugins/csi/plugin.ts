@@ -1,6 +1,7 @@
 // The plugin `kubernetes.io/csi`: volumes whose storage a CSI driver serves. The parts lie beside this file; here they
 // become one definition (CSI-1 … CSI-3, CSI-10).
 import type { CSIPersistentVolumeSource, CSIVolumeSource, PersistentVolume } from '../../api/generated/types.ts'
+import { csiVolumeName } from '../../api/names.ts'
 import type { Driver } from '../../csi/drivers.ts'
 import { VolumeError } from '../../volume/effect.ts'
 import { definePlugin } from '../../volume/plugin.ts'
@@ -22,7 +23,7 @@ export default definePlugin({
   traits: { takesMountOptions: true, remountOnPodUpdate: false, changesByTime: () => true },
   volumeName(spec) {
     const { value } = spec.source
-    if ('volumeHandle' in value) return `${value.driver}^${value.volumeHandle}`
+    if ('volumeHandle' in value) return csiVolumeName(value)
     throw new VolumeError('InlineVolume', 'an inline CSI volume has no name of its own', { effect: 'untried' })
   },
   node: createCsiNodePlugin,

@@ -1,5 +1,6 @@
 // What does a node do with volumes? The node's half of the safety protocol in miniature (rules NSP-2, NSP-3, NSP-8, DES-6):
 // report in use, read what is attached, mount, run; stop, unmount, report again. The machine outlives its agent.
+import { uniqueCsiVolumeName } from '../../api/names.ts'
 import { conditionIsTrue } from '../../api/meta.ts'
 import { ignoreNotFound } from '../../api/status-error.ts'
 import type { Node, Pod } from '../../api/generated/types.ts'
@@ -166,7 +167,7 @@ async function resolveAll(
       if (claimName === undefined) continue
       const claim = await client.get('PersistentVolumeClaim', refIn(pod, claimName), signal)
       const source = (await client.get('PersistentVolume', { name: claim.spec?.volumeName ?? '' }, signal)).spec?.csi
-      if (source) names.push(`kubernetes.io/csi/${source.driver}^${source.volumeHandle}`)
+      if (source) names.push(uniqueCsiVolumeName(source))
     }
     volumesOf.set(uid, names)
   }
