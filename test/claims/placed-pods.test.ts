@@ -82,7 +82,7 @@ test('a node that cannot have the volume is told about, and asked again when thi
   await server.create('Pod', pod('p', { node: 'n2', claims: ['c'] }))
   await run.settle()
   assert.equal(chosen(), undefined)
-  const text = `node "n2" cannot have the pod's volumes: node(s) didn't have the CSI driver that makes the volume`
+  const text = `node "n2" cannot have the pod's volumes: node(s) didn't have the CSI driver of the volume`
   assert.equal(run.waiting().get('Pod/ns/p')?.[0]?.message, text)
   await assertWhy(await bench.asked(), 'pvc/ns/c', 'noNodeFits')
   await server.create('CSINode', csiNode('n2'))

@@ -454,6 +454,35 @@ test('a claim is provisioned only where its driver is registered, if it is regis
   await nowhere.run.stop()
 })
 
+const ofDriver = { csi: { driver: 'csi.example.com', volumeHandle: 'h' } }
+const needsDriver: readonly [string, Pod, readonly PersistentVolumeClaim[]][] = [
+  ['a bound claim', pod('p', { claims: ['c'] }), [bound('c', 'v')]],
+  [
+    'a bound claim for one pod',
+    pod('p', { claims: ['c'] }),
+    [bound('c', 'v', { accessModes: ['ReadWriteOncePod'], volumeMode: 'Block' })],
+  ],
+  ['a claim that would take a free volume', pod('p', { claims: ['c'] }), [claim({ className: 'late' })]],
+  ['an inline volume', pod('p', { spec: { volumes: [{ name: 'v', csi: { driver: 'csi.example.com' } }] } }), []],
+]
+for (const [name, wanted, claims] of needsDriver)
+  test(`a pod with ${name} is placed only where its driver is registered, if it is registered anywhere`, async () => {
+    const place = async (registered: readonly string[], only?: string) => {
+      const bench = await withDriverOn(registered)
+      await bench.server.create('PersistentVolume', volume({ name: 'v', className: 'late', spec: ofDriver }))
+      for (const each of claims) await bench.server.create('PersistentVolumeClaim', each)
+      const nodeSelector = only === undefined ? {} : { 'kubernetes.io/hostname': only }
+      await bench.server.create('Pod', { ...wanted, spec: { ...wanted.spec!, nodeSelector } })
+      await bench.run.settle()
+      const result = bench.placed() ?? bench.why()
+      await bench.run.stop()
+      return result
+    }
+    assert.equal(await place(['n3']), 'n3')
+    assert.equal(await place([]), 'n1', 'nobody has it yet')
+    assert.match((await place(['n3'], 'n2')) ?? '', /1 node\(s\) didn't have the CSI driver of the volume/)
+  })
+
 test('a pod that only nodes without the driver would take says so, and goes on when the driver registers there', async () => {
   const bench = await withDriverOn(['n2'])
   await bench.server.create('PersistentVolumeClaim', claim({ className: 'late' }))
@@ -463,7 +492,7 @@ test('a pod that only nodes without the driver would take says so, and goes on w
   )
   await bench.run.settle()
   assert.equal(bench.chosen(), undefined)
-  assert.match(bench.why() ?? '', /1 node\(s\) didn't have the CSI driver that makes the volume/)
+  assert.match(bench.why() ?? '', /1 node\(s\) didn't have the CSI driver of the volume/)
   await bench.server.create('CSINode', {
     metadata: { name: 'n3' },
     spec: { drivers: [{ name: 'csi.example.com', nodeID: 'n3', topologyKeys: [] }] },

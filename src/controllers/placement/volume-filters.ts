@@ -14,7 +14,7 @@ import type { ClusterView, Refusals } from './cluster-view.ts'
 export const reasons = {
   affinity: "node(s) didn't match PersistentVolume's node affinity",
   bindConflict: "node(s) didn't find available persistent volumes to bind",
-  noDriver: "node(s) didn't have the CSI driver that makes the volume",
+  noDriver: "node(s) didn't have the CSI driver of the volume",
   noSpace: 'node(s) did not have enough free storage',
   volumeMissing: 'node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)',
   zone: 'node(s) had no available volume zone',
@@ -43,11 +43,12 @@ export interface VolumeDemand {
 export function offerOfNode(demand: VolumeDemand, node: Node, view: ClusterView): NodeOffer {
   const boundVolumes = demand.bound.map((claim) => view.volume(claim.spec.volumeName ?? ''))
   const { takes, provisions, conflict, noDriver, noSpace } = forDelayed(demand.delayed, node, view)
+  const drivers = driversOf(demand.pod, [...boundVolumes, ...takes.map(({ volume }) => volume)])
   // SCH-9: in this order.
   const refusals = [
     ...(boundVolumes.some((volume) => volume && !isReachable(volume, node)) ? [reasons.affinity] : []),
     ...(conflict ? [reasons.bindConflict] : []),
-    ...(noDriver ? [reasons.noDriver] : []),
+    ...(noDriver || drivers.some((driver) => !mayHaveDriver(driver, node, view)) ? [reasons.noDriver] : []),
     ...(noSpace ? [reasons.noSpace] : []),
     ...(boundVolumes.includes(undefined) ? [reasons.volumeMissing] : []),
     ...(boundVolumes.some((volume) => volume && !isInZone(volume, node)) ? [reasons.zone] : []),
@@ -56,6 +57,12 @@ export function offerOfNode(demand: VolumeDemand, node: Node, view: ClusterView)
   ]
   return { node, refusals, takes, provisions }
 }
+
+/** Drivers whose volumes are there already, or are made with the pod. */
+const driversOf = (pod: Pod, volumes: readonly (PersistentVolume | undefined)[]): readonly string[] => [
+  ...volumes.flatMap((volume) => volume?.spec.csi?.driver ?? []),
+  ...(pod.spec?.volumes ?? []).flatMap(({ csi }) => csi?.driver ?? []),
+]
 
 /** RWP-2: wherever the other pod runs; ephemeral claims included (WC-28). */
 export function singlePodConflict(pod: Pod, view: ClusterView): boolean {
@@ -135,8 +142,8 @@ function mayProvision(
  * Only nodes that registered the driver can use its volumes. A provisioner that no node registered is not a CSI driver,
  * or is about to register its first node: then every node may be tried.
  */
-function mayHaveDriver(provisioner: string, node: Node, view: ClusterView): boolean {
-  const registered = Array.from(view.csiNodesOf(provisioner), ({ metadata }) => metadata.name)
+function mayHaveDriver(driver: string, node: Node, view: ClusterView): boolean {
+  const registered = Array.from(view.csiNodesOf(driver), ({ metadata }) => metadata.name)
   return registered.length === 0 || registered.includes(node.metadata.name)
 }
 

@@ -53,7 +53,7 @@ const hostFault = (code: string, cause: Case['cause']): Case => ({
 
 /** Two machines, and the driver on one of them only. */
 const oneOfTwo = { nodes: ['n1', 'worker'], driverOn: ['n1'], model: { topologyKey: 'zone' } }
-const lackingDriver = /didn't have the CSI driver that makes the volume/
+const lackingDriver = /didn't have the CSI driver of the volume/
 const onWorker = [
   { id: 'selector', spec: { nodeSelector: { zone: 'worker' } } },
   { id: 'node-name', spec: { nodeName: 'worker' } },
