@@ -175,7 +175,7 @@ function send(connections: Connections, request: RestRequest, signal: AbortSigna
     }
     const onAbort = () => giveUp(signal.reason)
     const timer = setTimeout(
-      () => giveUp(new Error(`no answer to ${request.method} ${request.path} within ${timeoutMs} ms`)),
+      () => giveUp(noAnswer(`no answer to ${request.method} ${request.path} within ${timeoutMs} ms`)),
       timeoutMs,
     )
     signal.addEventListener('abort', onAbort, { once: true })
@@ -192,6 +192,8 @@ function send(connections: Connections, request: RestRequest, signal: AbortSigna
     })
   })
 }
+
+const noAnswer = (sentence: string) => Object.assign(new Error(sentence), { code: 'ETIMEDOUT' })
 
 /** An answer whose body the caller reads as it arrives; a refusal is read here and thrown. */
 async function open(connections: Connections, request: RestRequest, signal: AbortSignal): Promise<IncomingMessage> {

@@ -2,10 +2,12 @@
 import { join } from 'node:path'
 import type { NodeName } from '../api/names.ts'
 import type { Client } from '../client/client.ts'
+import { getIfExists } from '../client/get-if-exists.ts'
 import { createHistory } from '../client/history.ts'
 import { ownedByNode } from '../client/history-owners.ts'
 import type { Informers } from '../client/informer.ts'
 import { createInformers } from '../client/informer.ts'
+import { untilAnswered } from '../client/until-answered.ts'
 import type { Clock } from '../clock/clock.ts'
 import type { Random } from '../clock/random.ts'
 import type { Drivers } from '../csi/drivers.ts'
@@ -224,19 +226,12 @@ async function proveIdentity(parts: NodeParts): Promise<void> {
   const { identity, informers, client, clock, log, node, signal } = parts
   if (identity.isProven) return
   await informers.of('CSIDriver').synced
-  for (let waitMs = 200; ; waitMs = Math.min(waitMs * 2, 10_000)) {
-    const mark = await markOfServer(client, signal).catch((error: unknown) => {
-      signal.throwIfAborted()
-      log.warn('the server does not tell its cluster yet', { error })
-    })
-    if (mark !== undefined) {
-      const machineId = parts.description.info.machineID ?? ''
-      const onWait = (sentence: string) => log.warn(sentence)
-      await claimNode({ client, clock, node: node.name, root: node.root, machineId, onWait }, signal)
-      return await identity.prove(mark, signal)
-    }
-    await clock.sleep(waitMs, signal)
-  }
+  const mark = await untilAnswered(parts, 'the cluster', () => markOfServer(client, signal), signal)
+  const machineId = parts.description.info.machineID ?? ''
+  const onWait = (sentence: string) => log.warn(sentence)
+  const claim = () => claimNode({ client, clock, node: node.name, root: node.root, machineId, onWait }, signal)
+  await untilAnswered(parts, `the lease of node ${node.name}`, claim, signal)
+  await identity.prove(mark, signal)
 }
 
 /**
@@ -258,10 +253,9 @@ async function provenOrSilent({ informers, clock, signal }: NodeParts, proven: P
  */
 async function registerOnRestart(parts: NodeParts, register: () => Promise<void>): Promise<boolean> {
   await parts.informers.of('CSIDriver').synced
-  const isKnown = await parts.client.get('Node', { name: parts.node.name }).then(
-    () => true,
-    () => false,
-  )
+  const { client, node, signal } = parts
+  const read = () => getIfExists(client, 'Node', { name: node.name }, signal)
+  const isKnown = (await untilAnswered(parts, `node ${node.name}`, read, signal)) !== undefined
   if (isKnown) await register()
   return isKnown
 }
@@ -274,7 +268,8 @@ async function registerCsiDrivers(
   const { node, client, informers, host, clock, log, metrics, drivers, signal } = parts
   await host.files.mkdirAll(registrationDirectory(node.root), 0o750, signal)
   const deps = { client, informers, host, clock, log, metrics, connect: openChannel, drivers }
-  const registrar = stack.use(await createRegistrar({ ...deps, nodeName: node.name, root: node.root }, signal))
+  const create = () => createRegistrar({ ...deps, nodeName: node.name, root: node.root }, signal)
+  const registrar = stack.use(await untilAnswered(parts, `the drivers of node ${node.name}`, create, signal))
   const registration = stack.use(registerDrivers({ clock, log, registrar, told }, parts.csiDrivers, signal))
   await Promise.race([registration.tried, clock.sleep(longestRegistrationMs, signal)])
 }
