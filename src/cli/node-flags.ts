@@ -5,6 +5,7 @@ import { mayMount, readMachine } from './doctor/machine.ts'
 import type { HawserConfig, NodeConfig } from '../installation/config.ts'
 import type { AuditFailure } from '../telemetry/audit.ts'
 import { UsageError } from '../installation/config.ts'
+import { nameOfRoot } from '../installation/node-identity.ts'
 import { parseImageEntrypoints } from './image-entrypoints.ts'
 
 export interface NodeFlags {
@@ -25,7 +26,11 @@ export interface NodeFlags {
 const text = { kind: 'parsed', parse: String, optional: true } as const
 
 export const nodeFlags = {
-  nodeName: { ...text, placeholder: 'NAME', brief: 'Name of this node (default: the host name)' },
+  nodeName: {
+    ...text,
+    placeholder: 'NAME',
+    brief: 'Name of this node (default: the name it had before; on the first start the host name)',
+  },
   rootDir: {
     ...text,
     placeholder: 'DIR',
@@ -103,12 +108,13 @@ export function requireMountRights(env: Readonly<Partial<Record<string, string>>
   if (!mayMount(readMachine(env))) throw new UsageError('a node must mount filesystems, and this user may not', hint)
 }
 
-/** This node, its name checked. */
-export function nodeFrom(flags: NodeFlags, dataDirectory: string): NodeConfig {
-  const name = flags.nodeName ?? hostname().toLowerCase()
+/** This node, its name checked. Without a flag it keeps the name that it had: the one it joined with, or that of its root. */
+export function nodeFrom(flags: NodeFlags, dataDirectory: string, joinedAs?: string): NodeConfig {
+  const root = resolve(flags.rootDir ?? join(dataDirectory, 'node'))
+  const name = flags.nodeName ?? joinedAs ?? nameOfRoot(root) ?? hostname().toLowerCase()
   if (!/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(name))
     throw new UsageError(`"${name}" is not a valid node name`, 'choose one with --node-name')
-  return { name, root: resolve(flags.rootDir ?? join(dataDirectory, 'node')) }
+  return { name, root }
 }
 
 export function driversFrom(

@@ -12,6 +12,9 @@ import { StatusError } from '../api/status-error.ts'
 import { authorityHash, createKey, createRequest } from '../apiserver/access/certificates.ts'
 import { createHttpTransport } from '../client/http.ts'
 import type { RestTransport } from '../client/rest.ts'
+import { untilAnswered } from '../client/until-answered.ts'
+import type { Clock } from '../clock/clock.ts'
+import type { Log } from '../telemetry/log.ts'
 import { UsageError } from './config.ts'
 import { loadKubeconfig } from './kubeconfig.ts'
 import { readIfThere, replaceFile } from './private-files.ts'
@@ -34,12 +37,31 @@ const pendingName = 'node-client.pending-key'
 /** The kubeconfig of an agent that has joined. */
 export const agentKubeconfig = (dataDirectory: string) => join(dataDirectory, 'agent.kubeconfig')
 
-export const hasJoined = (dataDirectory: string) => existsSync(agentKubeconfig(dataDirectory))
+export interface Joined {
+  readonly node: string
+  readonly url: string
+}
 
-/** Whether the server still takes the certificate in the data directory; rejects if the server does not answer. */
-export async function isStillKnown(dataDirectory: string, signal: AbortSignal): Promise<boolean> {
+/** As which node of which server the data directory has joined; undefined where it has not. */
+export function readJoined(dataDirectory: string): Joined | undefined {
+  const kubeconfig = agentKubeconfig(dataDirectory)
+  if (!existsSync(kubeconfig)) return undefined
+  const { subject } = readCertificate(dataDirectory) ?? {}
+  const [, node] = /^CN=system:node:(.+)$/m.exec(subject ?? '') ?? []
+  if (node === undefined)
+    throw new UsageError(
+      `${join(dataDirectory, credentialName)} holds no certificate of a node`,
+      `remove ${kubeconfig} and join again: hawser token join-command --node NAME on the server`,
+    )
+  return { node, url: loadKubeconfig(kubeconfig).url }
+}
+
+/** Whether the server at this address takes the certificate in the data directory; rejects if nobody answers there. */
+export async function isKnownAt(dataDirectory: string, url: string, signal: AbortSignal): Promise<boolean> {
   using transport = createHttpTransport({
     ...loadKubeconfig(agentKubeconfig(dataDirectory)),
+    url,
+    timeoutMs: connectMs,
     userAgent: 'hawser-agent',
   })
   const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
@@ -48,22 +70,44 @@ export async function isStillKnown(dataDirectory: string, signal: AbortSignal): 
     () => true,
     (error: unknown) => {
       if (error instanceof StatusError && error.code === 401) return false
-      throw error
+      if (isOtherAuthority(error)) return false
+      throw error instanceof StatusError ? error : explained(error, url)
     },
   )
 }
 
-/** Writes the agent's kubeconfig; throws a UsageError that says what to do. */
-export async function joinServer(request: JoinRequest, signal: AbortSignal): Promise<void> {
+/** The certificate of the server is of an authority that is not the one we joined. */
+function isOtherAuthority(error: unknown): boolean {
+  const { code = '' } = error as NodeJS.ErrnoException
+  return typeof code === 'string' && /^(UNABLE_TO_|SELF_SIGNED|DEPTH_ZERO|CERT_SIGNATURE|CERT_UNTRUSTED)/.test(code)
+}
+
+/** From now on the agent uses this address of its server. */
+export function useAddress(dataDirectory: string, { node, url }: Joined): void {
+  const { ca = '' } = loadKubeconfig(agentKubeconfig(dataDirectory))
+  replaceFile(agentKubeconfig(dataDirectory), kubeconfigOf(url, ca, node))
+}
+
+/**
+ * Writes the agent's kubeconfig; throws a UsageError that says what to do. A server that has shown its authority may go away and come
+ * back: it is asked until it answers.
+ */
+export async function joinServer(
+  request: JoinRequest,
+  deps: { readonly clock: Clock; readonly log: Log },
+  signal: AbortSignal,
+): Promise<void> {
   const { dataDirectory, node, url, token } = request
   if (!existsSync(dataDirectory)) mkdirSync(dataDirectory, { recursive: true, mode: 0o711 })
   const authority = await fetchAuthority(url, request.authorityHash)
   using transport = createHttpTransport({ url, ca: authority, token, userAgent: 'hawser-agent' })
   // Kept until the answer is on disk: if it is lost, the same machine asks again with the same key.
   const pending = join(dataDirectory, pendingName)
-  let key = readIfThere(pending)
-  if (key === undefined) replaceFile(pending, (key = await createKey()))
-  const certificate = await requestCertificate(transport, node, key, signal).catch((error: unknown) => {
+  const key = readIfThere(pending) ?? (await createKey())
+  replaceFile(pending, key)
+  const ask = () => requestCertificate(transport, node, key, signal)
+  const asked = `the certificate of node ${node}`
+  const certificate = await untilAnswered(deps, asked, ask, signal).catch((error: unknown) => {
     throw explained(error, url)
   })
   replaceFile(join(dataDirectory, credentialName), `${key.trimEnd()}\n${certificate}`)
@@ -85,10 +129,14 @@ export async function renewCertificate(
 
 /** When the certificate in the data directory begins and ends; undefined where the agent has not joined. */
 export function certificateTimes(dataDirectory: string): { readonly from: number; readonly until: number } | undefined {
-  const text = readIfThere(join(dataDirectory, credentialName))
-  if (text === undefined) return undefined
-  const { validFrom, validTo } = new X509Certificate(text.slice(text.indexOf('-----BEGIN CERTIFICATE-----')))
-  return { from: Date.parse(validFrom), until: Date.parse(validTo) }
+  const certificate = readCertificate(dataDirectory)
+  return certificate && { from: Date.parse(certificate.validFrom), until: Date.parse(certificate.validTo) }
+}
+
+function readCertificate(dataDirectory: string): X509Certificate | undefined {
+  const text = readIfThere(join(dataDirectory, credentialName)) ?? ''
+  const start = text.indexOf('-----BEGIN CERTIFICATE-----')
+  return start < 0 ? undefined : new X509Certificate(text.slice(start))
 }
 
 async function requestCertificate(

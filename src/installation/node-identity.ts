@@ -57,6 +57,12 @@ export async function openNodeIdentity(deps: NodeIdentityDeps, signal: AbortSign
   }
 }
 
+/** The name of the node that used this root last; undefined where none did. */
+export function nameOfRoot(root: string): string | undefined {
+  const found = readNodeRecord(join(root, nodeRecordName))
+  return found.kind === 'read' ? found.record.node : undefined
+}
+
 async function requireFit(
   deps: NodeIdentityDeps,
   server: NodeFacts['server'],

@@ -1,7 +1,6 @@
 // Does `hawser agent` serve a node for a server elsewhere, and does it say what is in its way? Real mounts: needs root.
 import assert from 'node:assert/strict'
-import { spawn, spawnSync } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,6 +9,7 @@ import { after, before, test } from 'node:test'
 import { removeEverything } from '../../src/cli/demo/proof.ts'
 import { fileIn, isRoot, spawnHawser, startServer } from '../kit/command-line.ts'
 import { launcher } from '../kit/server-process.ts'
+import { speaking } from '../kit/speaking.ts'
 
 const needs = { skip: !isRoot && 'needs root' }
 let place = ''
@@ -122,26 +122,6 @@ test('an agent whose server does not answer says so, and can be stopped: exit co
   await once(agent.child, 'exit')
   assert.equal(agent.child.exitCode, 5, agent.text())
 })
-
-interface Speaking {
-  readonly child: ChildProcess
-  text(): string
-  says(what: RegExp): Promise<void>
-}
-
-function speaking(args: readonly string[]): Speaking {
-  const child = spawn(launcher, args, { stdio: ['ignore', 'pipe', 'pipe'] })
-  let text = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (piece: Buffer) => (text += piece.toString()))
-  return {
-    child,
-    text: () => text,
-    async says(what) {
-      await until(() => what.test(text))
-      assert.match(text, what)
-    },
-  }
-}
 
 /** A pod's directory goes last, behind its containers and volumes. */
 const podsIn = (data: string) => globSync(join(data, 'node/pods/*')).length

@@ -1,15 +1,13 @@
 // Does a machine join by the command that the server prints, and leave again? One machine plays both parts here;
 // test/linux/two-machines.test.ts has two. Real mounts: needs root.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { removeEverything } from '../../src/cli/demo/proof.ts'
 import { fileIn, hawser, isRoot, spawnHawser, startServer } from '../kit/command-line.ts'
-import { launcher } from '../kit/server-process.ts'
+import { speaking } from '../kit/speaking.ts'
 
 let place = ''
 before(() => void (place = mkdtempSync(join(tmpdir(), 'hawser-join-'))))
@@ -59,7 +57,15 @@ test('a machine joins, restarts without the token, is drained, and is shut out w
   const kubeconfig = join(data, 'agent.kubeconfig')
   assert.equal((await hawser(['get', 'secrets', '-A', '--kubeconfig', kubeconfig])).code, 1)
   {
-    await using agent = speaking(['agent', ...where], {})
+    const renamed = spawnHawser(['agent', '--data-dir', data, '--node-name', 'other'])
+    assert.deepEqual([renamed.code, renamed.err], [2, contradiction(data)])
+    const moved = spawnHawser(['agent', '--data-dir', data, '--join', 'https://127.0.0.1:1'])
+    assert.equal(moved.code, 5, moved.err)
+    assert.match(
+      moved.err,
+      new RegExp(`node worker has joined the server at ${url}; .*https://127.0.0.1:1 .*ECONNREFUSED`),
+    )
+    await using agent = speaking(['agent', '--data-dir', data])
     await agent.says(/^node worker is up$/m)
     const removal = await server.hawser('node', 'rm', 'worker', '--yes')
     assert.match(removal.err, /node worker still has 1 pods; first: hawser node drain worker/)
@@ -103,6 +109,11 @@ test('an agent that is sent to another server, or with a wrong token, says what 
   assert.deepEqual(globSync(join(place, 'none/node-client.pem')), [])
 })
 
+const contradiction = (data: string) =>
+  `hawser: the agent in ${data} has joined as node worker, so it cannot be node other\n` +
+  '  try: leave --node-name out, or join as node other in another directory (--data-dir DIR); ' +
+  'to rename this one: hawser node rm worker on the server, then join with a new token\n'
+
 function pidOfPod(): string {
   const found = globSync('/proc/[0-9]*/cmdline').find((file) => {
     try {
@@ -113,22 +124,6 @@ function pidOfPod(): string {
   })
   assert.ok(found, 'the pod runs')
   return found.split('/')[2] ?? ''
-}
-
-function speaking(args: readonly string[], env: Readonly<Record<string, string>>) {
-  const child = spawn(launcher, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } })
-  let text = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (piece: Buffer) => (text += piece.toString()))
-  return {
-    async says(what: RegExp) {
-      await until(() => what.test(text))
-      assert.match(text, what)
-    },
-    async [Symbol.asyncDispose]() {
-      child.kill('SIGTERM')
-      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
-    },
-  }
 }
 
 /** For half a minute at most; whoever asks looks once more. */

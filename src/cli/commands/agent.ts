@@ -2,14 +2,13 @@
 import { resolve } from 'node:path'
 import { buildCommand } from '@stricli/core'
 import { UsageError } from '../../installation/config.ts'
-import { agentKubeconfig } from '../../installation/join.ts'
 import { loadKubeconfig } from '../../installation/kubeconfig.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
 import { exitCodes } from '../exit-codes.ts'
 import type { JoinFlags } from '../join-flags.ts'
-import { joinFlags, kubeconfigOfAgent } from '../join-flags.ts'
+import { joinFlags, serverOfAgent } from '../join-flags.ts'
 import type { NodeFlags } from '../node-flags.ts'
 import { driversFrom, nodeFlags, nodeFrom, overcommitFlag, requireMountRights } from '../node-flags.ts'
 
@@ -65,11 +64,15 @@ export const agent = buildCommand<Flags, [], Context>({
   async func(flags) {
     const { env } = this.process
     const dataDirectory = resolve(flags.dataDir ?? defaultDataDirectory(env))
-    const node = nodeFrom(flags, dataDirectory)
+    // A wrong name is told before anybody is asked.
+    const nodeName = () => nodeFrom(flags, dataDirectory).name
+    if (flags.nodeName !== undefined) nodeName()
     const drivers = driversFrom(flags)
+    const log = createPinoLog({ level: flags.logLevel })
     const listen = flags.nodeListen === undefined ? undefined : parseNodeListen(flags.nodeListen)
     if (flags.join !== undefined) requireMountRights(env, 'sudo hawser agent --join URL')
-    const path = await kubeconfigOfAgent(this, flags, { dataDirectory, node: node.name })
+    const { kubeconfig: path, joinedAs } = await serverOfAgent(this, flags, { dataDirectory, log, nodeName })
+    const node = nodeFrom(flags, dataDirectory, joinedAs)
     const server = loadKubeconfig(path)
     requireMountRights(env, 'sudo hawser agent --kubeconfig FILE')
     const { startAgent } = await import('../../main/agent.ts')
@@ -79,13 +82,13 @@ export const agent = buildCommand<Flags, [], Context>({
       this.note(`the server at ${server.url} has not answered yet; retrying`)
       this.note(`  try: hawser get nodes --kubeconfig ${path}`)
     }, noAnswerMs)
-    const joined = path === agentKubeconfig(dataDirectory)
+    const joined = joinedAs !== undefined
     // A node's certificate has no right to the jobs of a driver.
     const csiJobs = flags.csiJobs && !joined
     const built = flags.overcommit === undefined ? {} : { overcommit: flags.overcommit }
     const starting = startAgent(
       { dataDirectory, server, node, listen, joined, secretFiles: [resolve(path)], csiJobs, ...built, ...drivers },
-      { log: createPinoLog({ level: flags.logLevel }) },
+      { log },
     )
     const started = await Promise.race([starting, stop.promise]).finally(() => clearTimeout(late))
     // Only pods of manifests can be there by now: they run on, and the next agent adopts them as after a crash.
