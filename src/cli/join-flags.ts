@@ -80,10 +80,7 @@ export async function serverOfAgent(
   await joinServer(request, { clock: createSystemClock(), log: where.log }, new AbortController().signal).catch(
     (error: unknown) => {
       if (!isAway(error)) throw error
-      throw new Unreachable(
-        (error as Error).message,
-        'compare the address with: hawser token join-command on the server',
-      )
+      throw new Unreachable((error as Error).message, 'correct the address; on the server: hawser token join-command')
     },
   )
   context.note(`node ${node} has joined ${url}`)
@@ -110,7 +107,7 @@ async function keepsPlace(
   if (known || mayJoin) return known
   throw new UsageError(
     `${before}; the server at ${url} does not know this node`,
-    `start without --join, or join that server: hawser token join-command there`,
+    'start without --join, or join that server; there: hawser token join-command',
   )
 }
 
@@ -119,7 +116,7 @@ function requireName(asked: string | undefined, { node }: Joined, dataDirectory:
   throw new UsageError(
     `the agent in ${dataDirectory} has joined as node ${node}, so it cannot be node ${asked}`,
     `leave --node-name out, or join as node ${asked} in another directory (--data-dir DIR); ` +
-      `to rename this one: hawser node rm ${node} on the server, then join with a new token`,
+      `to rename this one, join with a new token; before that, on the server: hawser node rm ${node}`,
   )
 }
 

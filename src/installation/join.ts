@@ -51,7 +51,7 @@ export function readJoined(dataDirectory: string): Joined | undefined {
   if (node === undefined)
     throw new UsageError(
       `${join(dataDirectory, credentialName)} holds no certificate of a node`,
-      `remove ${kubeconfig} and join again: hawser token join-command --node NAME on the server`,
+      `remove ${kubeconfig} and join again; on the server: hawser token join-command --node NAME`,
     )
   return { node, url: loadKubeconfig(kubeconfig).url }
 }

@@ -112,7 +112,7 @@ test('an agent that is sent to another server, or with a wrong token, says what 
 const contradiction = (data: string) =>
   `hawser: the agent in ${data} has joined as node worker, so it cannot be node other\n` +
   '  try: leave --node-name out, or join as node other in another directory (--data-dir DIR); ' +
-  'to rename this one: hawser node rm worker on the server, then join with a new token\n'
+  'to rename this one, join with a new token; before that, on the server: hawser node rm worker\n'
 
 function pidOfPod(): string {
   const found = globSync('/proc/[0-9]*/cmdline').find((file) => {
