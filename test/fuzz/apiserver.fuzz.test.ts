@@ -8,18 +8,16 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { parse as parseYaml } from 'yaml'
 import type { KubeObject } from '../../src/api/meta.ts'
-import type { ApiHandler } from '../../src/apiserver/request/handle.ts'
 import { protobufContentType } from '../../src/apiserver/protobuf/decode.ts'
 import { startApiServer } from '../../src/apiserver/http/listen.ts'
-import { adminUser, createApiServer } from '../../src/apiserver/start.ts'
+import { adminUser } from '../../src/apiserver/start.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { createMemoryStore } from '../../src/store/memory-store.ts'
 import { openSqliteStore } from '../../src/store/sqlite-store.ts'
 import type { Store } from '../../src/store/store.ts'
 import { createLog } from '../../src/telemetry/log.ts'
-import type { LoopWatchdog } from '../kit/loop-watchdog.ts'
-import { startLoopWatchdog } from '../kit/loop-watchdog.ts'
+import { type Answer, type FuzzServer, startFuzzServer } from './fuzz-server.ts'
 import { type FuzzRequest, fuzzRequest, namespaces } from './requests.ts'
 
 const count = Number(process.env['HAWSER_FUZZ'] ?? (process.env['HAWSER_HEAVY'] === '1' ? 50_000 : 2_000))
@@ -41,35 +39,6 @@ const serverOptions = (store: Store) => ({
   tokens: [{ token: 'fuzz-token', user: adminUser }],
   signingKey: new Uint8Array(32).fill(7),
 })
-
-interface Answer {
-  readonly status: number
-  readonly headers: Readonly<Record<string, string>>
-  readonly text: string
-}
-
-async function send(handle: ApiHandler, request: FuzzRequest): Promise<Answer> {
-  const stop = new AbortController()
-  const { method, path, headers, body } = request
-  const query = new URLSearchParams(request.query)
-  const response = await handle({ method, path, query, headers, body, user: adminUser, signal: stop.signal })
-  if (Buffer.isBuffer(response.body)) return { ...response, text: response.body.toString() }
-  // A watch: read what comes at once, then hang up.
-  const chunks: Buffer[] = []
-  const hangUp = setTimeout(() => stop.abort(), 1)
-  try {
-    for await (const chunk of response.body) {
-      chunks.push(chunk)
-      if (chunks.length > 5) break
-    }
-  } catch (error) {
-    if (!stop.signal.aborted) throw error
-  } finally {
-    clearTimeout(hangUp)
-    stop.abort()
-  }
-  return { ...response, text: Buffer.concat(chunks).toString() }
-}
 
 function describe(request: FuzzRequest, answer?: Answer): string {
   const body = Buffer.from(request.body.subarray(0, 600)).toString()
@@ -113,11 +82,9 @@ const plain = (method: string, path: string, body?: object): FuzzRequest => ({
   body: body === undefined ? new Uint8Array() : Buffer.from(JSON.stringify(body)),
 })
 
-async function makeNamespaces(handle: ApiHandler): Promise<void> {
-  for (const name of ['ledger', ...namespaces]) {
-    await send(handle, plain('POST', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }))
-  }
-}
+const makeNamespaces: readonly FuzzRequest[] = ['ledger', ...namespaces].map((name) =>
+  plain('POST', '/api/v1/namespaces', { apiVersion: 'v1', kind: 'Namespace', metadata: { name } }),
+)
 
 /** The object a request claims to have written, when it was a real write of one whole object. */
 function writtenObject(request: FuzzRequest, answer: Answer): KubeObject | undefined {
@@ -129,11 +96,11 @@ function writtenObject(request: FuzzRequest, answer: Answer): KubeObject | undef
 }
 
 /** What was acknowledged is there, exactly. Caretakers may remove objects whose owners or namespace are gone. */
-async function checkStored(handle: ApiHandler, request: FuzzRequest, object: KubeObject): Promise<void> {
+async function checkStored(server: FuzzServer, request: FuzzRequest, object: KubeObject): Promise<void> {
   const { name, ownerReferences, deletionTimestamp } = object.metadata
   const base = request.path.replace(/\/status$/, '').replace(/\/$/, '')
   const read = plain('GET', request.method === 'POST' ? `${base}/${encodeURIComponent(name)}` : base)
-  const answer = await send(handle, read)
+  const answer = await server.send(read)
   const mayBeGone = ownerReferences !== undefined || deletionTimestamp !== undefined || object.kind === 'Namespace'
   if (answer.status === 404 && mayBeGone) return
   assert.equal(answer.status, 200, describe(read, answer))
@@ -141,7 +108,7 @@ async function checkStored(handle: ApiHandler, request: FuzzRequest, object: Kub
 }
 
 /** Entries that no random request touches; each must hold the last number that was acknowledged. */
-function createLedger(handle: ApiHandler) {
+function createLedger(server: FuzzServer) {
   const acknowledged = new Map<string, number>()
   return {
     async write(number: number): Promise<void> {
@@ -150,13 +117,13 @@ function createLedger(handle: ApiHandler) {
       const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name }, data: { number: String(number) } }
       const known = acknowledged.has(name)
       const request = known ? plain('PUT', `${path}/${name}`, object) : plain('POST', path, object)
-      const answer = await send(handle, request)
+      const answer = await server.send(request)
       assert.equal(answer.status, known ? 200 : 201, describe(request, answer))
       acknowledged.set(name, number)
     },
-    async check(reader: ApiHandler): Promise<void> {
+    async check(reader: FuzzServer): Promise<void> {
       for (const [name, number] of acknowledged) {
-        const answer = await send(reader, plain('GET', `/api/v1/namespaces/ledger/configmaps/${name}`))
+        const answer = await reader.send(plain('GET', `/api/v1/namespaces/ledger/configmaps/${name}`))
         const { data } = JSON.parse(answer.text) as { data?: { number?: string } }
         assert.equal(data?.number, String(number), `seed ${seed}: ${name}`)
       }
@@ -170,7 +137,8 @@ test(`${count} strange requests: no crash, no 5xx, nothing acknowledged is lost`
   try {
     const before = await fuzzDurableServer(path)
     await using reopened = openSqliteStore({ path })
-    const after = await contentsOf(reopened)
+    const { entries } = await reopened.list('', {})
+    const after = new Map(entries.map((entry) => [entry.key, Buffer.from(entry.value).toString()]))
     const lost = [...before].filter(([key, value]) => after.get(key) !== value).map(([key]) => key)
     assert.deepEqual({ lost, size: after.size }, { lost: [], size: before.size }, `seed ${seed}`)
   } finally {
@@ -178,24 +146,14 @@ test(`${count} strange requests: no crash, no 5xx, nothing acknowledged is lost`
   }
 })
 
-/** Answers with everything stored once the caretakers have stopped. */
+/** Answers with everything that was stored when the caretakers had stopped. */
 async function fuzzDurableServer(path: string): Promise<ReadonlyMap<string, string>> {
-  await using store = openSqliteStore({ path })
-  const server = await createApiServer(serverOptions(store))
-  try {
-    await makeNamespaces(server.handle)
-    const ledger = createLedger(server.handle)
-    await fuzz(server.handle, ledger)
-    await ledger.check(server.handle)
-  } finally {
-    await server.close()
-  }
-  return contentsOf(store)
-}
-
-async function contentsOf(store: Store): Promise<ReadonlyMap<string, string>> {
-  const { entries } = await store.list('', {})
-  return new Map(entries.map((entry) => [entry.key, Buffer.from(entry.value).toString()]))
+  await using server = await startFuzzServer({ path, seed })
+  for (const request of makeNamespaces) await server.send(request)
+  const ledger = createLedger(server)
+  await fuzz(server, ledger)
+  await ledger.check(server)
+  return await server.close()
 }
 
 const wantedKinds = [
@@ -209,48 +167,36 @@ const wantedKinds = [
   'stream',
 ] as const
 
-/** Code is compiled while it first runs, which no later request pays for: other requests on another server warm it up. */
-async function warmUp(): Promise<void> {
-  await using store = createMemoryStore()
-  const server = await createApiServer(serverOptions(store))
-  try {
-    await makeNamespaces(server.handle)
-    for (const request of fc.sample(fuzzRequest, { numRuns: warmUpCount, seed: seed - 1 }))
-      await send(server.handle, request)
-  } finally {
-    await server.close()
-  }
-}
-
-async function fuzz(handle: ApiHandler, ledger: ReturnType<typeof createLedger>): Promise<void> {
+async function fuzz(server: FuzzServer, ledger: ReturnType<typeof createLedger>): Promise<void> {
   const codes = new Map<number, number>()
   const seen = new Map<string, number>()
-  await warmUp()
-  using watchdog = startLoopWatchdog()
+  const others = fc.sample(fuzzRequest, { numRuns: warmUpCount, seed: seed - 1 })
+  await server.warmUp([...makeNamespaces, ...others])
   let checked = 0
   let longest = 0
   for (let sent = 0; sent < count; sent += 500) {
     const requests = fc.sample(fuzzRequest, { numRuns: Math.min(500, count - sent), seed: seed + sent })
     for (const [index, request] of requests.entries()) {
-      const { value: answer, longestMs } = await watchdog
-        .measure(() => send(handle, request))
-        .catch((error: unknown) => {
-          throw new Error(describe(request), { cause: error })
-        })
+      const answer = await server.send(request).catch((error: unknown) => {
+        throw new Error(describe(request), { cause: error })
+      })
       checkAnswer(request, answer)
-      longest = Math.max(longest, longestMs)
-      if (longestMs > longestHoldMs) await checkHeld(watchdog, handle, request, longestMs)
+      longest = Math.max(longest, answer.longestMs)
+      assert.ok(
+        answer.longestMs <= longestHoldMs,
+        `held the event loop for ${answer.longestMs} ms: ${describe(request)}`,
+      )
       for (const kind of kindsOf(request)) seen.set(kind, (seen.get(kind) ?? 0) + 1)
       codes.set(answer.status, (codes.get(answer.status) ?? 0) + 1)
       const object = writtenObject(request, answer)
       if (object !== undefined) {
-        await checkStored(handle, request, object)
+        await checkStored(server, request, object)
         checked += 1
       }
       if (index % 10 === 0) await ledger.write(sent + index)
     }
   }
-  assert.deepEqual(surprises, [], `seed ${seed}`)
+  assert.deepEqual(server.surprises(), [], `seed ${seed}`)
   // A fuzzer whose every request is refused at the door tests the door only.
   assert.ok(checked > count / 50, `only ${checked} writes were accepted: ${JSON.stringify([...codes])}`)
   const shown = JSON.stringify([...codes].toSorted())
@@ -258,20 +204,6 @@ async function fuzz(handle: ApiHandler, ledger: ReturnType<typeof createLedger>)
   process.stdout.write(`# of these: ${JSON.stringify([...seen].toSorted())}\n`)
   process.stdout.write(`# the longest stretch of the event loop: ${longest.toFixed(1)} ms of processor time\n`)
   process.stdout.write(`# seed ${seed}: ${count} requests, ${checked} accepted writes checked, codes ${shown}\n`)
-}
-
-/**
- * Was it the request, or a collection of garbage that fell into it? That does not come back: the request alone decides when it is
- * sent twice more.
- */
-async function checkHeld(watchdog: LoopWatchdog, handle: ApiHandler, request: FuzzRequest, firstMs: number) {
-  const times = [firstMs]
-  for (let again = 0; again < 2; again++) {
-    times.push((await watchdog.measure(() => send(handle, request))).longestMs)
-  }
-  const shown = times.map((ms) => ms.toFixed(0)).join(', ')
-  process.stdout.write(`# held the event loop for ${shown} ms: ${request.method} ${request.path}\n`)
-  assert.ok(Math.min(...times) <= longestHoldMs, `held the event loop for ${shown} ms: ${describe(request)}`)
 }
 
 /** What kind of request this is, by what reads it. */
@@ -288,24 +220,19 @@ function kindsOf({ method, headers, query }: FuzzRequest): readonly string[] {
 }
 
 test('found by seed 13: an applied configuration of the wrong shape is a 400', async () => {
-  await using store = createMemoryStore()
-  const server = await createApiServer(serverOptions(store))
-  try {
-    const config = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { volumes: 'text' } }
-    const request = plain('PATCH', '/api/v1/namespaces/default/pods/p', config)
-    const headers = { ...request.headers, 'content-type': 'application/apply-patch+yaml' }
-    const answer = await send(server.handle, { ...request, headers, query: 'fieldManager=fuzz' })
-    assert.equal(answer.status, 400, answer.text)
-  } finally {
-    await server.close()
-  }
+  await using server = await startFuzzServer({ seed })
+  const config = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { volumes: 'text' } }
+  const request = plain('PATCH', '/api/v1/namespaces/default/pods/p', config)
+  const headers = { ...request.headers, 'content-type': 'application/apply-patch+yaml' }
+  const answer = await server.send({ ...request, headers, query: 'fieldManager=fuzz' })
+  assert.equal(answer.status, 400, answer.text)
 })
 
 test('the same over a socket, many at a time', async () => {
   await using store = createMemoryStore()
   const server = await startApiServer({ ...serverOptions(store), listen: { host: '127.0.0.1', port: 0 } })
   try {
-    await makeNamespaces(server.handle)
+    for (const request of makeNamespaces) await sendOverSocket(server.url, request)
     const requests = fc.sample(fuzzRequest, { numRuns: Math.ceil(count / 10), seed: seed + 1 })
     const queue = requests.values()
     const worker = async () => {

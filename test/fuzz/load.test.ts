@@ -53,7 +53,7 @@ test(`lists of ${pods} objects hold the event loop for at most ${longestHoldMs} 
     for (const { name, accept = json, query = '', agent = 'test/1' } of lists) {
       const ask = () => send('GET', query, { accept, 'user-agent': agent })
       const times: number[] = []
-      // Three times: garbage or a compilation may fall into one.
+      // Three times, and each counts: the first compiles, the later ones find garbage.
       for (let turn = 0; turn < 3; turn++) {
         const { value, longestMs } = await watchdog.measure(ask)
         assert.equal(value.status, 200, name)
@@ -61,7 +61,7 @@ test(`lists of ${pods} objects hold the event loop for at most ${longestHoldMs} 
       }
       const shown = times.map((ms) => ms.toFixed(0)).join(', ')
       process.stdout.write(`# ${name}: ${shown} ms\n`)
-      assert.ok(Math.min(...times) <= longestHoldMs, `${name}: ${shown} ms`)
+      assert.ok(Math.max(...times) <= longestHoldMs, `${name}: ${shown} ms`)
     }
   } finally {
     stop.abort()

@@ -17,6 +17,7 @@ import type { FieldValidation, OptionKind } from './options.ts'
 import { parseDryRun, parseFieldManager, parseFieldValidation, parseFlag, parseWhole } from './options.ts'
 import { deleteOptions } from './delete-options.ts'
 import { checkPatchOptions, patchOf } from './patch-body.ts'
+import { createPace } from './pace.ts'
 import type { ApiResponse, TableRequest } from '../http/respond.ts'
 import { listResponse, objectResponse, uncached, valueResponse } from '../http/respond.ts'
 import type { ResourceRoute } from './router.ts'
@@ -175,7 +176,10 @@ async function create({ context }: VerbDeps, route: ResourceRoute, call: HttpCal
   const { info, namespace } = route
   const form = formOf(info, call)
   const options = writeOptions('CreateOptions', call)
+  const pace = createPace(context.clock)
   const object = sentObject(info, call, options.validation)
+  const rest = pace.rest()
+  if (rest) await rest
   const written = await createObject(context, { info, namespace, object, ...options }, call)
   call.made(written.object.metadata.name)
   return objectResponse(context.objects, 201, info, written, form, tableRequest(context, call))
@@ -190,7 +194,10 @@ async function replace(
 ): Promise<ApiResponse> {
   const form = formOf(info, call)
   const options = writeOptions('UpdateOptions', call)
+  const pace = createPace(context.clock)
   const object = sentObject(info, call, options.validation)
+  const rest = pace.rest()
+  if (rest) await rest
   const written = await replaceObject(context, { info, ref, subresource, object, ...options }, call)
   return objectResponse(context.objects, written.created ? 201 : 200, info, written, form, tableRequest(context, call))
 }
@@ -205,7 +212,10 @@ async function patch(
   const form = formOf(info, call)
   const options = writeOptions('PatchOptions', call)
   const repeated: string[] = []
+  const pace = createPace(context.clock)
   const sent = patchOf(call, options.validation === 'Ignore' ? undefined : (what) => repeated.push(what))
+  const rest = pace.rest()
+  if (rest) await rest
   const forced = call.query.get('force')
   checkPatchOptions(sent, call.query)
   const written = await patchObject(

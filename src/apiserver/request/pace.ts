@@ -1,5 +1,5 @@
-// How does work that grows with the number of objects let others run? It asks here after each object, and rests when it has held
-// the event loop for long enough.
+// How does work that grows with the number of objects, or with the size of one, let others run? It asks here after each object or
+// step, and rests when it has held the event loop for long enough.
 import type { Clock } from '../../clock/clock.ts'
 
 /** Well below what a request may hold the loop: what comes between two questions takes time too. */

@@ -9,6 +9,7 @@ import type { Entry } from '../../store/store.ts'
 import { isStoreError } from '../../store/store.ts'
 import { admitCreate } from '../admission/chain.ts'
 import type { Call } from '../request/call.ts'
+import { createPace } from '../request/pace.ts'
 import type { ServerContext } from '../objects/context.ts'
 import { requireNamespace, storeFailure } from '../objects/context.ts'
 import { omit } from '../../api/members.ts'
@@ -62,12 +63,15 @@ async function prepared(
   const { info } = request
   const now = context.clock.now()
   const writer = { manager: request.fieldManager, now, subresource: undefined }
+  const pace = createPace(context.clock)
   const defaulted = applyDefaults(info, tidyMetadata(object))
   // The creator owns what it sent; what admission adds (protection finalizers) belongs to nobody, or the
   // next apply by the creator would take it away.
   const owned = request.managed
     ? defaulted
     : ownFields(context.objects.managedFields, info, undefined, withoutForeignStatus(info, defaulted), writer)
+  const rest = pace.rest()
+  if (rest) await rest
   const started = prepareForCreate(info, owned, { now: timestamp(now), uid: context.random.uid() })
   const admitted = await admitCreate(context, info, started, call)
   checkCreate(info, admitted)

@@ -17,6 +17,7 @@ import { omit } from '../../api/members.ts'
 import { sameJson, storeKey } from '../objects/stored-objects.ts'
 import { applyDefaults, checkUpdate, ownFields, tidyMetadata, warnAbout } from '../objects/rules.ts'
 import { prepareForUpdate } from '../objects/strategies.ts'
+import { createPace } from '../request/pace.ts'
 import type { Written } from './create.ts'
 import { createObject } from './create.ts'
 
@@ -100,6 +101,7 @@ async function nextVersion(
   call: Call,
 ): Promise<KubeObject> {
   const { info, subresource } = request
+  const pace = createPace(context.clock)
   const now = timestamp(context.clock.now())
   const prepared = prepareForUpdate(info, tidyMetadata(wanted), current, subresource, now)
   const defaulted = applyDefaults(info, prepared)
@@ -107,6 +109,8 @@ async function nextVersion(
   if (subresource === undefined) warnAbout(info, defaulted, call.warn)
   const admitted = await admitUpdate(context, info, defaulted, current, subresource, call)
   if (request.managed) return admitted
+  const rest = pace.rest()
+  if (rest) await rest
   return ownFields(context.objects.managedFields, info, current, admitted, {
     manager: request.fieldManager,
     now: context.clock.now(),
