@@ -1,6 +1,7 @@
 // How is a message shown to people? As protobuf JSON without its secrets: names of secrets stay, values never (SIDE-5).
 import { fromBinary, getOption, hasOption, toJson } from '@bufbuild/protobuf'
 import type { DescField, DescMessage, JsonValue } from '@bufbuild/protobuf'
+import { isJsonObject } from '../api/json.ts'
 import { csi_secret } from './generated/csi_pb.ts'
 
 /** Bytes that are no such message are said to be so: whoever looks at a broken driver wants to see that. */
@@ -13,7 +14,7 @@ export function shownMessage(schema: DescMessage, bytes: Uint8Array): JsonValue 
 }
 
 function withoutSecrets(schema: DescMessage, value: JsonValue): JsonValue {
-  if (!isObject(value)) return value
+  if (!isJsonObject(value)) return value
   const fields = new Map(schema.fields.map((field) => [field.jsonName, field]))
   return Object.fromEntries(
     Object.entries(value).map(([name, each]) => [name, shownField(fields.get(name), each)] as const),
@@ -26,7 +27,7 @@ function shownField(field: DescField | undefined, value: JsonValue): JsonValue {
   const inner = messageOf(field)
   if (inner === undefined) return value
   if (Array.isArray(value)) return value.map((each) => withoutSecrets(inner, each))
-  if (field.fieldKind !== 'map' || !isObject(value)) return withoutSecrets(inner, value)
+  if (field.fieldKind !== 'map' || !isJsonObject(value)) return withoutSecrets(inner, value)
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withoutSecrets(inner, each)] as const))
 }
 
@@ -35,10 +36,6 @@ function messageOf(field: DescField): DescMessage | undefined {
 }
 
 function hidden(value: JsonValue): JsonValue {
-  if (!isObject(value)) return '[secret]'
+  if (!isJsonObject(value)) return '[secret]'
   return Object.fromEntries(Object.keys(value).map((key) => [key, '[secret]'] as const))
-}
-
-function isObject(value: JsonValue): value is { [key: string]: JsonValue } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
