@@ -15,6 +15,8 @@ export const annotations = {
   betaStorageProvisioner: 'volume.beta.kubernetes.io/storage-provisioner',
   /** On a claim: delayed provisioning may start for this node. */
   selectedNode: 'volume.kubernetes.io/selected-node',
+  /** On a claim: a person chose this node, so it is not given back when it has no room. */
+  chosenNode: 'hawser.dev/chosen-node',
   alphaSelectedNode: 'volume.alpha.kubernetes.io/selected-node',
   /** Overrides spec.storageClassName when present, even when empty. */
   betaStorageClass: 'volume.beta.kubernetes.io/storage-class',

@@ -41,6 +41,8 @@ export interface CauseNames {
   readonly socket?: string
   /** The call that was made: `NodeStageVolume`. */
   readonly call?: string
+  /** What was asked for: `2Gi`. */
+  readonly size?: string
   readonly detail?: string
 }
 

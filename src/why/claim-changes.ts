@@ -8,14 +8,14 @@ import { driverTrouble, runningLink } from './driver-links.ts'
 import type { Facts } from './facts.ts'
 import { classNamed, failureOf, isRegistered, parse, runningOf, volumeOf, waitsOf } from './facts.ts'
 import type { Link } from './link.ts'
-import { blocked, failureFacts, sinceFacts, waitFacts, wordsOf } from './link.ts'
+import { blocked, failureFacts, sinceFacts, waitFacts, wordsIn, wordsOf } from './link.ts'
 import { causeOfCode } from './reasons.ts'
 
 export function growthLinks(facts: Facts, claim: PersistentVolumeClaim): readonly Link[] {
   const wanted = sizeOf(claim.spec?.resources?.requests?.['storage'])
   const present = sizeOf(claim.status?.capacity?.['storage'])
   if (wanted <= present) return []
-  const title = `it is expanded to ${claim.spec?.resources?.requests?.['storage'] ?? ''}`
+  const title = `it is expanded to ${wantedSize(claim)}`
   const names = { ...claimNames(facts, claim), ...sizes(facts, claim) }
   const pending = (claim.status?.conditions ?? []).find(
     ({ type, status }) => type === 'FileSystemResizePending' && status === 'True',
@@ -29,8 +29,11 @@ export function growthLinks(facts: Facts, claim: PersistentVolumeClaim): readonl
   const away = turn.startsWith('Node') ? undefined : driverTrouble(facts, title, names.driver, names)
   if (away) return [away]
   if (failure) {
-    const cause = causeOfCode(failure.status?.error?.code, 'expansionFailed')
-    return [blocked(title, failure.spec.actor, cause, names, failureFacts(failure))]
+    const said = causeOfCode(failure.status?.error?.code, 'expansionFailed')
+    const cause = said === 'outOfCapacity' ? 'noRoomToGrow' : said
+    const aboutSize = cause === 'noRoomToGrow' || cause === 'outOfRange'
+    const told = aboutSize ? { ...names, size: wantedSize(claim), ...wordsIn(failure) } : names
+    return [blocked(title, failure.spec.actor, cause, told, failureFacts(failure))]
   }
   const running =
     runningOf(facts, claimTarget(claim), ['expand']) ??
@@ -96,4 +99,5 @@ export function healthLinks(facts: Facts, claim: PersistentVolumeClaim): readonl
   return [blocked('it is healthy', wait.actor, 'volumeIll', names, waitFacts(wait))]
 }
 
+const wantedSize = ({ spec }: PersistentVolumeClaim) => spec?.resources?.requests?.['storage'] ?? ''
 const sizeOf = (quantity: string | undefined) => (quantity === undefined ? 0n : bytesOfQuantity(quantity))

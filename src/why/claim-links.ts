@@ -21,7 +21,7 @@ import {
 import { volumeOf, waitsOf } from './facts.ts'
 import { denial, reservedButUnfit, unfitWhenNamed, whoHas, whyNoneFits } from './fit.ts'
 import type { BlockFacts, Link } from './link.ts'
-import { blocked, done, failureFacts, later, sinceFacts, waitFacts, wordsOf } from './link.ts'
+import { blocked, done, failureFacts, later, sinceFacts, waitFacts, wordsIn, wordsOf } from './link.ts'
 import { podTarget } from './pod-names.ts'
 import { causeOfCode, causeOfController } from './reasons.ts'
 
@@ -64,7 +64,9 @@ function boundLink(facts: Facts, claim: PersistentVolumeClaim): Link {
   const asked = wait === undefined || askedReasons.has(wait.reason)
   const away = asked && isAsked(facts, claim, wait, failure) && driverTrouble(facts, title, names.driver, names)
   if (away) return away
-  if (failure && asked) return failedLink(facts, claim, title, { failure, wait })
+  // A claim whose node had no room waits for another node; what the driver said is the cause.
+  const isGivenBack = wait?.reason === 'firstConsumer' && failure?.status?.error?.code === 'RESOURCE_EXHAUSTED'
+  if (failure && (asked || isGivenBack)) return failedLink(facts, claim, title, { failure, wait })
   const byHand = placedByHand(facts, claim, wait)
   if (byHand) return placedLink(facts, byHand, title, names, { ...age, ...waitFacts(wait) })
   const cause = wait === undefined ? derived(facts, claim) : fromReason(facts, claim, wait)
@@ -98,10 +100,25 @@ function failedLink(
   title: string,
   { failure, wait }: { readonly failure: OperationRecord; readonly wait: Waited | undefined },
 ): Link {
-  const cause = causeOfCode(failure.status?.error?.code, 'provisioningFailed')
-  const names = { ...claimNames(facts, claim), ...sourceDetail(facts, claim, cause) }
+  const { names, cause } = refusal(facts, claim, failure)
   const age = sinceFacts(parse(claim.metadata.creationTimestamp))
-  return blocked(title, failure.spec.actor, cause, names, { ...age, ...failureFacts(failure, wait) })
+  return blocked(title, failure.spec.actor, cause, names, { ...age, ...provisionFacts(failure, wait) })
+}
+
+function refusal(facts: Facts, claim: PersistentVolumeClaim, failure: OperationRecord) {
+  const cause = causeOfCode(failure.status?.error?.code, 'provisioningFailed')
+  const node = claim.metadata.annotations?.[annotations.chosenNode]
+  const names = { ...claimNames(facts, claim), ...(node === undefined ? {} : { node }) }
+  if (cause === 'outOfRange') return { cause, names: { ...names, ...wordsIn(failure) } }
+  if (cause !== 'outOfCapacity') return { cause, names: { ...names, ...sourceDetail(facts, claim, cause) } }
+  return { cause: node === undefined ? cause : ('nodeFull' as const), names: { ...names, ...wordsIn(failure) } }
+}
+
+/** With this code a driver says of CreateVolume that nothing is under way (SIDE-16); of other calls it does not. */
+function provisionFacts(failure: OperationRecord, wait?: Waited): BlockFacts {
+  const { error, ...rest } = failureFacts(failure, wait)
+  if (error === undefined) return rest
+  return { ...rest, error: error.code === 'RESOURCE_EXHAUSTED' ? { ...error, effect: 'none' } : error }
 }
 
 /** The source by its name, and the two sizes. */
@@ -235,8 +252,8 @@ function deletionLink(facts: Facts, claim: PersistentVolumeClaim): Link {
   // A volume that may be half made is waited for: its claim is the only record of it.
   const failure = failureOf(facts, claimTarget(claim), ['provision'])
   if (failure) {
-    const cause = causeOfCode(failure.status?.error?.code, 'provisioningFailed')
-    return blocked(title, failure.spec.actor, cause, names, { ...since, ...failureFacts(failure) })
+    const told = refusal(facts, claim, failure)
+    return blocked(title, failure.spec.actor, told.cause, told.names, { ...since, ...provisionFacts(failure) })
   }
   const running = runningOf(facts, claimTarget(claim), ['provision'])
   if (running) return runningLink(facts, title, running, 'provisioning', names)

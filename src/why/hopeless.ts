@@ -15,6 +15,8 @@ const hopeless: ReadonlySet<Cause> = new Set<Cause>([
   'noCommand',
   'noDefaultClass',
   'noNodes',
+  'noRoomToGrow',
+  'nodeFull',
   'noProvisioner',
   'noVolumeFits',
   'nodeAffinityConflict',

@@ -80,6 +80,11 @@ export function wordsOf(wait: Waited | undefined): BlockFacts {
   return wait?.message === undefined ? {} : { error: { message: wait.message } }
 }
 
+/** What was said when it failed, as a part of the sentence. */
+export function wordsIn({ status }: OperationRecord): CauseNames {
+  return status?.error === undefined ? {} : { detail: status.error.message }
+}
+
 export function sinceFacts(at: number | undefined): BlockFacts {
   return at === undefined ? {} : { since: at }
 }

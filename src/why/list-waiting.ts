@@ -71,6 +71,7 @@ const grave: ReadonlySet<Cause> = new Set<Cause>([
   'wrongFilesystem',
   'noSpaceOnNode',
   'outOfCapacity',
+  'nodeFull',
   'nodeNotReady',
   'nodeGone',
   'driverUnavailable',

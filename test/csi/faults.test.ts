@@ -200,7 +200,7 @@ test('RESOURCE_EXHAUSTED with a selected node and topology takes the selection b
     const claim = await client.get('PersistentVolumeClaim', claimRef)
     return claim.metadata.annotations?.['volume.kubernetes.io/selected-node'] === undefined
   })
-  await assertWhy(world, 'pvc/c', 'firstConsumer') // no pod is there for which a node could be chosen again
+  await assertWhy(world, 'pvc/c', 'outOfCapacity') // no pod is there for which a node could be chosen again
   await life.stop()
 })
 

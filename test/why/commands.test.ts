@@ -117,6 +117,20 @@ test('volume create --node refuses a node without the driver, and names those th
   }
 })
 
+test('volume create --node stops when the node has no room, and says how much there is', async () => {
+  const cluster = await createWholeCluster({ model: { topologyKey: 'zone', capacityBytes: 1n << 30n } })
+  try {
+    const started = performance.now()
+    const create = words('hawser volume create x --size 2Gi --class later --node n1')
+    const { text, exitCode } = await whileLiving(cluster, runCommand(cluster, create))
+    assert.match(text, /waiting does not help: node n1 has no room for the volume of claim x: .* requested, .* left/)
+    assert.equal(exitCode, 4, text)
+    assert.ok(performance.now() - started < 30_000, 'long before its timeout of 120 s')
+  } finally {
+    await cluster.stop()
+  }
+})
+
 /** The cluster lives on while a command waits: its virtual time follows the real one, ten times as fast. */
 async function whileLiving<T>({ clock }: WholeCluster, command: Promise<T>): Promise<T> {
   let over = false

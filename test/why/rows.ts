@@ -168,6 +168,7 @@ const claimRows: readonly Row[] = [
   ['driverAbsent', growing({ operations: [waits('expansion', onClaim, 'externalResizer')] })],
   ['askedResizer', growing({ csiNodes: [csiNode()], operations: [waits('expansion', onClaim, 'externalResizer')] })],
   ['expansionFailed', growing({ operations: [failed('csi d', 'expand', [onClaim], 'SomethingNew')] })],
+  ['noRoomToGrow', growing({ operations: [failed('csi d', 'expand', [onClaim], 'RESOURCE_EXHAUSTED')] })],
   ['growsOnlyUnused', growing({ operations: [failed('csi d', 'expand', [onClaim], 'GrowsOnlyUnused')] })],
   [
     'outOfRange',
@@ -204,6 +205,14 @@ const away = (reason: string) => {
 }
 const hanging = { phase: 'Running', step: 'SetUp', startedAt: '2026-01-01T00:00:10.000Z' } as const
 
+const chosenFor = (node: string, all: Facts): Facts => ({
+  ...all,
+  claims: all.claims.map((each) => ({
+    ...each,
+    metadata: { ...each.metadata, annotations: { 'hawser.dev/chosen-node': node } },
+  })),
+})
+
 const driverRows: readonly Row[] = [
   ['driverUnavailable', connection('driverUnreachable')],
   ['driverSilent', connection('driverSilent')],
@@ -225,6 +234,7 @@ const driverRows: readonly Row[] = [
   ['driverTimeout', provisionFailed('DEADLINE_EXCEEDED')],
   ['driverBusy', provisionFailed('ABORTED')],
   ['outOfCapacity', provisionFailed('RESOURCE_EXHAUSTED')],
+  ['nodeFull', chosenFor('a', provisionFailed('RESOURCE_EXHAUSTED'))],
   ['badParameters', provisionFailed('INVALID_ARGUMENT')],
   ['outOfRange', provisionFailed('OUT_OF_RANGE')],
   ['storageGone', mountFailed('NOT_FOUND')],

@@ -111,7 +111,7 @@ function lifeHandlers(deps: KitDeps): Pick<Handlers, 'createVolume' | 'deleteVol
         const record = await requireVolume(deps, request.volumeId, signal)
         if (size > record.capacityBytes) {
           await deps.promising(async () => {
-            await checkRoom(deps, record.parameters, size - record.capacityBytes, signal)
+            await checkRoomToGrow(deps, record.parameters, size - record.capacityBytes, signal)
             await storage.grow(record, size, signal)
             await records.putVolume({ ...record, capacityBytes: size }, signal)
           })
@@ -331,15 +331,27 @@ async function offeredBytes(deps: KitDeps, parameters: Strings, signal: AbortSig
 }
 
 async function checkRoom(deps: KitDeps, parameters: Strings, bytes: bigint, signal: AbortSignal): Promise<void> {
+  const lacking = await lackingRoom(deps, parameters, bytes, signal)
+  if (lacking) throw fail('RESOURCE_EXHAUSTED', `${sizeText(bytes)} requested, ${lacking}`)
+}
+
+/**
+ * The code that CSI has for a size that cannot be had: with RESOURCE_EXHAUSTED the expansion would count as under way, and the
+ * claim could not ask for less (XRS-6).
+ */
+async function checkRoomToGrow(deps: KitDeps, parameters: Strings, bytes: bigint, signal: AbortSignal): Promise<void> {
+  const lacking = await lackingRoom(deps, parameters, bytes, signal)
+  if (lacking) throw fail('OUT_OF_RANGE', `${sizeText(bytes)} more requested, ${lacking}`)
+}
+
+/** Undefined when there is room; else how much is left. */
+async function lackingRoom(deps: KitDeps, parameters: Strings, bytes: bigint, signal: AbortSignal) {
   const { settings, storage } = deps
   const room = await storage.room?.(parameters, signal)
-  if (room && bytes > room.bytes)
-    throw fail('RESOURCE_EXHAUSTED', `${sizeText(bytes)} requested, ${sizeText(room.bytes)} left ${room.limit}`)
-  if (settings.capacityBytes === undefined) return
-  const used = await usedBytes(deps, signal)
-  if (used + bytes > settings.capacityBytes) {
-    throw fail('RESOURCE_EXHAUSTED', `${bytes} bytes requested, ${settings.capacityBytes - used} left`)
-  }
+  if (room && bytes > room.bytes) return `${sizeText(room.bytes)} left ${room.limit}`
+  if (settings.capacityBytes === undefined) return undefined
+  const left = settings.capacityBytes - (await usedBytes(deps, signal))
+  return bytes > left ? `${sizeText(left)} left` : undefined
 }
 
 async function checkAttachable(

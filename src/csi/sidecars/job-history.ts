@@ -12,6 +12,8 @@ export interface JobHistory {
   calling<T>(key: ObjectKey, step: string, call: () => Promise<T>): Promise<T>
   /** The sync failed; it is tried again at `nextTry` if that is known. */
   failed(key: ObjectKey, error: unknown, nextTry?: number): void
+  /** Nothing was tried in this sync: what failed before still holds. */
+  keepFailure(key: ObjectKey): void
   recovered(key: ObjectKey): void
   /** Was a failure of this key recorded since the last call? */
   takeFailure(key: ObjectKey): boolean
@@ -55,6 +57,7 @@ export function createJobHistory({ history, clock, driver }: JobHistoryDeps, ope
         ...(nextTry === undefined ? {} : { nextTry }),
       })
     },
+    keepFailure: (key) => void failing.add(keyText(key)),
     recovered: (key) => history?.recovered(subject(key)),
   }
 }

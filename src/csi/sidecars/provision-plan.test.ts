@@ -64,4 +64,13 @@ const failures: readonly [string, unknown, boolean, string][] = [
 ]
 for (const [name, error, isOrdered, expected] of failures)
   test(`${name}: ${expected} (SIDE-16, XPR-7)`, () =>
-    assert.equal(planFailure({ error, isOrdered, hasTopology: true, hasSelectedNode: true }), expected))
+    assert.equal(
+      planFailure({ error, isOrdered, hasTopology: true, hasSelectedNode: true, keepsNode: false }),
+      expected,
+    ))
+
+test('a node that a person chose is kept and tried again (XPR-7)', () => {
+  const chosen = { hasTopology: true, hasSelectedNode: true, keepsNode: true }
+  assert.equal(planFailure({ error: csi('RESOURCE_EXHAUSTED'), isOrdered: true, ...chosen }), 'final')
+  assert.equal(planFailure({ error: new RescheduleError('no'), isOrdered: false, ...chosen }), 'final')
+})

@@ -5,6 +5,7 @@ import type { PersistentVolumeClaim, StorageClass } from '../../api/generated/ty
 import { annotation, hasFinalizer, isDeleting } from '../../api/meta.ts'
 import { provisionVerdict } from '../codes.ts'
 import type { ProvisionVerdict } from '../codes.ts'
+import { VolumeError } from '../../volume/effect.ts'
 import { selectedNodeOf } from './provision-request.ts'
 
 export const provisioningFinalizer = 'hawser.dev/provisioning'
@@ -28,6 +29,8 @@ export type ProvisionPlan =
   /** Nothing is under way any more; `dropFinalizer` when the claim need not be held. */
   | { readonly kind: 'release'; readonly dropFinalizer: boolean }
   | { readonly kind: 'provision' }
+  /** The last node had no room, and the next one is not selected yet: what the driver said still holds. */
+  | { readonly kind: 'awaitNode' }
 
 export function planProvision(facts: ProvisionFacts): ProvisionPlan {
   const { claim, storageClass } = facts
@@ -36,7 +39,8 @@ export function planProvision(facts: ProvisionFacts): ProvisionPlan {
   if (isDeleting(claim) && !hasFinalizer(claim, provisioningFinalizer)) return { kind: 'nothing' }
   if (isDeleting(claim) && facts.isSettled) return release(claim)
   const isWanted = storageClass !== undefined && isOurs(claim, storageClass, facts)
-  return { kind: isWanted ? 'provision' : 'nothing' }
+  if (isWanted) return { kind: 'provision' }
+  return { kind: awaitsNode(claim, facts) ? 'awaitNode' : 'nothing' }
 }
 
 /** The binder is about to write the claim, too: waiting for that write saves both a conflict. */
@@ -44,6 +48,10 @@ function release(claim: PersistentVolumeClaim): ProvisionPlan {
   const isDone = Boolean(claim.spec?.volumeName) || isDeleting(claim)
   return { kind: 'release', dropFinalizer: isDone && hasFinalizer(claim, provisioningFinalizer) }
 }
+
+/** The driver refused the node that was selected, and nobody has selected another yet. */
+const awaitsNode = (claim: PersistentVolumeClaim, { isSettled }: Pick<ProvisionFacts, 'isSettled'>) =>
+  isSettled && selectedNodeOf(claim) === undefined
 
 /** Could this claim be ours at all? A cheap test on every change. */
 export function mayConcern(claim: PersistentVolumeClaim, driver: string): boolean {
@@ -67,17 +75,25 @@ function isOurs(
 }
 
 /** The scheduler must choose another node before anything is asked of the driver. */
-export class RescheduleError extends Error {}
+export class RescheduleError extends VolumeError {
+  constructor(reason: string) {
+    super('DriverMissing', reason, { effect: 'none' })
+  }
+}
 
 export interface FailureFacts {
   readonly error: unknown
   readonly isOrdered: boolean
   readonly hasTopology: boolean
   readonly hasSelectedNode: boolean
+  /** A person chose the node: the claim stays there and is tried again. */
+  readonly keepsNode: boolean
 }
 
 /** Only an error of the driver can leave something under way; without a call every failure is final. */
-export function planFailure({ error, isOrdered, hasTopology, hasSelectedNode }: FailureFacts): ProvisionVerdict {
-  if (error instanceof RescheduleError) return 'reschedule'
-  return isOrdered ? provisionVerdict(error, { topology: hasTopology, selectedNode: hasSelectedNode }) : 'final'
+export function planFailure(facts: FailureFacts): ProvisionVerdict {
+  const { error, isOrdered, hasTopology, hasSelectedNode, keepsNode } = facts
+  if (error instanceof RescheduleError) return keepsNode ? 'final' : 'reschedule'
+  const mayMove = hasSelectedNode && !keepsNode
+  return isOrdered ? provisionVerdict(error, { topology: hasTopology, selectedNode: mayMove }) : 'final'
 }

@@ -131,10 +131,12 @@ async function carryOut(
   plan: ProvisionPlan,
   signal: AbortSignal,
 ): Promise<void> {
-  const { deps, orders, settled } = provisioner
+  const { deps, history, orders, settled } = provisioner
   switch (plan.kind) {
     case 'nothing':
       return
+    case 'awaitNode':
+      return history.keepFailure(claimKey(claim))
     case 'release':
       orders.delete(uidOf(claim))
       settled.delete(uidOf(claim))
@@ -245,7 +247,8 @@ async function failed(
   const key = claimKey(claim)
   const hasTopology = deps.plugin.has('VOLUME_ACCESSIBILITY_CONSTRAINTS')
   const hasSelectedNode = selectedNodeOf(claim) !== undefined
-  const verdict = planFailure({ error, isOrdered: orders.has(uid), hasTopology, hasSelectedNode })
+  const keepsNode = hasSelectedNode && annotation(claim, annotations.chosenNode) === selectedNodeOf(claim)
+  const verdict = planFailure({ error, isOrdered: orders.has(uid), hasTopology, hasSelectedNode, keepsNode })
   const { message } = asVolumeError(error)
   const text =
     verdict === 'infeasible'

@@ -86,6 +86,29 @@ export const claimCauses = {
       ['hawser up --csi-driver {driver}=SOCKET', 'start with this driver'],
     ],
   },
+  nodeFull: {
+    title: 'The chosen node has no room for the volume',
+    sentence: 'node {node} has no room for the volume of claim {claim}[: {detail}]',
+    meaning:
+      'The claim was created for this node (`hawser volume create --node`), and the driver there refuses the size (RESOURCE_EXHAUSTED). The claim stays with the node, because no pod makes the scheduler choose another. It is retried automatically, with longer and longer pauses.',
+    ends: 'Space is freed on the node; or the claim is deleted and created again, smaller or for another node.',
+    hints: [
+      ['hawser delete pvc {claim}', 'then create it again, smaller or with another --node'],
+      ['hawser volume ls -A', 'the volumes and what they use'],
+      ['hawser get csistoragecapacities -A', 'free space by node, as reported by the driver'],
+    ],
+  },
+  noRoomToGrow: {
+    title: 'The storage has no room to expand the volume',
+    sentence: 'driver {driver} has no room to expand the volume of claim {claim} to {size}[: {detail}]',
+    meaning:
+      'The driver refuses the new size (RESOURCE_EXHAUSTED). The volume keeps its present size and stays usable. The expansion is retried automatically.',
+    ends: 'Space is freed. With this answer the driver leaves open whether it works on it, so the size cannot be taken back before.',
+    hints: [
+      ['hawser volume ls -A', 'the volumes and what they use'],
+      ['hawser get csistoragecapacities -A', 'free space as reported by the driver'],
+    ],
+  },
   provisioning: {
     title: 'The volume is being provisioned',
     sentence: 'the volume of claim {claim} is being provisioned right now',

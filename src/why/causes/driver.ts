@@ -86,11 +86,12 @@ export const driverCauses = {
   },
   outOfCapacity: {
     title: 'The storage is full',
-    sentence: 'driver {driver} has no capacity for this volume (RESOURCE_EXHAUSTED)',
+    sentence: 'driver {driver} has no capacity for the volume[ of claim {claim}][: {detail}]',
     meaning:
       'The pool, a quota or a limit of volumes is exhausted. With WaitForFirstConsumer another node may be chosen automatically.',
     ends: 'Space is freed, or another node is chosen.',
     hints: [
+      ['hawser delete pvc {claim}', 'then create it again, smaller or for another node'],
       ['hawser get csistoragecapacities -A', 'free space as reported by the driver'],
       ['hawser get pv', 'Released volumes with policy Retain use space, too'],
     ],
@@ -105,10 +106,15 @@ export const driverCauses = {
   },
   outOfRange: {
     title: 'The driver cannot provide that size',
-    sentence: 'driver {driver} cannot provide the requested size (OUT_OF_RANGE)',
-    meaning: 'The size is too small, too large, or smaller than the snapshot it is restored from.',
-    ends: 'Request another size.',
-    hints: [['hawser describe pvc/{claim}', 'see the requested size']],
+    sentence: 'driver {driver} cannot provide the requested size[ {size}][: {detail}]',
+    meaning:
+      'The size is too small, too large for what is left, or smaller than the snapshot it is restored from (OUT_OF_RANGE). A volume that was to grow keeps its size and stays usable.',
+    ends: 'Request another size; or space is freed.',
+    hints: [
+      ['hawser volume resize {claim} SIZE', 'if it was to grow: ask for less, but for more than it has'],
+      ['hawser delete pvc {claim}', 'if it is new: then create it again with another size'],
+      ['hawser describe pvc/{claim}', 'see the requested size'],
+    ],
   },
   storageGone: {
     title: 'The driver does not know the volume',

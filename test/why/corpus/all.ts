@@ -5,8 +5,9 @@ import { claimCases } from './claim-cases.ts'
 import { driverCases } from './driver-cases.ts'
 import { moreCases } from './more-cases.ts'
 import { podCases } from './pod-cases.ts'
+import { spaceCases } from './space-cases.ts'
 
-export const cases: readonly Case[] = [...driverCases, ...claimCases, ...podCases, ...moreCases]
+export const cases: readonly Case[] = [...driverCases, ...claimCases, ...podCases, ...spaceCases, ...moreCases]
 
 const real = 'test/linux/why.test.ts'
 const moments = 'lasts for a moment: test/stories and test/claims ask for it there'

@@ -383,7 +383,7 @@ const changes: readonly Case[] = [
     ask: 'pvc/data',
     cause: 'outOfRange',
     saysNot: /has grown|was expanded/,
-    mend: 'nothing',
+    mend: 'nothing', // the volume has as much as the driver can give
   },
   {
     id: 'growth/online-fails-on-the-node',

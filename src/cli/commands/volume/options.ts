@@ -64,7 +64,7 @@ export function claimOf(request: NewClaim, namespace: string): PersistentVolumeC
     metadata: {
       name: request.name,
       namespace,
-      ...(request.node === undefined ? {} : { annotations: { [annotations.selectedNode]: request.node } }),
+      ...(request.node === undefined ? {} : { annotations: chosen(request.node) }),
     },
     spec: {
       accessModes: [request.mode],
@@ -75,6 +75,9 @@ export function claimOf(request: NewClaim, namespace: string): PersistentVolumeC
     },
   }
 }
+
+/** Provisioning starts for the node at once, and stays there: no scheduler would choose another. */
+const chosen = (node: string) => ({ [annotations.selectedNode]: node, [annotations.chosenNode]: node })
 
 /** Makes the claim and follows it until there is a volume, or until only a first pod is missing. */
 export async function createClaim(
