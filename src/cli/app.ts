@@ -39,6 +39,7 @@ const commands: Readonly<Record<string, () => Promise<Route>>> = {
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
   backup: async () => (await import('./commands/backup.ts')).backup,
   restore: async () => (await import('./commands/backup.ts')).restore,
+  store: async () => (await import('./commands/store.ts')).store,
   sim: async () => (await import('./commands/sim.ts')).sim,
   bench: async () => (await import('./commands/bench.ts')).bench,
   token: async () => (await import('./commands/token.ts')).token,

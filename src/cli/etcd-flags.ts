@@ -17,14 +17,19 @@ export interface EtcdFlags {
 const text = (placeholder: string, brief: string) =>
   ({ kind: 'parsed', parse: String, optional: true, placeholder, brief }) as const
 
-export const etcdFlags = {
-  etcdServers: text('URL,URL', 'Members of etcd, for --store etcd: https://10.0.0.1:2379,https://10.0.0.2:2379'),
+/** Everything but where etcd is. */
+export const etcdAccessFlags = {
   etcdPrefix: text('PREFIX', 'Where the objects lie in etcd (default: /registry, as kube-apiserver has it)'),
   etcdCafile: text('FILE', 'Authority of the certificates of etcd (PEM)'),
   etcdCertfile: text('FILE', 'Our certificate for etcd (PEM)'),
   etcdKeyfile: text('FILE', 'Key of our certificate for etcd (PEM)'),
   etcdUser: text('NAME', 'User of etcd; its password is read from --etcd-password-file'),
   etcdPasswordFile: text('FILE', 'File with the password of the etcd user'),
+} as const
+
+export const etcdFlags = {
+  etcdServers: text('URL,URL', 'Members of etcd, for --store etcd: https://10.0.0.1:2379,https://10.0.0.2:2379'),
+  ...etcdAccessFlags,
   etcdAdopt: {
     kind: 'boolean',
     default: false,
@@ -37,13 +42,19 @@ const example = '--store etcd --etcd-servers https://10.0.0.1:2379'
 
 /** Undefined for other stores, which take none of these flags. */
 export function etcdFrom(store: string, flags: EtcdFlags): EtcdConfig | undefined {
-  const { etcdServers, etcdAdopt, etcdPrefix = defaultPrefix, ...others } = flags
+  const { etcdServers } = flags
   if (store !== 'etcd') {
     if (etcdServers !== undefined) throw new UsageError('--etcd-servers is of use with --store etcd only', example)
     return undefined
   }
   if (etcdServers === undefined) throw new UsageError('--store etcd needs to know where etcd is', example)
-  const servers = etcdServers.split(',').map(parseServer)
+  return etcdAt(etcdServers, flags, '--etcd-servers')
+}
+
+/** `what` names the word on the command line that says where etcd is. */
+export function etcdAt(urls: string, flags: EtcdFlags, what: string): EtcdConfig {
+  const { etcdAdopt, etcdPrefix = defaultPrefix, ...others } = flags
+  const servers = urls.split(',').map((url) => parseServer(url, what))
   if (!/^(\/[\w.-]+)+$/.test(etcdPrefix)) {
     throw new UsageError(
       `--etcd-prefix takes a path without a slash at its end, not "${etcdPrefix}"`,
@@ -68,9 +79,9 @@ export function etcdFrom(store: string, flags: EtcdFlags): EtcdConfig | undefine
   }
 }
 
-function parseServer(url: string): string {
+function parseServer(url: string, what: string): string {
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   const isBare = parsed?.pathname === '/' && parsed.search === '' && parsed.username === '' && parsed.password === ''
   if (parsed && isBare && /^https?:$/.test(parsed.protocol)) return `${parsed.protocol}//${parsed.host}`
-  throw new UsageError(`--etcd-servers takes addresses like https://10.0.0.1:2379, not "${url}"`, example)
+  throw new UsageError(`${what} takes addresses like https://10.0.0.1:2379, not "${url}"`, example)
 }

@@ -206,7 +206,7 @@ function readKeys(directory: string): Record<string, string> {
 }
 
 /** Every kind that is stored; events.k8s.io is another view of the same events. */
-function storedKinds(): readonly KindInfo[] {
+export function storedKinds(): readonly KindInfo[] {
   return (Object.values(kinds) as readonly KindInfo[]).filter(({ view }) => view === undefined)
 }
 

@@ -8,7 +8,7 @@ import type { Client } from '../client/client.ts'
 import type { Store } from '../store/store.ts'
 import type { ClusterMark } from './identity.ts'
 
-const home = 'kube-system'
+export const home = 'kube-system'
 
 /** Undefined where the namespace does not exist yet. */
 export async function markOfStore(store: Store): Promise<ClusterMark | undefined> {

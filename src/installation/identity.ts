@@ -67,6 +67,7 @@ type RefusalCode =
   | 'newerFormat'
   | 'recordUnreadable'
   | 'emptyStore'
+  | 'inEtcd'
   | 'otherNode'
   | 'otherCluster'
   | 'olderStore'
@@ -103,6 +104,7 @@ export function decideDirectory(facts: DirectoryFacts): Decision {
   }
   if (!isOlder(store.mark, seen)) return proceed
   if (facts.acceptStore) return { kind: 'accept' }
+  if (known.in === 'etcd' && etcd === undefined) return refuseMoved(path)
   return refuse(
     'olderStore',
     `${storeName(facts)} is older than the one last used here (${howOld(store.mark, seen)}): ` +
@@ -162,13 +164,28 @@ function decideEmpty(facts: DirectoryFacts, known: DirectoryRecord | undefined):
   const { etcd, keys, data } = facts
   // Keys are made before the store; a first start that was interrupted goes on.
   if (known?.store === 'memory' || (known?.store === 'creating' && data.length === 0)) return { kind: 'create' }
+  if (known?.store === 'durable' && known.in === 'etcd' && etcd === undefined) return refuseMoved(facts.path)
   const beside = [...keys, ...data]
   if (known === undefined && beside.length === 0) return { kind: 'create' }
   const found = known?.store === 'durable' ? [`the record of cluster ${known.seen.cluster}`, ...beside] : beside
   return refuse(
     'emptyStore',
     `${storeName(facts)} is empty or missing, but ${etcd ? facts.path : 'the directory'} holds ${found.join(', ')}: this is not a new cluster`,
-    `${etcd ? 'correct --etcd-servers and --etcd-prefix' : 'bring store.db back'}, or restore a backup (hawser restore FILE --data-dir NEWDIR), or ${otherDirectory}`,
+    `${etcd ? remedyInEtcd(facts, known) : 'bring store.db back'}, or restore a backup (hawser restore FILE --data-dir NEWDIR), or ${otherDirectory}`,
+  )
+}
+
+function remedyInEtcd({ path }: DirectoryFacts, known: DirectoryRecord | undefined): string {
+  if (known?.store !== 'durable' || known.in === 'etcd') return 'correct --etcd-servers and --etcd-prefix'
+  return `move the objects of the directory there: hawser store migrate --from sqlite:${path} --to etcd:URL`
+}
+
+/** Whatever store.db holds is of before the move. */
+function refuseMoved(path: string): Decision {
+  return refuse(
+    'inEtcd',
+    `the objects of ${path} are in etcd, not in the directory`,
+    `start with --store etcd --etcd-servers URL, or move them back: hawser store migrate --from etcd:URL --to sqlite:${path}`,
   )
 }
 

@@ -21,8 +21,13 @@ export function replaceFile(path: string, text: string): void {
   } finally {
     closeSync(file)
   }
-  renameSync(partial, path)
-  const directory = openSync(dirname(path), 'r')
+  renameForGood(partial, path)
+}
+
+/** The file has its new name, also after a loss of power. */
+export function renameForGood(from: string, to: string): void {
+  renameSync(from, to)
+  const directory = openSync(dirname(to), 'r')
   try {
     fsyncSync(directory)
   } finally {

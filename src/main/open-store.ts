@@ -2,11 +2,14 @@
 import { randomBytes } from 'node:crypto'
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
+import { join } from 'node:path'
 import { createRegistryLayout } from '../apiserver/objects/registry-layout.ts'
 import type { EtcdConfig, HawserConfig } from '../installation/config.ts'
 import { UsageError } from '../installation/config.ts'
 import type { DataDirectory } from '../installation/data-directory.ts'
+import { readIfThere, writePrivate } from '../installation/private-files.ts'
 import type { TlsFiles } from '../store/etcd/channel.ts'
+import type { Holder } from '../store/etcd/hold.ts'
 import { createMemoryStore } from '../store/memory-store.ts'
 import { openSqliteStore } from '../store/sqlite-store.ts'
 import type { Store } from '../store/store.ts'
@@ -32,9 +35,7 @@ export async function openStore(deps: StoreDeps): Promise<Store> {
 
 function openEmbedded(directory: DataDirectory): Store {
   try {
-    // Secrets lie in the store: nobody else may read it. SQLite gives its other files the mode of this one.
-    closeSync(openSync(directory.storeFile, 'a', 0o600))
-    return openSqliteStore({ path: directory.storeFile })
+    return openSqliteFile(directory.storeFile)
   } catch (error) {
     if (isStoreError(error, 'unavailable'))
       throw new UsageError(
@@ -45,28 +46,40 @@ function openEmbedded(directory: DataDirectory): Store {
   }
 }
 
+export function openSqliteFile(path: string): Store {
+  // Secrets lie in the store: nobody else may read it. SQLite gives its other files the mode of this one.
+  closeSync(openSync(path, 'a', 0o600))
+  return openSqliteStore({ path })
+}
+
 async function openEtcd({ directory, clock, log, onStoreLost }: StoreDeps, etcd: EtcdConfig): Promise<Store> {
-  const user = etcd.user === undefined ? {} : { user: { name: etcd.user, password: passwordOf(etcd) } }
-  // Wrong names of files are told before etcd is asked.
-  tlsFiles(etcd)
+  const access = etcdAccess(etcd)
   // Loaded only where it is used: gRPC takes its time.
   const { openEtcdStore } = await import('../store/etcd-store.ts')
-  try {
-    return await openEtcdStore({
-      servers: etcd.servers,
-      prefix: etcd.prefix,
-      adopt: etcd.adopt,
-      ...user,
-      tls: () => tlsFiles(etcd),
-      layout: createRegistryLayout(),
-      holder: {
-        id: holderId(directory),
-        name: `${hostname()} (process ${process.pid}, ${directory.path})`,
-      },
+  return refusing(() =>
+    openEtcdStore({
+      ...access,
+      use: { kind: 'serve', adopt: etcd.adopt },
+      holder: holderOf(directory.path),
       clock,
       log: log.child({ part: 'store' }),
       onLost: onStoreLost,
-    })
+    }),
+  )
+}
+
+/** How etcd is reached, and how objects lie in it. Wrong names of files are told before etcd is asked. */
+export function etcdAccess(etcd: EtcdConfig) {
+  const { servers, prefix } = etcd
+  const user = etcd.user === undefined ? {} : { user: { name: etcd.user, password: passwordOf(etcd) } }
+  tlsFiles(etcd)
+  return { servers, prefix, ...user, tls: () => tlsFiles(etcd), layout: createRegistryLayout() }
+}
+
+/** A store that cannot be used is told to the user in its own words. */
+export async function refusing<T>(open: () => Promise<T>): Promise<T> {
+  try {
+    return await open()
   } catch (error) {
     if (isStoreError(error, 'unavailable')) throw new UsageError(error.message)
     throw error
@@ -74,9 +87,14 @@ async function openEtcd({ directory, clock, log, onStoreLost }: StoreDeps, etcd:
 }
 
 /** Only one process has the data directory open. A copy of it on another machine is another server. */
-function holderId(directory: DataDirectory): string {
+export function holderOf(directory: string): Holder {
   const machine = existsSync(machineFile) ? readFileSync(machineFile, 'utf8').trim() : ''
-  return [directory.keep('server.id', () => randomBytes(16).toString('hex')).trim(), machine, hostname()].join(' ')
+  const file = join(directory, 'server.id')
+  const own = readIfThere(file) ?? writePrivate(file, randomBytes(16).toString('hex'))
+  return {
+    id: [own.trim(), machine, hostname()].join(' '),
+    name: `${hostname()} (process ${process.pid}, ${directory})`,
+  }
 }
 
 const machineFile = '/etc/machine-id'

@@ -15,7 +15,10 @@ import { loadCopy } from './etcd/copy.ts'
 import type { Current } from './etcd/current.ts'
 import { createCurrent, defaultChangeWaitMs } from './etcd/current.ts'
 import { EtcdError } from './etcd/errors.ts'
-import { claimPrefix } from './etcd/format.ts'
+import type { PrefixMark, PrefixUse } from './etcd/format.ts'
+import { claimPrefix, putMark } from './etcd/format.ts'
+import type { FoundKey } from './etcd/inspect.ts'
+import { inspectPrefix } from './etcd/inspect.ts'
 import type { Hold, Holder } from './etcd/hold.ts'
 import { defaultLeaseSeconds, takeHold } from './etcd/hold.ts'
 import type { EtcdLayout, EtcdPlace } from './etcd/layout.ts'
@@ -24,7 +27,7 @@ import type { Store } from './store.ts'
 import { StoreError } from './store.ts'
 import type { Write } from './versioned-state.ts'
 
-export interface EtcdStoreOptions {
+export interface EtcdAccess {
   readonly servers: readonly string[]
   /** Read each time a connection is made: certificates are renewed while we run. */
   readonly tls?: () => TlsFiles
@@ -32,8 +35,11 @@ export interface EtcdStoreOptions {
   /** `/registry`, as kube-apiserver has it. */
   readonly prefix: string
   readonly layout: EtcdLayout
-  /** Take over objects that another program keeps below the prefix. */
-  readonly adopt?: boolean
+}
+
+export interface EtcdStoreOptions extends EtcdAccess {
+  /** Serve the objects, as usual, or move them. */
+  readonly use?: PrefixUse
   readonly holder: Holder
   readonly leaseSeconds?: number
   readonly history?: HistoryLimits
@@ -51,31 +57,68 @@ interface Parts {
   readonly hold: Hold
 }
 
+/** A store whose prefix is marked: what may be done with it. */
+export interface MarkedStore {
+  readonly store: Store
+  readonly mark: PrefixMark
+  /** Marks it otherwise, as the only server that may write. */
+  setMark(mark: PrefixMark): Promise<void>
+}
+
 /** Throws `unavailable` when etcd cannot be used, with a sentence that says why and what to do. */
 export async function openEtcdStore(options: EtcdStoreOptions): Promise<Store> {
-  const { clock, log, servers, tls = () => ({}), user } = options
+  return (await openMarkedStore(options)).store
+}
+
+/** The same for a move of the objects. */
+export async function openMarkedStore(options: EtcdStoreOptions): Promise<MarkedStore> {
+  const { clock, log } = options
   const place: EtcdPlace = { prefix: options.prefix, layout: options.layout }
   const life = new AbortController()
   using opening = new DisposableStack()
-  const client = opening.use(
-    createEtcdClient({ servers, clock, open: (url) => openChannel(url, tls), ...(user ? { user } : {}) }),
-  )
+  const client = opening.use(clientFor(options, clock))
   try {
-    await claimPrefix({ client, place, adopt: options.adopt ?? false }, life.signal)
+    const use = options.use ?? { kind: 'serve', adopt: false }
+    const claim = () => claimPrefix({ client, place, use }, life.signal)
+    await claim()
     const leaseSeconds = options.leaseSeconds ?? defaultLeaseSeconds
     const hold = await takeHold({ client, place, clock, log, holder: options.holder, leaseSeconds }, life.signal)
     const history = options.history ?? defaultHistory
-    const copy = await loadCopy({ client, place, clock, log, history }, life.signal).catch(async (error: unknown) => {
+    const load = async () => {
+      // The objects may have been moved while we waited for the hold.
+      const mark = await claim()
+      return { mark, copy: await loadCopy({ client, place, clock, log, history }, life.signal) }
+    }
+    const { copy, mark } = await load().catch(async (error: unknown) => {
       await hold.release(life.signal).catch(() => {}) // it ends by itself
       throw error
     })
     const changeWaitMs = options.changeWaitMs ?? defaultChangeWaitMs
     const current = createCurrent({ client, place, copy, clock, log, changeWaitMs })
     opening.move()
-    return storeOver(options, place, { client, copy, current, hold }, life)
+    const store = storeOver(options, place, { client, copy, current, hold }, life)
+    const setMark = async (next: PrefixMark) => {
+      if (!(await putMark(client, place, next, hold.permit(), life.signal)))
+        throw new StoreError('unavailable', `another server has taken the objects in etcd at ${client.where}`)
+    }
+    return { store, mark, setMark }
   } catch (error) {
     throw error instanceof EtcdError ? new StoreError('unavailable', error.message, { cause: error }) : error
   }
+}
+
+/** Everything below the prefix, as it is; nothing is written, and a server may go on beside it. */
+export async function readEtcd(access: EtcdAccess, clock: Clock, signal: AbortSignal): Promise<readonly FoundKey[]> {
+  using client = clientFor(access, clock)
+  try {
+    return await Array.fromAsync(inspectPrefix({ client, place: access }, signal))
+  } catch (error) {
+    throw error instanceof EtcdError ? new StoreError('unavailable', error.message, { cause: error }) : error
+  }
+}
+
+function clientFor({ servers, tls = () => ({}), user }: EtcdAccess, clock: Clock): EtcdClient {
+  return createEtcdClient({ servers, clock, open: (url) => openChannel(url, tls), ...(user ? { user } : {}) })
 }
 
 function storeOver(options: EtcdStoreOptions, place: EtcdPlace, parts: Parts, life: AbortController): Store {

@@ -85,6 +85,9 @@ const trials: Readonly<Record<string, Trial>> = {
   'docs/how-to/use-etcd.md: hawser up --store etcd': {
     elsewhere: { 'hawser up --store etcd': 'test/store/etcd-server.test.ts' },
   },
+  'docs/how-to/move-to-etcd.md: hawser store': {
+    elsewhere: { 'hawser store': 'test/store/migrate.test.ts', 'hawser up': 'test/store/migrate.test.ts' },
+  },
   'docs/how-to/keep-the-data.md: kubectl patch pv NAME': {
     server: [],
     before: ['hawser volume create kept --size 32Mi --node "$(hostname)"'],

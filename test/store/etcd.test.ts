@@ -91,7 +91,7 @@ test('etcd: foreign keys below the prefix are left alone until they are adopted'
   const prefix = nextPrefix()
   etcd.ctl('put', `${prefix}/deployments/default/web`, '{}')
   await assert.rejects(openTestStore(etcd.urls, prefix), /holds 1 keys of another program below .*--etcd-adopt/)
-  await using store = await openTestStore(etcd.urls, prefix, { adopt: true })
+  await using store = await openTestStore(etcd.urls, prefix, { use: { kind: 'serve', adopt: true } })
   assert.equal((await store.list('/deployments/', {})).entries.length, 1)
 })
 

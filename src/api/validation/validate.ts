@@ -15,6 +15,15 @@ export function validateCreate<K extends KindName>(kind: K, object: KindMap[K]):
   ]
 }
 
+/** What lies in a store: what may be demanded at its creation only is not asked again. */
+export function validateStored<K extends KindName>(kind: K, object: KindMap[K]): readonly FieldError[] {
+  const { namespaced, validation } = kinds[kind]
+  return [
+    ...validateMetadata(object.metadata, { namespaced, name: validation.name ?? isSubdomain }),
+    ...(validation.whole?.(object) ?? []),
+  ]
+}
+
 /**
  * `subresource` is undefined for the main resource. Subresources without rules of their own (binding, eviction, token) are
  * checked for their metadata only: who offers them knows what they change.

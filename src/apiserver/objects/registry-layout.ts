@@ -80,7 +80,7 @@ function placeOfPath(path: string): Place | undefined {
 }
 
 /** Groups whose kinds kube-apiserver serves itself; all others come from custom resources. */
-const builtInGroups: readonly string[] = ['', 'coordination.k8s.io', 'storage.k8s.io']
+export const builtInGroups: readonly string[] = ['', 'coordination.k8s.io', 'storage.k8s.io']
 
 /** What kube-apiserver calls otherwise than in its paths. */
 const otherNames: Readonly<Record<string, string>> = {

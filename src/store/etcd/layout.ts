@@ -19,30 +19,20 @@ export interface EtcdPlace {
 
 const ownFolder = '.hawser/'
 
-/** Keys of our own that are no entries. */
-export const ownKeys = {
-  /** Says that Hawser keeps objects below the prefix, and in which format. */
-  format: 'format',
-  /** The server that may write. */
-  server: 'server',
-  /** Written to learn how far the copy has come. */
-  marker: 'marker',
-  /** Up to where history was forgotten, and by whom. */
-  compaction: 'compaction',
-} as const
+/**
+ * Keys of our own that are no entries. `format` says that Hawser keeps objects below the prefix, in which format, and whether
+ * they may be used; `server` is the server that may write; `marker` is written to learn how far the copy has come; `compaction`
+ * tells up to where history was forgotten, and by whom.
+ */
+export const ownKeyNames = ['format', 'server', 'marker', 'compaction'] as const
 
-export function ownKey({ prefix }: EtcdPlace, name: keyof typeof ownKeys): Uint8Array {
-  return bytesOf(`${prefix}${ownFolder}${ownKeys[name]}`)
+export function ownKey({ prefix }: EtcdPlace, name: (typeof ownKeyNames)[number]): Uint8Array {
+  return bytesOf(`${prefix}${ownFolder}${name}`)
 }
 
 /** From the first key of ours to the first after the objects: `.` comes right before `/`, and `0` right after it. */
 export function watchedRange({ prefix }: EtcdPlace): { readonly key: Uint8Array; readonly rangeEnd: Uint8Array } {
   return { key: bytesOf(`${prefix}${ownFolder}`), rangeEnd: bytesOf(`${prefix}0`) }
-}
-
-/** Objects only, whoever wrote them. */
-export function objectRange({ prefix }: EtcdPlace): { readonly key: Uint8Array; readonly rangeEnd: Uint8Array } {
-  return { key: bytesOf(`${prefix}/`), rangeEnd: bytesOf(`${prefix}0`) }
 }
 
 export function etcdKey({ prefix, layout }: EtcdPlace, key: string): Uint8Array {
