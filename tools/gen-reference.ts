@@ -94,7 +94,7 @@ const exitMeanings: Readonly<Record<string, string>> = {
   failed: 'the server or the machine reported an error',
   usage: 'the command line is wrong; nothing was done',
   notFound: 'there is no such object',
-  waiting: '`why`: something waits; `doctor`, `driver check`: problems were found; `--wait`: timeout',
+  waiting: '`why`: something waits; `doctor`, `driver check`, `lab run`: problems were found; `--wait`: timeout',
   unreachable: 'the server cannot be reached',
 }
 

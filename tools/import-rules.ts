@@ -17,6 +17,7 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
   controllers: ['api', 'client', 'clock', 'loop', 'telemetry', 'volume'],
   node: ['api', 'client', 'clock', 'host', 'loop', 'streams', 'telemetry', 'volume'],
   drivers: ['clock', 'csi', 'host', 'telemetry', 'volume'],
+  lab: ['clock', 'csi', 'host', 'telemetry', 'volume'],
   why: ['api', 'client', 'clock', 'volume'],
   installation: ['api', 'apiserver', 'client', 'clock', 'host', 'node', 'plugins', 'store', 'telemetry', 'volume'],
   cli: [
@@ -26,6 +27,7 @@ export const mayImport: Readonly<Record<string, readonly string[]>> = {
     'csi',
     'host',
     'installation',
+    'lab',
     'main',
     'sim',
     'streams',

@@ -36,6 +36,7 @@ const commands: Readonly<Record<string, () => Promise<Route>>> = {
   detach: async () => (await import('./commands/detach.ts')).detach,
   node: async () => (await import('./commands/node.ts')).node,
   driver: async () => (await import('./commands/driver/routes.ts')).driver,
+  lab: async () => (await import('./commands/lab/routes.ts')).lab,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
   backup: async () => (await import('./commands/backup.ts')).backup,
   restore: async () => (await import('./commands/backup.ts')).restore,

@@ -5,7 +5,7 @@ export const exitCodes = {
   failed: 1,
   usage: 2,
   notFound: 3,
-  /** `why`: something waits; `doctor`, `driver check`: problems were found. */
+  /** `why`: something waits; `doctor`, `driver check`, `lab run`: problems were found. */
   waiting: 4,
   unreachable: 5,
 } as const

@@ -11,7 +11,7 @@ import { modeFrom, sizeFrom } from './commands/volume/options.ts'
 import { sized } from './commands/volume/resize.ts'
 import { planOf } from './commands/volume/rm.ts'
 import { readyToUse } from './commands/volume/snapshot.ts'
-import { contradictions } from './driver-report.ts'
+import { contradictions } from '../lab/driver-report.ts'
 import { askAbout } from './hints.ts'
 import { duration, table } from './output.ts'
 import { kindFrom } from './resources.ts'
@@ -182,6 +182,7 @@ test('drivers that contradict themselves are found out', () => {
     controller: [],
     node: [],
     nodeId: 'n',
+    failures: {},
   }
   assert.deepEqual(contradictions(good), [])
   assert.equal(contradictions({ ...good, plugin: ['VOLUME_ACCESSIBILITY_CONSTRAINTS'] }).length, 1)

@@ -21,6 +21,7 @@ const volumes = (name: string) => `volumes.test.ts: ${name}`
 const agents = (name: string) => `agent.test.ts: ${name}`
 const joins = (name: string) => `join.test.ts: ${name}`
 const proxies = (name: string) => `driver-proxy.test.ts: ${name}`
+const labs = (name: string) => `lab.test.ts: ${name}`
 const look = (name: string) => `look.test.ts: ${name}`
 const notThere = objects('what is not there is exit code 3')
 const mistake = objects('a mistake is told in a sentence')
@@ -79,6 +80,9 @@ const transcripts: Readonly<Record<string, Transcripts>> = {
   'driver proxy': { works: [proxies('a proxy shows and fails')], fails: [proxies('a proxy shows and fails')] },
   'driver rpc': { works: [machine('driver rpc speaks')], fails: [machine('driver rpc speaks')] },
   'driver serve': { works: [machine('the built-in driver serves alone')], fails: [machine('driver serve says')] },
+  'lab run': { works: [labs('lab run tests the built-in driver')], fails: [labs('lab run says what is wrong')] },
+  'lab ls': { works: [labs('lab ls lists')], fails: [labs('lab ls lists')] },
+  'lab explain': { works: [labs('lab explain tells')], fails: [labs('lab explain tells')] },
   doctor: {
     works: [machine('doctor compares')],
     fails: [machine('doctor names problems'), machine('doctor after a kill')],
@@ -100,7 +104,7 @@ const transcripts: Readonly<Record<string, Transcripts>> = {
 
 // Only names are read here; no command runs, so the context's kind does not matter.
 const application = (await createApplication()) as unknown as Application<CommandContext>
-const groups = ['volume', 'driver', 'token', 'node']
+const groups = ['volume', 'driver', 'lab', 'token', 'node']
 const commands = generateHelpTextForAllCommands(application)
   .map(([route]) => route.replace(/^hawser ?/, ''))
   .filter((route) => route !== '' && !route.startsWith('__') && !groups.includes(route))

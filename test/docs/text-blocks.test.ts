@@ -109,6 +109,14 @@ const trials: Readonly<Record<string, Trial>> = {
     before: servedDriver,
     replace: { '/run/my/csi.sock': '"$HAWSER_DATA_DIR/../csi.sock"' },
   },
+  'docs/how-to/find-faults-of-a-driver.md: hawser lab run': {
+    before: servedDriver,
+    replace: {
+      '/run/csi/csi.sock': 'csi.sock',
+      './my-driver --endpoint unix://{socket} --nodeid n1':
+        'hawser driver serve --socket {socket} --data other-images --node n1',
+    },
+  },
   'docs/how-to/watch-and-fail-driver-calls.md: hawser driver trace': {
     before: servedDriver,
     replace: { ...ownListener, '/run/csi/csi.sock': 'csi.sock', '/run/csi/traced.sock': 'traced.sock' },

@@ -36,12 +36,21 @@ export async function startDriverMachine(chosen: Partial<StorageOptions> = {}) {
   const start = async () => {
     const options = { dataDirectory: driverData, nodeId: 'n1', mode: 'local' as const, ...chosen }
     const { handlers, guard } = await createLocalDriver({ host, clock, setSize }, options, never)
-    const wire = createWire(directTransport(handlers))
-    return { node: createNodeCalls({ wire, clock }), controller: createControllerCalls({ wire, clock }), guard }
+    const transport = directTransport(handlers)
+    const wire = createWire(transport)
+    return {
+      transport,
+      node: createNodeCalls({ wire, clock }),
+      controller: createControllerCalls({ wire, clock }),
+      guard,
+    }
   }
   let driver = await start()
   return {
     host,
+    get transport() {
+      return driver.transport
+    },
     get node() {
       return driver.node
     },
