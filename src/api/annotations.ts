@@ -22,6 +22,7 @@ export const annotations = {
   betaStorageClass: 'volume.beta.kubernetes.io/storage-class',
   isDefaultClass: 'storageclass.kubernetes.io/is-default-class',
   betaIsDefaultClass: 'storageclass.beta.kubernetes.io/is-default-class',
+  isDefaultSnapshotClass: 'snapshot.storage.kubernetes.io/is-default-class',
   preResizeCapacity: 'volume.alpha.kubernetes.io/pre-resize-capacity',
   storageResizer: 'volume.kubernetes.io/storage-resizer',
   nodeExpansionNotRequired: 'volume.kubernetes.io/node-expansion-not-required',

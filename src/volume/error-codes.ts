@@ -100,6 +100,7 @@ type OwnCode =
   | 'SessionMissing'
   | 'SinglePodWriter'
   | 'SizeUnknown'
+  | 'SnapshotClassForeign'
   | 'SnapshotForeign'
   | 'SnapshotMisbound'
   | 'SnapshotMissing'

@@ -6,7 +6,7 @@ import { claimNames, claimTarget } from './claim-names.ts'
 import type { CauseNames } from './causes.ts'
 import { driverTrouble, runningLink } from './driver-links.ts'
 import type { Facts } from './facts.ts'
-import { classNamed, failureOf, isRegistered, parse, runningOf, volumeOf, waitsOf } from './facts.ts'
+import { classNamed, failureOf, isRegistered, parse, podsOfClaim, runningOf, volumeOf, waitsOf } from './facts.ts'
 import type { Link } from './link.ts'
 import { blocked, failureFacts, sinceFacts, waitFacts, wordsIn, wordsOf } from './link.ts'
 import { causeOfCode } from './reasons.ts'
@@ -17,9 +17,7 @@ export function growthLinks(facts: Facts, claim: PersistentVolumeClaim): readonl
   if (wanted <= present) return []
   const title = `it is expanded to ${wantedSize(claim)}`
   const names = { ...claimNames(facts, claim), ...sizes(facts, claim) }
-  const pending = (claim.status?.conditions ?? []).find(
-    ({ type, status }) => type === 'FileSystemResizePending' && status === 'True',
-  )
+  const pending = conditionOf(claim, 'FileSystemResizePending')
   // The claim says whose turn it is; what the other half said before is over.
   const turn = claim.status?.allocatedResourceStatuses?.['storage'] ?? ''
   const onNode = failureOf(facts, { kind: 'PersistentVolume', name: claim.spec?.volumeName }, ['volume_fs_resize'])
@@ -39,6 +37,8 @@ export function growthLinks(facts: Facts, claim: PersistentVolumeClaim): readonl
     runningOf(facts, claimTarget(claim), ['expand']) ??
     runningOf(facts, { kind: 'PersistentVolume', name: claim.spec?.volumeName }, ['volume_fs_resize'])
   if (running) return [runningLink(facts, title, running, 'askedResizer', names)]
+  const mounted = pending && refusedWhileMounted(facts, claim, title, names)
+  if (mounted) return [mounted]
   if (pending) return [blocked(title, 'node', 'nodeMustExpand', names, sinceFacts(parse(pending.lastTransitionTime)))]
   const storageClass = classNamed(facts, classOf(claim))
   const [wait] = waitsOf(facts, claimTarget(claim), (actor) => actor === 'expansion')
@@ -53,6 +53,30 @@ export function growthLinks(facts: Facts, claim: PersistentVolumeClaim): readonl
   }
   return [blocked(title, `csi ${driver}`, 'askedResizer', names, waitFacts(wait))]
 }
+
+/** The node has asked the driver, which wants the volume unmounted first: nothing is tried until then (CSI-16). */
+function refusedWhileMounted(
+  facts: Facts,
+  claim: PersistentVolumeClaim,
+  title: string,
+  names: CauseNames,
+): Link | undefined {
+  const refused = conditionOf(claim, 'NodeResizeError')
+  const user = podsOfClaim(facts, claim).find(({ spec }) => spec?.nodeName)
+  const { nodeName: node } = user?.spec ?? {}
+  if (refused === undefined || user === undefined || node === undefined) return undefined
+  const { detail: _sizes, ...others } = names
+  const told = {
+    ...others,
+    node,
+    pod: user.metadata.name ?? '',
+    ...(refused.message ? { detail: refused.message } : {}),
+  }
+  return blocked(title, `node ${node}`, 'growsAtNextMount', told, sinceFacts(parse(refused.lastTransitionTime)))
+}
+
+const conditionOf = ({ status }: PersistentVolumeClaim, wanted: string) =>
+  (status?.conditions ?? []).find((each) => each.type === wanted && each.status === 'True')
 
 /** What it has now, and what the storage has been expanded to. */
 function sizes(facts: Facts, claim: PersistentVolumeClaim): CauseNames {

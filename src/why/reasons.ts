@@ -203,6 +203,7 @@ export const codeCauses: Readonly<Record<CsiCode, Cause> & Record<Exclude<NamedC
   SessionMissing: 'storageUnreachable',
   SinglePodWriter: 'singlePodWriter',
   SizeUnknown: undefined,
+  SnapshotClassForeign: 'snapshotClassForeign',
   SnapshotForeign: 'sourceUnusable',
   SnapshotMisbound: 'sourceUnusable',
   SnapshotMissing: 'sourceMissing',

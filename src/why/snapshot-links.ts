@@ -6,7 +6,7 @@ import { driverTrouble, runningLink } from './driver-links.ts'
 import type { Facts } from './facts.ts'
 import { claimOf, doneOf, failureOf, isRegistered, parse, runningOf, volumeOf } from './facts.ts'
 import type { Link } from './link.ts'
-import { blocked, done, failureFacts, later, sinceFacts } from './link.ts'
+import { blocked, done, failureFacts, later, sinceFacts, wordsIn } from './link.ts'
 import { causeOfCode } from './reasons.ts'
 
 const operations = ['snapshot']
@@ -65,7 +65,10 @@ function contentLink(
     return blocked(title, 'you', 'snapshotSourceMissing', names, told)
   if (!failure) return later(title, 'snapshots')
   const code = failure.status?.error?.code
-  if (code === 'ClassMissing') return blocked(title, 'you', 'snapshotClassMissing', names, told)
+  if (code === 'ClassMissing') {
+    const words = names.class === undefined ? wordsIn(failure) : {}
+    return blocked(title, 'you', 'snapshotClassMissing', { ...names, ...words }, told)
+  }
   if (code === 'SourceUnbound') return blocked(title, 'binding', 'snapshotSourceUnbound', names, told)
   return blocked(title, failure.spec.actor, causeOfCode(code, 'snapshotFailed'), names, told)
 }

@@ -131,6 +131,40 @@ test('volume create --node stops when the node has no room, and says how much th
   }
 })
 
+test('volume snapshot takes the default class of the driver of the volume, and names those that fit', () =>
+  withCluster(async (cluster) => {
+    const addClass = (name: string, driver: string, isDefault: boolean) =>
+      cluster.client.create('VolumeSnapshotClass', {
+        metadata: { name, annotations: { 'snapshot.storage.kubernetes.io/is-default-class': String(isDefault) } },
+        driver,
+        deletionPolicy: 'Delete',
+      })
+    await bound(cluster)
+    await addClass('a-foreign', 'other.example.com', true)
+    const snapshot = (more: string) =>
+      runCommand(cluster, words(`hawser volume snapshot data --no-wait ${more}`.trim()))
+    const none = await snapshot('--as s0')
+    assert.match(none.text, /there is no VolumeSnapshotClass of driver model\.hawser\.dev/)
+    assert.equal(none.exitCode, 3)
+    await addClass('own', 'model.hawser.dev', false)
+    const unchosen = await snapshot('--as s1')
+    assert.match(unchosen.text, /driver model\.hawser\.dev has no default VolumeSnapshotClass/)
+    assert.match(unchosen.text, /choose one: --class own/)
+    assert.equal(unchosen.exitCode, 3)
+    const foreign = await snapshot('--as s2 --class a-foreign')
+    assert.match(
+      foreign.text,
+      /a-foreign is a class of driver other\.example\.com, the volume is of model\.hawser\.dev/,
+    )
+    assert.match(foreign.text, /choose one: --class own/)
+    assert.deepEqual((await cluster.client.list('VolumeSnapshot')).items, [])
+    await addClass('z-default', 'model.hawser.dev', true)
+    assert.equal((await snapshot('--as s3')).exitCode, 0)
+    await pass(10_000)(cluster)
+    const [taken] = (await cluster.client.list('VolumeSnapshot')).items
+    assert.deepEqual([taken?.spec.volumeSnapshotClassName, taken?.status?.readyToUse], ['z-default', true])
+  }))
+
 /** The cluster lives on while a command waits: its virtual time follows the real one, ten times as fast. */
 async function whileLiving<T>({ clock }: WholeCluster, command: Promise<T>): Promise<T> {
   let over = false

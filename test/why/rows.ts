@@ -99,6 +99,18 @@ const growing = (more: Partial<Facts> = {}, condition?: string) =>
     ...more,
   })
 
+const conditions = ['FileSystemResizePending', 'NodeResizeError'].map((type) => ({
+  type,
+  status: 'True' as const,
+  message: 'not while it is mounted',
+  lastTransitionTime: '2026-01-01T00:00:30Z',
+}))
+const grown = claim({ phase: 'Bound', request: '2Gi', capacity: '1Gi' })
+const refusedOnNode = growing({
+  claims: [{ ...grown, status: { ...grown.status, conditions } }],
+  pods: [pod({ node: 'a' })],
+})
+
 const bound = claim({ phase: 'Bound' })
 const changing = (more: Partial<Facts>) =>
   facts(ofClaim, {
@@ -177,6 +189,7 @@ const claimRows: readonly Row[] = [
       'FileSystemResizePending',
     ),
   ],
+  ['growsAtNextMount', refusedOnNode],
   ['nodeMustExpand', growing({}, 'FileSystemResizePending')],
   ['attributesClassMissing', changing({ attributesClasses: [] })],
   ['attributesClassForeign', changing({ attributesClasses: [{ ...attributesClass(), driverName: 'other' }] })],
@@ -505,7 +518,7 @@ const snapshotRows: readonly Row[] = [
   ['snapshotSourceMissing', wishedFor({ claims: [] })],
   ['snapshotClassMissing', notBound('ClassMissing')],
   ['snapshotSourceUnbound', notBound('SourceUnbound')],
-  ['sourceUnusable', notBound('SourceForeign')],
+  ['snapshotClassForeign', notBound('SnapshotClassForeign')],
   ['snapshotFailed', notBound('SomethingNew')],
   ['snapshotRunning', described()],
   ['driverAbsent', described({ csiNodes: [] })],

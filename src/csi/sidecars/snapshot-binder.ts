@@ -3,6 +3,7 @@
 import { finalizers } from '../../api/annotations.ts'
 import type {
   PersistentVolume,
+  PersistentVolumeClaim,
   VolumeSnapshot,
   VolumeSnapshotClass,
   VolumeSnapshotContent,
@@ -14,7 +15,7 @@ import { getIfExists } from '../../client/get-if-exists.ts'
 import { objectKey } from '../../client/object-loop.ts'
 import type { ObjectKey, ObjectLoop } from '../../client/object-loop.ts'
 import { timestamp } from '../../clock/clock.ts'
-import { asVolumeError, refused } from '../../volume/effect.ts'
+import { asVolumeError } from '../../volume/effect.ts'
 import { createJobHistory } from './job-history.ts'
 import { createLoopWithHistory } from './job-loop.ts'
 import { addFinalizer, change, dropFinalizer } from './job.ts'
@@ -30,6 +31,7 @@ import {
   newContent,
   planContentRelease,
   planSnapshotStep,
+  snapshotClassMissing,
   sourceForeign,
   sourceUnbound,
 } from './snapshot-binding-plan.ts'
@@ -156,8 +158,12 @@ async function contentFor(
   const { client, recorder } = deps
   const present = await findContent(deps, name, signal)
   if (present) return present
-  const snapshotClass = await classFor(deps, snapshot)
-  const volume = await sourceVolume(deps, snapshot, snapshotClass.driver, signal)
+  const { claim, volume } = await sourceOf(deps, snapshot, signal)
+  const snapshotClass = await classFor(deps, snapshot, volume)
+  const foreign = sourceForeign(volume, snapshotClass.driver)
+  if (foreign) throw foreign
+  // The claim is protected before anything is asked of the driver.
+  await addFinalizer(client, 'PersistentVolumeClaim', claim, finalizers.claimAsSnapshotSource, signal)
   try {
     const content = newContent(name, snapshot, snapshotClass, volume)
     const made = await client.create('VolumeSnapshotContent', content, {}, signal)
@@ -188,12 +194,17 @@ async function adoptContent(
   return (await change(client, 'VolumeSnapshotContent', content, apply, {}, signal)) ?? content
 }
 
-/** A snapshot without a class gets the default class written into it. */
-async function classFor({ informers, client }: BinderDeps, snapshot: VolumeSnapshot): Promise<VolumeSnapshotClass> {
-  const name = snapshot.spec.volumeSnapshotClassName
-  const chosen = chooseSnapshotClass(snapshot, informers.of('VolumeSnapshotClass').items)
-  if (!chosen) throw refused('ClassMissing', `failed to get snapshot class ${name ?? '(default)'}`, 'none')
-  if (!name) {
+/** A snapshot without a class gets the default class of the driver of its volume written into it. */
+async function classFor(
+  { informers, client }: BinderDeps,
+  snapshot: VolumeSnapshot,
+  volume: PersistentVolume,
+): Promise<VolumeSnapshotClass> {
+  const classes = informers.of('VolumeSnapshotClass').items
+  const driver = volume.spec?.csi?.driver ?? ''
+  const chosen = chooseSnapshotClass(snapshot, classes, driver)
+  if (!chosen) throw snapshotClassMissing(snapshot, classes, driver)
+  if (!snapshot.spec.volumeSnapshotClassName) {
     const volumeSnapshotClassName = chosen.metadata.name
     const fill = (each: VolumeSnapshot) =>
       each.spec.volumeSnapshotClassName ? each : { ...each, spec: { ...each.spec, volumeSnapshotClassName } }
@@ -202,23 +213,17 @@ async function classFor({ informers, client }: BinderDeps, snapshot: VolumeSnaps
   return chosen
 }
 
-/** The claim is protected before anything is asked of the driver. */
-async function sourceVolume(
+async function sourceOf(
   { client }: BinderDeps,
   snapshot: VolumeSnapshot,
-  driver: string,
   signal: AbortSignal,
-): Promise<PersistentVolume> {
+): Promise<{ readonly claim: PersistentVolumeClaim; readonly volume: PersistentVolume }> {
   const name = snapshot.spec.source.persistentVolumeClaimName ?? ''
   const ref = { namespace: snapshot.metadata.namespace ?? '', name }
   const claim = await client.get('PersistentVolumeClaim', ref, signal)
   const unbound = sourceUnbound(claim)
   if (unbound) throw unbound
-  const volume = await client.get('PersistentVolume', { name: claim.spec?.volumeName ?? '' }, signal)
-  const foreign = sourceForeign(volume, driver)
-  if (foreign) throw foreign
-  await addFinalizer(client, 'PersistentVolumeClaim', claim, finalizers.claimAsSnapshotSource, signal)
-  return volume
+  return { claim, volume: await client.get('PersistentVolume', { name: claim.spec?.volumeName ?? '' }, signal) }
 }
 
 /** The content is marked first and, if it is ours, deleted with the snapshot; the snapshot's finalizers go last. */

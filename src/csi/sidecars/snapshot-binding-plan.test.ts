@@ -67,8 +67,9 @@ test('a snapshot without a class takes the default class', () => {
   ]
   const classes = new Map([make('a', false), make('b', true)])
   const named = snapshot({ spec: { source: {}, volumeSnapshotClassName: 'a' } })
-  const chosen = [snapshot(), named].map((each) => chooseSnapshotClass(each, classes)?.metadata.name)
+  const chosen = [snapshot(), named].map((each) => chooseSnapshotClass(each, classes, 'd')?.metadata.name)
   assert.deepEqual(chosen, ['b', 'a'])
+  assert.equal(chooseSnapshotClass(snapshot(), classes, 'other'), undefined, 'the default of another driver')
 })
 
 test('a claim is kept while another snapshot of it is being cut', () => {

@@ -9,16 +9,11 @@ import type {
   VolumeSnapshotContent,
 } from '../../api/generated/types.ts'
 import { annotation, hasFinalizer, isDeleting, withAnnotations, withFinalizer } from '../../api/meta.ts'
+import { defaultSnapshotClass } from '../../api/snapshot-class.ts'
 import { quantityOfBytes } from '../../api/quantity.ts'
 import { timestamp } from '../../clock/clock.ts'
 import type { VolumeError } from '../../volume/effect.ts'
-import {
-  beingDeleted,
-  deletionSecretName,
-  deletionSecretNamespace,
-  isDefaultSnapshotClass,
-  snapshotSecretOf,
-} from './snapshot-names.ts'
+import { beingDeleted, deletionSecretName, deletionSecretNamespace, snapshotSecretOf } from './snapshot-names.ts'
 
 export type SnapshotStep =
   /** A claim is being made from the snapshot: it must stay. */
@@ -79,14 +74,26 @@ export function adopted(content: VolumeSnapshotContent, snapshot: VolumeSnapshot
   return withFinalizer({ ...content, spec: { ...content.spec, volumeSnapshotRef } }, finalizers.snapshotContentBound)
 }
 
-/** The class that a snapshot names, or the default class. */
+/** The class that a snapshot names, or the default class of the driver of its volume. */
 export function chooseSnapshotClass(
   snapshot: VolumeSnapshot,
   classes: ReadonlyMap<string, VolumeSnapshotClass>,
+  driver: string,
 ): VolumeSnapshotClass | undefined {
   const name = snapshot.spec.volumeSnapshotClassName
-  if (name) return classes.get(name)
-  return [...classes.values()].find((each) => annotation(each, isDefaultSnapshotClass) === 'true')
+  return name ? classes.get(name) : defaultSnapshotClass(classes.values(), driver)
+}
+
+export function snapshotClassMissing(
+  { spec }: VolumeSnapshot,
+  classes: ReadonlyMap<string, VolumeSnapshotClass>,
+  driver: string,
+): VolumeError {
+  const name = spec.volumeSnapshotClassName
+  if (name) return refused('ClassMissing', `VolumeSnapshotClass ${name} does not exist`, 'none')
+  const own = [...classes.values()].filter((each) => each.driver === driver).map(({ metadata }) => metadata.name)
+  const text = `there is no default VolumeSnapshotClass of driver ${driver}; classes of this driver: ${own.join(', ') || 'none'}`
+  return refused('ClassMissing', text, 'none')
 }
 
 export function sourceUnbound(claim: PersistentVolumeClaim): VolumeError | undefined {
@@ -98,7 +105,7 @@ export function sourceUnbound(claim: PersistentVolumeClaim): VolumeError | undef
 export function sourceForeign(volume: PersistentVolume, driver: string): VolumeError | undefined {
   if (volume.spec?.csi?.driver === driver) return undefined
   const message = `cannot snapshot volume ${volume.metadata.name}: it is not of driver ${driver}`
-  return refused('SourceForeign', message, 'none')
+  return refused('SnapshotClassForeign', message, 'none')
 }
 
 /** May the claim that a snapshot was cut from go? Not while another snapshot of it is still being cut. */

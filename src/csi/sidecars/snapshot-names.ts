@@ -8,7 +8,6 @@ export const beingCreated = 'snapshot.storage.kubernetes.io/volumesnapshot-being
 export const beingDeleted = 'snapshot.storage.kubernetes.io/volumesnapshot-being-deleted'
 export const deletionSecretName = 'snapshot.storage.kubernetes.io/deletion-secret-name'
 export const deletionSecretNamespace = 'snapshot.storage.kubernetes.io/deletion-secret-namespace'
-export const isDefaultSnapshotClass = 'snapshot.storage.kubernetes.io/is-default-class'
 
 export const snapshotParameters = (parameters: Strings | undefined): Strings => driverParameters(parameters)
 

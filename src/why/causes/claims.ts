@@ -284,6 +284,18 @@ export const claimCauses = {
       ['hawser get pods -o wide', 'then delete them: hawser delete pod NAME'],
     ],
   },
+  growsAtNextMount: {
+    title: 'The filesystem cannot be expanded while it is mounted',
+    sentence:
+      'node {node} cannot expand the filesystem of claim {claim} while pod {pod} uses it[: {detail}]; it is expanded when the volume is mounted next',
+    meaning:
+      'The storage was expanded, and the driver refuses to expand the filesystem while it is mounted (FAILED_PRECONDITION). ext4 is like that where the node lacks the capability CAP_SYS_RESOURCE, as in some containers and virtual machines. Nothing more is tried while pods use the volume; they keep the present size.',
+    ends: 'All pods of the claim on this node end and one starts again: the filesystem is expanded before it is mounted.',
+    hints: [
+      ['hawser delete pod {pod}', 'then create it again: it starts with the new size'],
+      ['hawser doctor', 'on the node: does it have the capability?'],
+    ],
+  },
   nodeMustExpand: {
     title: 'The filesystem is expanded when a pod uses the volume',
     sentence:

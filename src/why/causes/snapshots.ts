@@ -18,11 +18,24 @@ export const snapshotCauses = {
   },
   snapshotClassMissing: {
     title: 'The VolumeSnapshotClass does not exist',
-    sentence: 'snapshot {snapshot} has no VolumeSnapshotClass[: {class} does not exist]',
+    sentence: 'snapshot {snapshot} has no VolumeSnapshotClass[: {class} does not exist][: {detail}]',
     meaning:
-      'A snapshot names a VolumeSnapshotClass, or gets the one with the annotation snapshot.storage.kubernetes.io/is-default-class. There is none.',
-    ends: 'The class is created.',
-    hints: [['hawser get volumesnapshotclass', 'list those that exist']],
+      'A snapshot names a VolumeSnapshotClass, or gets the default class of the driver of its volume: the one with the annotation snapshot.storage.kubernetes.io/is-default-class. There is none.',
+    ends: 'The class is created; or the snapshot is deleted and taken again with a class that exists.',
+    hints: [
+      ['hawser get volumesnapshotclass', 'list those that exist, with their drivers'],
+      ['hawser delete volumesnapshot {snapshot}', 'then take it again with a class of the driver'],
+    ],
+  },
+  snapshotClassForeign: {
+    title: 'The VolumeSnapshotClass belongs to another driver',
+    sentence: 'snapshot {snapshot} names VolumeSnapshotClass {class}, which is not of driver {driver} of the volume',
+    meaning: 'Only the driver of a volume can take a snapshot of it, and a VolumeSnapshotClass is for one driver.',
+    ends: 'Nothing. Delete the snapshot and take it again with a class of the driver.',
+    hints: [
+      ['hawser delete volumesnapshot {snapshot}', 'then take it again with a class of the driver'],
+      ['hawser get volumesnapshotclass', 'list the classes with their drivers'],
+    ],
   },
   snapshotRunning: {
     title: 'The snapshot is being taken',

@@ -5,9 +5,17 @@ import { claimCases } from './claim-cases.ts'
 import { driverCases } from './driver-cases.ts'
 import { moreCases } from './more-cases.ts'
 import { podCases } from './pod-cases.ts'
+import { snapshotClassCases } from './snapshot-class-cases.ts'
 import { spaceCases } from './space-cases.ts'
 
-export const cases: readonly Case[] = [...driverCases, ...claimCases, ...podCases, ...spaceCases, ...moreCases]
+export const cases: readonly Case[] = [
+  ...driverCases,
+  ...claimCases,
+  ...podCases,
+  ...spaceCases,
+  ...snapshotClassCases,
+  ...moreCases,
+]
 
 const real = 'test/linux/why.test.ts'
 const moments = 'lasts for a moment: test/stories and test/claims ask for it there'

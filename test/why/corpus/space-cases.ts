@@ -4,7 +4,7 @@ import type { WholeCluster } from '../../kit/whole-cluster.ts'
 import { claimOf } from '../../kit/whole-cluster.ts'
 import type { Case } from './case.ts'
 import { runCommand } from './play.ts'
-import { bound, grow, pass, steps } from './steps.ts'
+import { bound, grow, pass, running, steps } from './steps.ts'
 
 const typed =
   (command: string) =>
@@ -79,6 +79,25 @@ export const spaceCases: readonly Case[] = [
     cause: 'noRoomToGrow',
     says: /no room to expand the volume of claim data to 4Gi/,
     mend: { outside: 'space is freed', act: ({ setFaults }) => setFaults(() => undefined) },
+    afterwards: 'nodeMustExpand',
+    mendsWithinMs: 400_000,
+  },
+  {
+    // As with a mounted ext4 where the kernel gives nobody CAP_SYS_RESOURCE.
+    id: 'growth/not-while-mounted',
+    before: running,
+    async make(cluster) {
+      cluster.setFaults((rpc) =>
+        rpc === 'NodeExpandVolume' ? { kind: 'refused', status: 'FAILED_PRECONDITION' } : undefined,
+      )
+      await grow('2Gi')(cluster)
+    },
+    ask: 'pvc/data',
+    cause: 'growsAtNextMount',
+    says: /node n1 cannot expand the filesystem of claim data while pod web uses it: .*injected/,
+    saysNot: /hawser run --claim|tried again/,
+    mend: { run: ['hawser delete pod web --yes --no-wait'] },
+    // Once it is unmounted, the next pod grows it.
     afterwards: 'nodeMustExpand',
     mendsWithinMs: 400_000,
   },

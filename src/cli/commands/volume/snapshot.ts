@@ -2,6 +2,7 @@
 import { buildCommand } from '@stricli/core'
 import { getIfExists } from '../../../client/get-if-exists.ts'
 import type { PersistentVolumeClaim, VolumeSnapshot } from '../../../api/generated/types.ts'
+import { defaultSnapshotClass } from '../../../api/snapshot-class.ts'
 import { classDecisionOf } from '../../../api/storage-class.ts'
 import type { Client } from '../../../client/client.ts'
 import { UsageError } from '../../../installation/config.ts'
@@ -9,6 +10,7 @@ import { claimArgument, namesOf, storageClassFlag } from '../../completions.ts'
 import type { ConnectFlags } from '../../connect.ts'
 import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
+import { Missing } from '../../errors.ts'
 import { askAbout } from '../../hints.ts'
 import type { Look } from '../../wait.ts'
 import { timeoutFlag, waitFlag, waitUntil } from '../../wait.ts'
@@ -28,6 +30,7 @@ export const snapshot = buildCommand<SnapshotFlags, [string], Context>({
     brief: 'Take a snapshot of a volume',
     fullDescription: [
       'Creates a VolumeSnapshot and waits until it is ready. List them with: hawser get volumesnapshots',
+      'Without --class: the default VolumeSnapshotClass of the driver of the volume.',
       '',
       'Examples:',
       '  hawser volume snapshot data',
@@ -58,6 +61,7 @@ export const snapshot = buildCommand<SnapshotFlags, [string], Context>({
         `claim ${claimName} has no volume yet`,
         askAbout('PersistentVolumeClaim', { name: claimName, namespace }),
       )
+    await requireClass(client, claim, flags.class)
     const name = flags.as ?? `${claimName}-${timeName(Date.now())}`
     await client.create('VolumeSnapshot', {
       metadata: { name, namespace },
@@ -73,6 +77,24 @@ export const snapshot = buildCommand<SnapshotFlags, [string], Context>({
     this.print(`volumesnapshot/${name} is ready${size ? ` (${size})` : ''}`)
   },
 })
+
+/** A snapshot without a class that fits would wait for ever. */
+async function requireClass(client: Client, claim: PersistentVolumeClaim, named: string | undefined): Promise<void> {
+  const volume = await getIfExists(client, 'PersistentVolume', { name: claim.spec?.volumeName ?? '' })
+  // Who may not see volumes or classes is told by the snapshot itself.
+  const driver = volume?.spec?.csi?.driver
+  if (driver === undefined) return
+  const { items } = await client.list('VolumeSnapshotClass')
+  const found = items.find(({ metadata }) => metadata.name === named)
+  if (named === undefined ? defaultSnapshotClass(items, driver) : found?.driver === driver) return
+  const own = items.filter((each) => each.driver === driver).map(({ metadata }) => metadata.name)
+  const choice = own.length === 0 ? 'hawser get volumesnapshotclass' : `choose one: --class ${own.join(', --class ')}`
+  if (own.length === 0 && named === undefined)
+    throw new Missing(`there is no VolumeSnapshotClass of driver ${driver}`, choice)
+  if (named === undefined) throw new Missing(`driver ${driver} has no default VolumeSnapshotClass`, choice)
+  if (found === undefined) throw new Missing(`there is no VolumeSnapshotClass "${named}"`, choice)
+  throw new Missing(`${named} is a class of driver ${found.driver}, the volume is of ${driver}`, choice)
+}
 
 export function readyToUse(object: VolumeSnapshot | undefined): Look<string> {
   if (!object) return { done: 'failed', message: 'the snapshot was deleted meanwhile' }
