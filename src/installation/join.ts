@@ -127,10 +127,10 @@ export async function renewCertificate(
   return { cert, key }
 }
 
-/** When the certificate in the data directory begins and ends; undefined where the agent has not joined. */
-export function certificateTimes(dataDirectory: string): { readonly from: number; readonly until: number } | undefined {
+/** When the certificate in the data directory ends; undefined where the agent has not joined. */
+export function certificateEnd(dataDirectory: string): number | undefined {
   const certificate = readCertificate(dataDirectory)
-  return certificate && { from: Date.parse(certificate.validFrom), until: Date.parse(certificate.validTo) }
+  return certificate && Date.parse(certificate.validTo)
 }
 
 function readCertificate(dataDirectory: string): X509Certificate | undefined {
