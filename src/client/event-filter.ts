@@ -41,7 +41,7 @@ export function createEventFilter(clock: Clock): EventFilter {
   const buckets = createRecent<Bucket>()
   return {
     accept({ subject, type, reason }, message) {
-      const now = clock.now()
+      const now = clock.steady()
       const group = [subject, type, reason].join(' ')
       const filed = file(
         similar.getOr(group, () => ({ messages: new Set(), last: now })),

@@ -2,12 +2,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Lease } from '../../src/api/generated/types.ts'
+import { createEventFilter } from '../../src/client/event-filter.ts'
 import { createInformers } from '../../src/client/informer.ts'
 import { createLeaseSilence } from '../../src/client/lease-silence.ts'
+import type { Recorder } from '../../src/client/recorder.ts'
 import { microTimestamp } from '../../src/clock/clock.ts'
 import { createRandom } from '../../src/clock/random.ts'
 import { createVirtualClock } from '../../src/clock/virtual-clock.ts'
 import { createNodeHealthController } from '../../src/controllers/node-health/controller.ts'
+import { createEventThrottle } from '../../src/controllers/shared/event-throttle.ts'
 import { createPending } from '../../src/loop/pending.ts'
 import { createSchedule } from '../../src/loop/schedule.ts'
 import { silentLog } from '../../src/telemetry/log.ts'
@@ -96,6 +99,38 @@ for (const { name, ms } of jumps) {
     clock.jump(ms)
     await clock.advance(501)
     assert.equal(pending.refusal(['v'], 'mount'), undefined)
+  })
+
+  test(`set ${name}: an object has events as often as before`, async () => {
+    const clock = createVirtualClock()
+    const filter = createEventFilter(clock)
+    const about = { subject: 'pod a', type: 'Warning', reason: 'Failed' }
+    const accepted = () => Array.from({ length: 40 }, () => filter.accept(about, 'no')).filter((each) => each).length
+    assert.equal(accepted(), 25)
+    clock.jump(ms)
+    assert.equal(accepted(), 0, 'the bucket is empty')
+    await clock.advance(3_000_000)
+    assert.equal(accepted(), 10, 'and gets one more every five minutes')
+  })
+
+  test(`set ${name}: the same event is told again after its pause, and not before`, async () => {
+    const clock = createVirtualClock()
+    const told: string[] = []
+    const recorder: Recorder = {
+      event: (_about, _type, reason) => void told.push(reason),
+      flush: async () => {},
+      [Symbol.asyncDispose]: async () => {},
+    }
+    const throttle = createEventThrottle(recorder, clock)
+    const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'a', uid: 'u' } }
+    const tell = () => throttle.record('Pod', pod, { type: 'Warning', reason: 'Failed', message: 'no' })
+    tell()
+    clock.jump(ms)
+    tell()
+    assert.equal(told.length, 1)
+    await clock.advance(3_600_000)
+    tell()
+    assert.equal(told.length, 2)
   })
 }
 

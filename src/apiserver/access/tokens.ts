@@ -58,7 +58,7 @@ export function createTokens(context: ServerContext, statics: readonly StaticTok
       const id = bootstrapIdOf(token)
       if (id !== undefined) return await bootstrapped(context, id, token, audiences)
       const claims = readClaims(token, keys)
-      if (claims === undefined || claims.expiresAt <= context.clock.now()) return undefined
+      if (claims === undefined || !isTime(context.clock.now(), claims)) return undefined
       const shared = claims.audiences.filter((audience) => audiences.includes(audience))
       if (shared.length === 0) return undefined
       const account = await userOfClaims(context, claims)
@@ -70,6 +70,17 @@ export function createTokens(context: ServerContext, statics: readonly StaticTok
   }
 }
 
+/** As Kubernetes does: a minute, for clocks that are set a little. */
+const leewayMs = 60_000
+
+/**
+ * Not before it was made, not after its end. A token from the future was made while the clock was wrong: it would be good for longer
+ * than anybody wanted, by as much as the clock was ahead.
+ */
+function isTime(now: number, { issuedAt, expiresAt }: Pick<TokenClaims, 'issuedAt' | 'expiresAt'>): boolean {
+  return now < expiresAt && !(issuedAt > now + leewayMs)
+}
+
 /** Also when it is used up: a machine whose answer was lost may ask again. */
 async function bootstrapped(
   context: ServerContext,
@@ -79,7 +90,9 @@ async function bootstrapped(
 ): Promise<Authenticated | undefined> {
   const secret = (await findObject(context, kinds.Secret, bootstrapRef(id))) as Secret | undefined
   const known = secret && readBootstrap(secret)
-  if (known?.digest !== bootstrapDigest(token) || known.expiresAt <= context.clock.now()) return undefined
+  if (known?.digest !== bootstrapDigest(token)) return undefined
+  const issuedAt = Date.parse(secret?.metadata.creationTimestamp ?? '')
+  if (!isTime(context.clock.now(), { issuedAt, expiresAt: known.expiresAt })) return undefined
   return { user: bootstrapUser(id), audiences }
 }
 

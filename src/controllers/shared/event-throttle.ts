@@ -25,8 +25,8 @@ export function createEventThrottle(recorder: Recorder, clock: Clock): EventThro
       const uid = object.metadata.uid ?? ''
       const text = `${event.type} ${event.reason} ${event.message}`
       const before = last.get(uid)
-      if (before?.text === text && clock.now() - before.at < repeatMs) return
-      last.set(uid, { text, at: clock.now() })
+      if (before?.text === text && clock.steady() - before.at < repeatMs) return
+      last.set(uid, { text, at: clock.steady() })
       recorder.event({ kind, object }, event.type, event.reason, event.message)
     },
     forget(uid) {
