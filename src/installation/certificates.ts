@@ -19,7 +19,7 @@ export async function loadServerCertificates(
   names: readonly string[],
   now: number,
 ): Promise<ServerTls> {
-  const authority = await loadAuthority(directory, now)
+  const authority = await ensureAuthority(directory, now)
   const isKept = hasNames(directory, 'server', names)
   const fresh = async (name: string, make: () => Promise<KeyPair>) => {
     const kept = readPair(directory, name)
@@ -59,7 +59,7 @@ export function readAuthority(directory: string): KeyPair {
 }
 
 /** Earlier versions made authorities that end after ten years, or begin when the clock was wrong: those are renewed. */
-async function loadAuthority(directory: string, now: number): Promise<KeyPair> {
+export async function ensureAuthority(directory: string, now: number): Promise<KeyPair> {
   const kept = readPair(directory, 'ca')
   if (kept && isFresh(kept.certificate, now)) return kept
   return writePair(directory, 'ca', await (kept ? renewAuthority(kept) : createAuthority()))

@@ -18,14 +18,13 @@ export interface DataDirectory extends Disposable {
   readonly path: string
   readonly storeFile: string
   readonly kubeconfigFile: string
-  readonly adminToken: string
-  /** For agents and controllers of this process group. */
-  readonly signingKey: Buffer
+  /** Read when it is asked for: a server on etcd may have taken the keys of its cluster meanwhile. */
+  adminToken(): string
+  /** Signs the tokens of service accounts. */
+  signingKey(): Buffer
   /** Whose store may be used here. */
   readonly identity: DirectoryIdentity
   file(...names: string[]): string
-  /** Reads a file, or makes it (mode 0600) and remembers it. */
-  keep(name: string, make: () => string): string
 }
 
 export function openDataDirectory(path: string, options: DirectoryOptions): DataDirectory {
@@ -37,22 +36,32 @@ export function openDataDirectory(path: string, options: DirectoryOptions): Data
   if (lock.kind === 'held') stack.defer(lock.release)
   const identity = openDirectoryIdentity(path, options, lock.kind === 'taken' ? lock.holder : undefined)
   const file = (...names: string[]) => join(path, ...names)
-  const keep = (name: string, make: () => string) => readIfThere(file(name)) ?? writePrivate(file(name), make())
   const directory = {
     path,
     identity,
     file,
-    keep,
     storeFile: file('store.db'),
     kubeconfigFile: file('kubeconfig'),
+    adminToken: () => ensureTokens(path).adminToken,
+    signingKey: () => ensureTokens(path).signingKey,
+  }
+  // Made before the store: a start that is interrupted leaves a directory that knows itself.
+  ensureTokens(path)
+  const kept = stack.move()
+  return { ...directory, [Symbol.dispose]: () => kept.dispose() }
+}
+
+/** The administrator's token and the key that signs others; made where they are missing. */
+export function ensureTokens(path: string): { readonly adminToken: string; readonly signingKey: Buffer } {
+  const keep = (name: string, make: () => string) =>
+    readIfThere(join(path, name)) ?? writePrivate(join(path, name), make())
+  return {
     adminToken: keep('admin.token', () => randomBytes(24).toString('base64url')).trim(),
     signingKey: Buffer.from(
       keep('token.key', () => randomBytes(48).toString('base64')),
       'base64',
     ),
   }
-  const kept = stack.move()
-  return { ...directory, [Symbol.dispose]: () => kept.dispose() }
 }
 
 function makeDirectory(path: string): void {

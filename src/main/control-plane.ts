@@ -17,6 +17,7 @@ import { readAdminCertificate, readAuthority } from '../installation/certificate
 import type { HawserConfig } from '../installation/config.ts'
 import { auditFileName } from '../installation/config.ts'
 import type { DataDirectory } from '../installation/data-directory.ts'
+import { shareKeys } from '../installation/shared-keys.ts'
 import { writePrivate } from '../installation/private-files.ts'
 import { kubeconfigText } from '../installation/kubeconfig.ts'
 import { explainListenError } from '../installation/listen-errors.ts'
@@ -50,8 +51,10 @@ export interface ControlPlane extends AsyncDisposable {
 export async function startControlPlane(deps: ControlPlaneDeps): Promise<ControlPlane> {
   const { config, directory, clock, random, log, metrics } = deps
   await using stack = new AsyncDisposableStack()
-  const store = stack.use(await openStore(deps))
+  const { store, keyPlace } = await openStore(deps)
+  stack.use(store)
   await directory.identity.prove(store, clock.now())
+  if (keyPlace) await shareKeys(directory.path, keyPlace, clock.now())
   const audit = stack.use(
     openAuditFile({ path: directory.file(auditFileName), clock, log, onFailure: config.auditFailure }),
   )
@@ -76,9 +79,9 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
     audit,
     metrics,
     tokens: [
-      { token: directory.adminToken, user: { name: 'admin', groups: ['system:masters', 'system:authenticated'] } },
+      { token: directory.adminToken(), user: { name: 'admin', groups: ['system:masters', 'system:authenticated'] } },
     ],
-    signingKey: directory.signingKey,
+    signingKey: directory.signingKey(),
     rootCertificate: tls.authority,
     mountsTokens: config.mountTokens,
     listen: config.listen,
@@ -92,7 +95,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
   stack.use(await rememberStore(deps, store))
   stack.defer(() => server.close())
   const url = localUrl({ listen: server.listening })
-  const access = { server: url, certificateAuthority: tls.authority, token: directory.adminToken }
+  const access = { server: url, certificateAuthority: tls.authority, token: directory.adminToken() }
   writePrivate(directory.kubeconfigFile, kubeconfigText(access))
   const clientFor = (name: string) =>
     createInProcessClient(server.api({ name, groups: ['system:masters', 'system:authenticated'] }))

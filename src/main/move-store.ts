@@ -13,12 +13,13 @@ import type { Contents, Item } from '../installation/migration.ts'
 import { carryOut, contentsOf, inNewEpoch, planCopy } from '../installation/migration.ts'
 import type { MoveDirectory } from '../installation/move-directory.ts'
 import { openMoveDirectory } from '../installation/move-directory.ts'
+import { shareKeys } from '../installation/shared-keys.ts'
 import type { EtcdAccess, MarkedStore } from '../store/etcd-store.ts'
 import type { PrefixUse } from '../store/etcd/format.ts'
 import type { Store } from '../store/store.ts'
 import { StoreError } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
-import { etcdAccess, holderOf, openSqliteFile, refusing } from './open-store.ts'
+import { etcdAccess, etcdName, holderOf, openSqliteFile, refusing } from './open-store.ts'
 
 export type StorePlace =
   | { readonly kind: 'sqlite'; readonly directory: string }
@@ -73,6 +74,7 @@ async function moveToEtcd(moving: Moving): Promise<Moved> {
     const { mark } = target
     if (mark.kind !== 'movingIn' || (directory.closedIn ?? mark.epoch) !== mark.epoch)
       throw new UsageError(`the objects of ${directory.path} were moved to another etcd before: start the server there`)
+    await shareKeys(directory.path, { ...target, where: etcdName(moving.etcd) }, clock.now())
     const wanted = await copy(moving, source, store, mark.epoch)
     verify(wanted, await itemsInEtcd(access, clock), 'etcd')
     directory.close({ cluster: before.cluster, epoch: mark.epoch, revision: store.revision() })

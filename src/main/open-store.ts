@@ -7,6 +7,7 @@ import { createRegistryLayout } from '../apiserver/objects/registry-layout.ts'
 import type { EtcdConfig, HawserConfig } from '../installation/config.ts'
 import { UsageError } from '../installation/config.ts'
 import type { DataDirectory } from '../installation/data-directory.ts'
+import type { KeyPlace } from '../installation/shared-keys.ts'
 import { readIfThere, writePrivate } from '../installation/private-files.ts'
 import type { TlsFiles } from '../store/etcd/channel.ts'
 import type { Holder } from '../store/etcd/hold.ts'
@@ -19,13 +20,19 @@ import type { ControlPlaneDeps } from './control-plane.ts'
 
 type StoreDeps = Pick<ControlPlaneDeps, 'config' | 'directory' | 'clock' | 'log' | 'onStoreLost'>
 
-export async function openStore(deps: StoreDeps): Promise<Store> {
+export interface OpenedStore {
+  readonly store: Store
+  /** Where several servers share their keys. */
+  readonly keyPlace?: KeyPlace
+}
+
+export async function openStore(deps: StoreDeps): Promise<OpenedStore> {
   const { config, directory } = deps
   switch (config.store) {
     case 'memory':
-      return createMemoryStore()
+      return { store: createMemoryStore() }
     case 'embedded':
-      return openEmbedded(directory)
+      return { store: openEmbedded(directory) }
     case 'etcd':
       return openEtcd(deps, requireEtcd(config))
     default:
@@ -52,12 +59,12 @@ export function openSqliteFile(path: string): Store {
   return openSqliteStore({ path })
 }
 
-async function openEtcd({ directory, clock, log, onStoreLost }: StoreDeps, etcd: EtcdConfig): Promise<Store> {
+async function openEtcd({ directory, clock, log, onStoreLost }: StoreDeps, etcd: EtcdConfig): Promise<OpenedStore> {
   const access = etcdAccess(etcd)
   // Loaded only where it is used: gRPC takes its time.
-  const { openEtcdStore } = await import('../store/etcd-store.ts')
-  return refusing(() =>
-    openEtcdStore({
+  const { openMarkedStore } = await import('../store/etcd-store.ts')
+  const { store, keepKeys, readKeys } = await refusing(() =>
+    openMarkedStore({
       ...access,
       use: { kind: 'serve', adopt: etcd.adopt },
       holder: holderOf(directory.path),
@@ -66,7 +73,11 @@ async function openEtcd({ directory, clock, log, onStoreLost }: StoreDeps, etcd:
       onLost: onStoreLost,
     }),
   )
+  return { store, keyPlace: { where: etcdName(etcd), keepKeys, readKeys } }
 }
+
+/** As sentences call it. */
+export const etcdName = ({ servers, prefix }: EtcdConfig) => `etcd at ${servers.join(', ')} (${prefix})`
 
 /** How etcd is reached, and how objects lie in it. Wrong names of files are told before etcd is asked. */
 export function etcdAccess(etcd: EtcdConfig) {

@@ -17,6 +17,7 @@ import { createCurrent, defaultChangeWaitMs } from './etcd/current.ts'
 import { EtcdError } from './etcd/errors.ts'
 import type { PrefixMark, PrefixUse } from './etcd/format.ts'
 import { claimPrefix, putMark } from './etcd/format.ts'
+import { keysIn } from './etcd/keys.ts'
 import type { FoundKey } from './etcd/inspect.ts'
 import { inspectPrefix } from './etcd/inspect.ts'
 import type { Hold, Holder } from './etcd/hold.ts'
@@ -63,6 +64,9 @@ export interface MarkedStore {
   readonly mark: PrefixMark
   /** Marks it otherwise, as the only server that may write. */
   setMark(mark: PrefixMark): Promise<void>
+  /** A text beside the objects, and no object itself: what all servers share. Put there unless there is one; answers what is. */
+  keepKeys(text: string): Promise<string>
+  readKeys(): Promise<string | undefined>
 }
 
 /** Throws `unavailable` when etcd cannot be used, with a sentence that says why and what to do. */
@@ -70,7 +74,7 @@ export async function openEtcdStore(options: EtcdStoreOptions): Promise<Store> {
   return (await openMarkedStore(options)).store
 }
 
-/** The same for a move of the objects. */
+/** The same with what only some callers need: keys, and moves of the objects. */
 export async function openMarkedStore(options: EtcdStoreOptions): Promise<MarkedStore> {
   const { clock, log } = options
   const place: EtcdPlace = { prefix: options.prefix, layout: options.layout }
@@ -101,7 +105,7 @@ export async function openMarkedStore(options: EtcdStoreOptions): Promise<Marked
       if (!(await putMark(client, place, next, hold.permit(), life.signal)))
         throw new StoreError('unavailable', `another server has taken the objects in etcd at ${client.where}`)
     }
-    return { store, mark, setMark }
+    return { store, mark, setMark, ...keysIn({ client, place, permit: hold.permit }, life.signal) }
   } catch (error) {
     throw error instanceof EtcdError ? new StoreError('unavailable', error.message, { cause: error }) : error
   }

@@ -131,7 +131,7 @@ export async function startCsiCluster(options: ClusterOptions): Promise<CsiClust
     client,
     directory,
     url: plane.url,
-    token: data.adminToken,
+    token: data.adminToken(),
     nodes,
     drivers,
     podVolume: (uid, volume) => {

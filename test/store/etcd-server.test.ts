@@ -48,6 +48,40 @@ test('objects stay in etcd across a stop and a crash, and belong to one data dir
   assert.match(other, /etcd at .* is empty or missing, but .* holds the record of cluster/)
 })
 
+test('a server on another data directory goes on with the same tokens and authority', async () => {
+  await using etcd = await startEtcd()
+  await using first = await startServer(etcdArgs(etcd.urls))
+  await hawser(first, 'apply', '-f', volumeFile)
+  const account = await hawser(first, 'token', 'alice')
+  const key = readFileSync(join(first.dataDirectory, 'ca.key'), 'utf8')
+  assert.ok(!(await everything(first)).includes(first.token), 'the API shows the token of the administrator')
+  await first.stop()
+  await using second = await startServer(etcdArgs(etcd.urls))
+  assert.equal(second.token, first.token)
+  assert.equal(readFileSync(join(second.dataDirectory, 'ca.key'), 'utf8'), key)
+  // A kubeconfig of before trusts the authority, and its token counts.
+  const kubeconfig = join(scratch(), 'kubeconfig')
+  writeFileSync(kubeconfig, readFileSync(first.kubeconfig, 'utf8').replace(first.url, second.url))
+  const seen = await runProgram(launcher, ['get', 'pv', '--kubeconfig', kubeconfig])
+  assert.match(seen.stdout, /data/, seen.stderr)
+  const asAlice = readFileSync(kubeconfig, 'utf8').replaceAll(first.token, account.trim())
+  writeFileSync(kubeconfig, asAlice)
+  const aliceSees = await runProgram(launcher, ['get', 'pv', '--kubeconfig', kubeconfig])
+  assert.match(aliceSees.stdout, /data/, aliceSees.stderr)
+  await second.stop()
+  writeFileSync(join(second.dataDirectory, 'ca.key'), 'of another cluster')
+  const refused = await refusal(second.dataDirectory, etcdArgs(etcd.urls))
+  assert.match(refused, /the keys in .* \(ca\.key\) are not those of the cluster in etcd at/)
+})
+
+/** All objects, secrets too, as the API shows them. */
+async function everything(server: ServerProcess): Promise<string> {
+  const file = join(scratch(), 'all.jsonl')
+  const { code, stderr } = await runProgram(launcher, ['backup', file, '--kubeconfig', server.kubeconfig])
+  assert.equal(code, 0, stderr)
+  return readFileSync(file, 'utf8')
+}
+
 test('certificates and a user with a password', async () => {
   const directory = scratch()
   const authority = makeAuthority(directory, 'ca')

@@ -29,7 +29,7 @@ const migrate = buildCommand<MigrateFlags, [], Context>({
     fullDescription: [
       'Stop the server first. Copies every object, reads all of them back, and compares count and digest. Only then the old place is',
       'closed and the new one opened; the old objects are kept, but no server starts on them. What was interrupted goes on when the',
-      'same command is given again. A target that holds anything else is refused. Keys, tokens and volumes stay in the data directory.',
+      'same command is given again. A target that holds anything else is refused. Volumes stay in the data directory; etcd gets a copy of the keys.',
       '',
       'PLACE is sqlite:DIR (a data directory) or etcd:URL,URL (the members of etcd).',
       '',

@@ -22,9 +22,9 @@ const ownFolder = '.hawser/'
 /**
  * Keys of our own that are no entries. `format` says that Hawser keeps objects below the prefix, in which format, and whether
  * they may be used; `server` is the server that may write; `marker` is written to learn how far the copy has come; `compaction`
- * tells up to where history was forgotten, and by whom.
+ * tells up to where history was forgotten, and by whom; `keys` holds the keys that all servers share.
  */
-export const ownKeyNames = ['format', 'server', 'marker', 'compaction'] as const
+export const ownKeyNames = ['format', 'server', 'marker', 'compaction', 'keys'] as const
 
 export function ownKey({ prefix }: EtcdPlace, name: (typeof ownKeyNames)[number]): Uint8Array {
   return bytesOf(`${prefix}${ownFolder}${name}`)
