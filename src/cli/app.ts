@@ -4,8 +4,8 @@ import type { Application, Command, RouteMap } from '@stricli/core'
 import { StatusError } from '../api/status-error.ts'
 import { UsageError } from '../installation/config.ts'
 import type { Context } from './context.ts'
-import { Missing, StillWaiting, Unreachable } from './errors.ts'
-import { exitCodes } from './exit-codes.ts'
+import { Interrupted, Missing, StillWaiting, Unreachable } from './errors.ts'
+import { exitCodes, signalCodes } from './exit-codes.ts'
 import { packageVersion } from '../installation/version.ts'
 import { buildRoutes } from './routes.ts'
 import { terminalText } from './terminal-text.ts'
@@ -62,7 +62,8 @@ export async function createApplication(first?: string): Promise<Application<Con
       fullDescription: [
         'Kubernetes volumes without the cluster: claims, classes, attach, mount, expand, snapshots and CSI in one program.',
         '',
-        'Exit codes: 0 success · 1 failed · 2 wrong usage · 3 not found · 4 waiting, or problems found · 5 server unreachable',
+        'Exit codes: 0 success · 1 failed · 2 wrong usage · 3 not found · 4 waiting, or problems found · 5 server unreachable ·',
+        '  130, 143 ended by Ctrl-C or SIGTERM',
       ].join('\n'),
     },
   })
@@ -86,6 +87,7 @@ function exitCodeOf(error: unknown): number {
   if (error instanceof Missing) return exitCodes.notFound
   if (error instanceof UsageError) return exitCodes.usage
   if (error instanceof StillWaiting) return exitCodes.waiting
+  if (error instanceof Interrupted) return signalCodes[error.signal]
   if (error instanceof StatusError) return error.code === 404 ? exitCodes.notFound : exitCodes.failed
   return isUnreachable(error) ? exitCodes.unreachable : exitCodes.failed
 }
@@ -95,7 +97,7 @@ const shown = (error: unknown) => terminalText(sentence(error), false)
 
 /** One sentence and a hint; a stack trace only for what must be a bug of ours. */
 function sentence(error: unknown): string {
-  if (error instanceof UsageError || error instanceof StillWaiting)
+  if (error instanceof UsageError || error instanceof StillWaiting || error instanceof Interrupted)
     return `hawser: ${error.message}${error.hint ? `\n  try: ${error.hint}` : ''}`
   if (error instanceof StatusError) return `hawser: ${error.message}`
   if (isUnreachable(error)) {

@@ -12,6 +12,11 @@ export const exitCodes = {
 
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
+/** A command that a signal ended says so, as a shell would. */
+export const signalCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
+
+export type StopSignal = keyof typeof signalCodes
+
 /** Stricli's own codes are negative: what it found wrong before a command ran is a mistake of the user. */
 export function ownExitCode(code: number): number {
   if (code >= 0) return code

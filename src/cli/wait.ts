@@ -1,4 +1,5 @@
 // Is it done yet? Follows one object until a pure look at it says so, telling what is waited for after a second.
+import { kinds } from '../api/kinds.ts'
 import type { KindMap, KindName } from '../api/kinds.ts'
 import type { ObjectRef } from '../api/meta.ts'
 import { isTooOld } from '../api/status-error.ts'
@@ -7,6 +8,7 @@ import { UsageError } from '../installation/config.ts'
 import type { Context } from './context.ts'
 import { StillWaiting } from './errors.ts'
 import { askAbout } from './hints.ts'
+import { catchInterrupts } from './interrupts.ts'
 import { duration, paint } from './output.ts'
 import { terminalText } from './terminal-text.ts'
 import { watchCause } from './wait-cause.ts'
@@ -23,6 +25,9 @@ export interface WaitRequest<K extends KindName> {
   /** Absent: as long as it takes. */
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
+  /** What to say of the object on Ctrl-C or SIGTERM; absent: that it stays. `handled`: whoever waits takes the signals itself. */
+  readonly left?: string
+  readonly interrupts?: 'handled'
 }
 
 export const timeoutFlag = {
@@ -43,9 +48,11 @@ export async function waitUntil<K extends KindName, T>(
 ): Promise<T> {
   using progress = startProgress(context)
   const { timeoutMs, signal } = request
+  using interrupts = request.interrupts === 'handled' ? undefined : catchInterrupts()
   using causes = watchCause(client, request.kind, request.ref, (text) => progress.cause(text))
   const stop = AbortSignal.any([
     causes.inVain,
+    ...(interrupts === undefined ? [] : [interrupts.signal]),
     ...(timeoutMs === undefined ? [] : [AbortSignal.timeout(timeoutMs)]),
     ...(signal === undefined ? [] : [signal]),
   ])
@@ -61,6 +68,8 @@ export async function waitUntil<K extends KindName, T>(
     if (result) return result.value
   }
   signal?.throwIfAborted()
+  if (interrupts?.signal.aborted)
+    throw interrupts.error(request.left ?? stays(request), askAbout(request.kind, request.ref))
   causes.inVain.throwIfAborted()
   const last = progress.last()
   throw new StillWaiting(
@@ -68,6 +77,13 @@ export async function waitUntil<K extends KindName, T>(
     askAbout(request.kind, request.ref),
   )
 }
+
+const stays = ({ kind, ref }: { readonly kind: KindName; readonly ref: ObjectRef }) =>
+  `no longer waiting; ${kinds[kind].singular}/${ref.name} stays, and the server goes on with it`
+
+/** For those who wait for a deletion. */
+export const stillDeleted = ({ kind, ref }: { readonly kind: KindName; readonly ref: ObjectRef }) =>
+  `no longer waiting; ${kinds[kind].singular}/${ref.name} is still being deleted`
 
 /** One list and one watch after it; undefined when the watch ended before the answer. */
 async function followOnce<K extends KindName, R>(

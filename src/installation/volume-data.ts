@@ -2,6 +2,7 @@
 // backup, written while its filesystem is frozen, with a digest that is checked before anything is restored from it.
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import {
   copyFileSync,
   createReadStream,
@@ -41,6 +42,8 @@ export interface SaveRequest {
   /** An earlier backup: archives of images that did not change are linked. */
   readonly since?: { readonly file: string; readonly images: readonly SavedImage[] }
   readonly onProgress: (text: string) => void
+  /** Ends the copy; what was written is removed. */
+  readonly signal: AbortSignal
 }
 
 export const dataDirectoryOf = (file: string) => `${file}.data`
@@ -54,9 +57,14 @@ export async function saveVolumeData(request: SaveRequest): Promise<readonly Sav
   if (existsSync(target)) throw new UsageError(`${target} exists already`, 'choose another name')
   mkdirSync(target, { mode: 0o700 })
   const saved: SavedImage[] = []
-  for (const [index, place] of found.entries()) {
-    request.onProgress(`copying ${place.kind} ${place.id} (${index + 1} of ${found.length})`)
-    saved.push(await saveImage(request, place))
+  try {
+    for (const [index, place] of found.entries()) {
+      request.onProgress(`copying ${place.kind} ${place.id} (${index + 1} of ${found.length})`)
+      saved.push(await saveImage(request, place))
+    }
+  } catch (error) {
+    rmSync(target, { recursive: true, force: true })
+    throw error
   }
   return saved
 }
@@ -78,6 +86,7 @@ function imagesIn(directory: string, kind: SavedImage['kind']): ImagePlace[] {
 async function saveImage(request: SaveRequest, place: ImagePlace): Promise<SavedImage> {
   const { path, kind, id } = place
   const image = join(path, 'image')
+  request.signal.throwIfAborted()
   await using held = await hold(image)
   const about = {
     kind,
@@ -94,7 +103,7 @@ async function saveImage(request: SaveRequest, place: ImagePlace): Promise<Saved
     if ((await digestOf(archive)) === before.sha256) return { ...about, sha256: before.sha256 }
     rmSync(archive)
   }
-  return { ...about, sha256: await writeArchive(path, archive, held.state === 'raw') }
+  return { ...about, sha256: await writeArchive(path, archive, held.state === 'raw', request.signal) }
 }
 
 /** The filesystem on the image is frozen until disposed. One that is frozen already stays so. */
@@ -102,17 +111,32 @@ async function hold(image: string): Promise<AsyncDisposable & { readonly state: 
   const { mounted, isBound } = mountsOfImage(image)
   const path = mounted[0]
   if (path === undefined) return { state: isBound ? 'raw' : 'unused', [Symbol.asyncDispose]: async () => {} }
-  const frozen = (await run(['fsfreeze', '--freeze', path])) === 0
+  // A process of its own, in a session of its own: it thaws when its input ends, also if this process is killed. Ctrl-C does not reach it.
+  const keeper = spawn('sh', ['-c', freezeUntilInputEnds, 'sh', path], {
+    stdio: ['pipe', 'pipe', 'ignore'],
+    detached: true,
+  })
+  const ended = exitOf(keeper)
+  await Promise.race([ended, once(keeper.stdout, 'data')])
   return {
     state: 'frozen',
     async [Symbol.asyncDispose]() {
-      if (frozen) await run(['fsfreeze', '--unfreeze', path])
+      keeper.stdin.end()
+      await ended
     },
   }
 }
 
+/** Fails, and changes nothing, where somebody else has frozen it. */
+const freezeUntilInputEnds = 'fsfreeze --freeze "$1" || exit; echo frozen; read -r end; fsfreeze --unfreeze "$1"'
+
 /** Holes are not read and not stored. The name appears when everything is on disk. */
-async function writeArchive(directory: string, archive: string, mayChange: boolean): Promise<string> {
+async function writeArchive(
+  directory: string,
+  archive: string,
+  mayChange: boolean,
+  signal: AbortSignal,
+): Promise<string> {
   const partial = `${archive}.partial`
   const hash = createHash('sha256')
   const file = await open(partial, 'wx', 0o600)
@@ -120,11 +144,16 @@ async function writeArchive(directory: string, archive: string, mayChange: boole
     const argv = ['--create', '--sparse', '--format=posix', '--directory', directory, '--', 'image']
     const tar = spawn('tar', argv, { stdio: ['ignore', 'pipe', 'ignore'] })
     const ended = exitOf(tar)
+    using stack = new DisposableStack()
+    const end = () => void tar.kill('SIGKILL')
+    signal.addEventListener('abort', end)
+    stack.defer(() => signal.removeEventListener('abort', end))
     for await (const piece of tar.stdout) {
       hash.update(piece as Buffer)
       await file.write(piece as Buffer)
     }
     const code = await ended
+    signal.throwIfAborted()
     // 1: the file changed while it was read, which only a device that somebody writes to may do.
     if (code !== 0 && !(mayChange && code === 1))
       throw new Error(`tar could not read ${directory}/image whole (exit status ${code}): take the backup again`)

@@ -6,8 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import type { Answer } from '../kit/command-line.ts'
-import { hawser, isRoot, startServer } from '../kit/command-line.ts'
-import { mountsBelow } from '../kit/machine.ts'
+import { mountsOfImage } from '../../src/installation/image-mounts.ts'
+import { fileIn, hawser, isRoot, startServer } from '../kit/command-line.ts'
+import { mountsBelow, until } from '../kit/machine.ts'
+import { speaking } from '../kit/speaking.ts'
 import { startServer as startServerProcess } from '../kit/server-process.ts'
 
 const needs = { skip: !isRoot && 'needs root' }
@@ -63,5 +65,46 @@ test('volumes of a backup with data work and can be deleted', needs, async () =>
     assert.equal(read, 'b\nmore\n', directory)
     for (const name of ['a', 'b']) ok(await run('volume', 'rm', name, '--yes'))
     assert.deepEqual(readdirSync(join(directory, 'volumes', 'volumes')), [], directory)
+  }
+})
+
+test('a backup that is ended while it copies leaves no filesystem frozen', { ...needs, timeout: 120_000 }, async () => {
+  await using server = await startServer('--node-name', 'one')
+  ok(await server.hawser('volume', 'create', 'a', '--size', '32Mi', '--node', 'one'))
+  const pod = { name: 'c', image: 'none', command: ['sleep', '600'], volumeMounts: [{ name: 'd', mountPath: '/d' }] }
+  const volumes = [{ name: 'd', persistentVolumeClaim: { claimName: 'a' } }]
+  const spec = { terminationGracePeriodSeconds: 0, containers: [pod], volumes }
+  const manifest = JSON.stringify({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'user' }, spec })
+  ok(await server.hawser('apply', '--wait', '-f', fileIn(place, 'user.json', manifest)))
+  await using stack = new AsyncDisposableStack()
+  stack.defer(async () => void ok(await server.hawser('delete', 'pod/user', '--yes')))
+  const [volume] = readdirSync(join(server.directory, 'volumes', 'volumes'))
+  const { mounted } = mountsOfImage(join(server.directory, 'volumes', 'volumes', volume!, 'image'))
+  assert.ok(mounted[0], 'the volume is in use')
+  // Takes as long as it would with a volume of terabytes.
+  const bin = mkdtempSync(join(place, 'bin-'))
+  const begun = join(bin, 'begun')
+  writeFileSync(join(bin, 'tar'), `#!/bin/sh\necho $$ > ${begun}\nexec sleep 600\n`, { mode: 0o755 })
+  const env = { ...server.env, PATH: `${bin}:${process.env['PATH']}` }
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    rmSync(begun, { force: true })
+    const file = join(place, `${signal}.jsonl`)
+    await using backup = speaking(['backup', file, '--with-data'], env)
+    const tar = await until(
+      () => `tar has begun: ${backup.text()}`,
+      () => Number(readFileSync(begun, 'utf8')),
+    )
+    await backup.end(signal)
+    await until(
+      `after ${signal} the filesystem can be frozen again, so it is not frozen`,
+      () => spawnSync('fsfreeze', ['--freeze', mounted[0]!]).status === 0,
+    ).finally(() => spawnSync('fsfreeze', ['--unfreeze', mounted[0]!]))
+    if (signal === 'SIGKILL') {
+      process.kill(tar)
+      continue
+    }
+    assert.equal(backup.child.exitCode, 143, backup.text())
+    assert.match(backup.text(), /SIGTERM: nothing was written/)
+    assert.ok(!existsSync(file) && !existsSync(`${file}.data`))
   }
 })

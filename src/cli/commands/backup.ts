@@ -11,6 +11,8 @@ import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
+import { catchInterrupts } from '../interrupts.ts'
+import type { Interrupts } from '../interrupts.ts'
 import { startProgress } from '../wait.ts'
 
 interface Flags {
@@ -69,8 +71,11 @@ export const backup = buildCommand<BackupFlags, [string], Context>({
     const at = new Date().toISOString()
     using progress = startProgress(this)
     progress.say(`writing ${file}`)
+    using interrupts = catchInterrupts()
     const finish = async (whole: Backup, from: string) => {
-      const images = await dataFor(flags, directory, resolve(file), whole, (text) => progress.say(text))
+      const onProgress = (text: string) => progress.say(text)
+      const images = await dataFor({ flags, directory, file: resolve(file), onProgress }, whole, interrupts)
+      if (interrupts.signal.aborted) throw interrupts.error('nothing was written')
       writeBackup(resolve(file), { ...whole, ...(images && { images }) })
       const data = images ? `, ${images.length} images in ${file}.data` : ''
       this.print(`${file}: ${whole.objects.length} objects${data} of ${from}`)
@@ -84,13 +89,18 @@ export const backup = buildCommand<BackupFlags, [string], Context>({
   },
 })
 
+interface DataRequest {
+  readonly flags: BackupFlags
+  readonly directory: string
+  readonly file: string
+  readonly onProgress: (text: string) => void
+}
+
 /** After the objects: every volume they name must be among the images. */
 async function dataFor(
-  flags: BackupFlags,
-  directory: string,
-  file: string,
+  { flags, directory, file, onProgress }: DataRequest,
   whole: Backup,
-  onProgress: (text: string) => void,
+  interrupts: Interrupts,
 ): Promise<readonly SavedImage[] | undefined> {
   if (!flags.withData) {
     if (flags.since !== undefined) throw new UsageError('--since is about data', 'add --with-data')
@@ -105,7 +115,13 @@ async function dataFor(
   const before = flags.since === undefined ? undefined : resolve(flags.since)
   const since = before === undefined ? undefined : { file: before, images: readBackup(before).images ?? [] }
   if (existsSync(file)) throw new UsageError(`${file} exists already`, 'choose another name')
-  const images = await saveVolumeData({ directory, file, onProgress, ...(since && { since }) })
+  const { signal } = interrupts
+  const saving = saveVolumeData({ directory, file, onProgress, signal, ...(since && { since }) })
+  const images = await saving.catch((error: unknown) => {
+    throw signal.aborted
+      ? interrupts.error(`nothing was written; the copy in ${dataDirectoryOf(file)} was removed`)
+      : error
+  })
   const missing = missingImage(whole, images, directory)
   if (missing === undefined) return images
   rmSync(dataDirectoryOf(file), { recursive: true, force: true })

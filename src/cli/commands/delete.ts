@@ -16,9 +16,11 @@ import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
 import { exitCodes } from '../exit-codes.ts'
 import { askAbout } from '../hints.ts'
+import { catchInterrupts } from '../interrupts.ts'
 import { readManifests } from '../manifests.ts'
 import { duration } from '../output.ts'
 import { resourcesFrom } from '../resources.ts'
+import { stillDeleted } from '../wait.ts'
 
 interface Flags extends ConnectFlags {
   readonly file?: readonly string[]
@@ -136,10 +138,12 @@ async function dataLost(client: Client, targets: readonly Target[]): Promise<str
 async function untilGone(context: Context, client: Client, target: Target, timeoutMs: number): Promise<void> {
   const { kind, ref } = target
   const start = performance.now()
+  using interrupts = catchInterrupts()
   let told = ''
   for (;;) {
     const object = await getIfExists(client, kind, ref)
     if (!object) return
+    if (interrupts.signal.aborted) throw interrupts.error(stillDeleted(target), askAbout(kind, ref))
     const waited = performance.now() - start
     const isOver = waited > timeoutMs
     if (waited > 1_000 || isOver) {
@@ -153,7 +157,7 @@ async function untilGone(context: Context, client: Client, target: Target, timeo
         return context.fail(exitCodes.waiting)
       }
     }
-    await sleep(waited > 1_000 ? 500 : 100)
+    await sleep(waited > 1_000 ? 500 : 100, undefined, { signal: interrupts.signal }).catch(() => {})
   }
 }
 

@@ -161,7 +161,8 @@ async function untilDetached(
   timeoutMs: number,
 ): Promise<void> {
   const name = metadata.name
-  await waitUntil(context, client, { kind: 'VolumeAttachment', ref: { name }, timeoutMs }, (object) => {
+  const left = `no longer waiting; the volume is still being detached from node ${spec.nodeName}`
+  await waitUntil(context, client, { kind: 'VolumeAttachment', ref: { name }, timeoutMs, left }, (object) => {
     // Another uid: it was wanted again and attached anew.
     if (!object || object.metadata.uid !== metadata.uid) return { done: true, value: undefined }
     const error = object.status?.detachError?.message

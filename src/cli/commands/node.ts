@@ -12,7 +12,7 @@ import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
 import { Failed, Missing } from '../errors.ts'
 import { buildRoutes } from '../routes.ts'
-import { timeoutFlag, waitUntil } from '../wait.ts'
+import { stillDeleted, timeoutFlag, waitUntil } from '../wait.ts'
 
 const positional = {
   kind: 'tuple',
@@ -54,7 +54,9 @@ const drain = buildCommand<DrainFlags, [string], Context>({
     for (const pod of pods) await evict(client, pod)
     for (const pod of pods) {
       const { uid, name: podName } = pod.metadata
-      const request = { kind: 'Pod' as const, ref: refOf(pod), timeoutMs: flags.timeout * 1_000 }
+      const stopped = { kind: 'Pod', ref: refOf(pod) } as const
+      const left = `${stillDeleted(stopped)}; node ${name} gets no new pods (hawser node uncordon ${name})`
+      const request = { ...stopped, left, timeoutMs: flags.timeout * 1_000 }
       await waitUntil(this, client, request, (found) =>
         found === undefined || found.metadata.uid !== uid
           ? { done: true, value: undefined }

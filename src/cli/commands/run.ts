@@ -5,13 +5,17 @@ import { hasEnded } from '../../api/pod-claims.ts'
 import type { Pod } from '../../api/generated/types.ts'
 import { createSystemClock } from '../../clock/system-clock.ts'
 import { ignoreNotFound, isNotFound } from '../../api/status-error.ts'
+import { getIfExists } from '../../client/get-if-exists.ts'
 import { namesOf } from '../completions.ts'
 import type { ConnectFlags, Connection } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
-import { Failed, Missing, StillWaiting } from '../errors.ts'
+import { Failed, Interrupted, Missing, StillWaiting } from '../errors.ts'
+import { signalCodes } from '../exit-codes.ts'
+import type { StopSignal } from '../exit-codes.ts'
 import { askAbout, inNamespace } from '../hints.ts'
 import { runRemote } from '../remote.ts'
+import { catchStops, confirmMs } from '../run-stops.ts'
 import type { Look } from '../wait.ts'
 import { timeoutFlag, waitUntil } from '../wait.ts'
 import { explain } from '../../why/explain.ts'
@@ -41,7 +45,6 @@ interface EnvironmentValue {
 }
 
 /** As shells say it: killed by signal n is 128 + n. */
-const signalCodes = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 
 export const run = buildCommand<Flags, string[], Context>({
   docs: {
@@ -174,24 +177,50 @@ interface Attended {
 async function attend(context: Context, connection: Connection, request: Attended): Promise<number> {
   const { client, namespace } = connection
   const ref = { name: request.name, namespace }
-  let stoppedBy: keyof typeof signalCodes | undefined
   const remove = (gracePeriodSeconds: number) => client.remove('Pod', ref, { gracePeriodSeconds }).catch(ignoreNotFound)
-  const onSignal = (name: NodeJS.Signals) => {
-    // The second signal means: now.
-    void remove(stoppedBy === undefined ? request.grace : 0).catch(() => {})
-    stoppedBy ??= name as keyof typeof signalCodes
-  }
-  for (const name of Object.keys(signalCodes)) process.on(name, onSignal)
+  const stop = catchStops(request.grace, (grace) => void remove(grace).catch(() => {}))
+  const { signal } = stop
   try {
-    await waitUntil(context, client, { kind: 'Pod', ref, timeoutMs: request.timeout * 1_000 }, started)
-    const code = await followToEnd(context, connection, request)
-    return code ?? (stoppedBy === undefined ? 1 : signalCodes[stoppedBy])
+    const starting = { kind: 'Pod', ref, timeoutMs: request.timeout * 1_000, signal, interrupts: 'handled' } as const
+    await waitUntil(context, client, starting, started)
+    stop.isStarted()
+    const code = await followToEnd(context, connection, request, signal)
+    await remove(0)
+    return code ?? (stop.received === undefined ? 1 : signalCodes[stop.received])
   } catch (error) {
+    // The node may run it by now: only the node can tell that the command has ended.
+    await remove(request.grace)
+    if (signal.aborted && stop.received) throw await interrupted(connection, request, stop.received)
     throw error instanceof StillWaiting ? await withCause(connection, request, error) : error
   } finally {
-    for (const name of Object.keys(signalCodes)) process.removeListener(name, onSignal)
-    await remove(0)
+    stop[Symbol.dispose]()
   }
+}
+
+async function interrupted(connection: Connection, { name }: Attended, received: StopSignal): Promise<Interrupted> {
+  const fate = await fateOf(connection, name)
+  const hint = fate.isGone ? undefined : askAbout('Pod', { name, namespace: connection.namespace })
+  return new Interrupted(received, fate.text, hint)
+}
+
+/** What became of a pod that was told to go. */
+async function fateOf({ client, namespace }: Connection, name: string): Promise<Fate> {
+  const clock = createSystemClock()
+  const { signal } = new AbortController()
+  const end = clock.steady() + confirmMs
+  for (;;) {
+    const pod = await getIfExists(client, 'Pod', { name, namespace })
+    if (pod === undefined) return { isGone: true, text: `pod ${name} was deleted` }
+    const node = pod.spec?.nodeName
+    const text = `pod ${name} is still being deleted${node === undefined ? '' : `: node ${node} has not confirmed it`}`
+    if (clock.steady() > end) return { isGone: false, text }
+    await clock.sleep(100, signal)
+  }
+}
+
+interface Fate {
+  readonly isGone: boolean
+  readonly text: string
 }
 
 /** Passes on input and output until the command has ended; answers its exit code, if it left one. */
@@ -199,11 +228,13 @@ async function followToEnd(
   context: Context,
   connection: Connection,
   { name, input }: Attended,
+  signal: AbortSignal,
 ): Promise<number | undefined> {
   const { client, namespace } = connection
   const logging = new AbortController()
   const feeding = new AbortController()
-  const ended = waitUntil(context, client, { kind: 'Pod', ref: { name, namespace } }, exitOf)
+  const wait = { kind: 'Pod', ref: { name, namespace }, signal, interrupts: 'handled' } as const
+  const ended = waitUntil(context, client, wait, exitOf)
   const fed = input === undefined ? undefined : feed(connection, { pod: name, input, ended }, feeding.signal)
   const printed = printLogs(context, connection, { name, follow: true }, logging.signal).catch((error: unknown) => {
     if (!isNotFound(error)) context.note(`cannot read its output: ${(error as Error).message}`)
@@ -263,13 +294,17 @@ const neverUnlessFailed = (promise: Promise<unknown>) =>
 
 /** The pod is deleted now, so what it waited for is told here, and the hint names what stays. */
 async function withCause(
-  { client, namespace }: Connection,
+  connection: Connection,
   { name, claim = [] }: Attended,
   error: StillWaiting,
 ): Promise<StillWaiting> {
+  const { client, namespace } = connection
   const facts = await gatherFacts(client, { kind: 'Pod', name, namespace }, Date.now())
   const { blocked } = explain(facts)
   const cause = blocked === undefined || error.message.includes(blocked.sentence) ? '' : `: ${blocked.sentence}`
+  const fate = await fateOf(connection, name)
+  if (!fate.isGone)
+    return new StillWaiting(`${error.message}${cause} (${fate.text})`, askAbout('Pod', { name, namespace }))
   const [first] = claim
   const hint = first && askAbout('PersistentVolumeClaim', { name: first.claim, namespace })
   return new StillWaiting(`${error.message}${cause} (the pod was deleted)`, hint)

@@ -6,6 +6,7 @@ import { buildCommand } from '@stricli/core'
 import { UsageError } from '../../installation/config.ts'
 import { lockHolder } from '../../installation/data-directory.ts'
 import { noteHolder } from '../../installation/directory-lock.ts'
+import { catchInterrupts } from '../interrupts.ts'
 import { confirm, yesFlag } from '../confirm.ts'
 import type { Connection } from '../connect.ts'
 import { connect } from '../connect.ts'
@@ -13,7 +14,7 @@ import type { Context } from '../context.ts'
 import { dataDirFlag, defaultDataDirectory } from '../defaults.ts'
 import { nodeRoots } from '../doctor/leftovers.ts'
 import { Missing, StillWaiting } from '../errors.ts'
-import { timeoutFlag, waitUntil } from '../wait.ts'
+import { stillDeleted, timeoutFlag, waitUntil } from '../wait.ts'
 
 interface Flags {
   readonly dataDir?: string
@@ -114,7 +115,8 @@ async function deletePods(
   )
   for (const ref of refs) await client.remove('Pod', ref)
   for (const ref of refs) {
-    const wait = { kind: 'Pod', ref, timeoutMs: timeout * 1_000 } as const
+    const left = `${stillDeleted({ kind: 'Pod', ref })}, with ${refs.length} pods in all; nothing was stopped`
+    const wait = { kind: 'Pod', ref, left, timeoutMs: timeout * 1_000 } as const
     await waitUntil(context, client, wait, (pod) =>
       pod ? { done: false, waiting: `waiting for pod ${ref.name} to end` } : { done: true, value: undefined },
     )
@@ -128,9 +130,12 @@ async function deletePods(
  */
 async function untilUnstaged(directory: string, timeoutSeconds: number): Promise<void> {
   const end = performance.now() + timeoutSeconds * 1_000
+  using interrupts = catchInterrupts()
   for (;;) {
     const left = nodeRoots(directory).flatMap((root) => namesIn(join(root, 'hawser-devices')))
     if (left.length === 0) return
+    if (interrupts.signal.aborted)
+      throw interrupts.error(`${left.length} volumes of the deleted pods are still staged; nothing was stopped`)
     if (performance.now() > end) {
       const text = `${left.length} volumes of the deleted pods are still staged after ${timeoutSeconds} s; nothing was stopped`
       throw new StillWaiting(`${text} (hawser why shows the cause; hawser stop without --pods leaves them as they are)`)
@@ -148,9 +153,12 @@ async function untilEnded(
   timeoutSeconds: number,
 ): Promise<void> {
   const end = performance.now() + timeoutSeconds * 1_000
+  using interrupts = catchInterrupts()
   for (;;) {
     const left = processesOf(directory, nodes)
     if (left.length === 0) return context.print(`nothing uses ${directory} any more`)
+    if (interrupts.signal.aborted)
+      throw interrupts.error(`no longer waiting; process ${left.join(', ')} was told to stop and still runs`)
     if (performance.now() > end)
       throw new StillWaiting(`process ${left.join(', ')} still runs after ${timeoutSeconds} s`)
     await sleep(50)

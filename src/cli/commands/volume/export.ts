@@ -11,6 +11,7 @@ import { Failed } from '../../errors.ts'
 import { inNamespace } from '../../hints.ts'
 import { runRemote, writerTo } from '../../remote.ts'
 import { gatherVolume } from '../../volume-facts.ts'
+import { catchInterrupts } from '../../interrupts.ts'
 import { timeoutFlag, waitUntil } from '../../wait.ts'
 import { podOf, started } from '../run.ts'
 
@@ -56,19 +57,24 @@ export const exportVolume = buildCommand<Flags, [string], Context>({
     const [node] = facts.attachedTo
     const where = node === undefined ? {} : { node }
     await client.create('Pod', podOf({ name, command: ['sleep', 'infinity'], claim: [mount], ...where }, namespace))
+    // Whenever a signal comes, the pod must not stay.
+    using interrupts = catchInterrupts()
+    const { signal } = interrupts
     try {
-      const wait = { kind: 'Pod', ref: { name, namespace }, timeoutMs: flags.timeout * 1_000 } as const
-      await waitUntil(this, client, wait, started)
-      await archive(connection, name)
+      const wait = { kind: 'Pod', ref: { name, namespace }, timeoutMs: flags.timeout * 1_000, signal } as const
+      await waitUntil(this, client, { ...wait, interrupts: 'handled' }, started)
+      await archive(connection, name, signal)
+    } catch (error) {
+      throw signal.aborted ? interrupts.error(`the archive is incomplete; pod ${name} was deleted`) : error
     } finally {
       await client.remove('Pod', { name, namespace }, { gracePeriodSeconds: 0 }).catch(ignoreNotFound)
     }
   },
 })
 
-async function archive(connection: Connection, pod: string): Promise<void> {
+async function archive(connection: Connection, pod: string, signal: AbortSignal): Promise<void> {
   const request = { pod, verb: 'exec', command: ['tar', '-cf', '-', '-C', '/data', '.'], tty: false } as const
   const streams = { stdout: writerTo(process.stdout), stderr: writerTo(process.stderr) }
-  const code = await runRemote(connection, request, streams, new AbortController().signal)
+  const code = await runRemote(connection, request, streams, signal)
   if (code !== 0) throw new Failed(`tar ended with ${code}: the archive is incomplete`)
 }

@@ -7,7 +7,7 @@ import { connect, connectFlags } from '../../connect.ts'
 import type { Context } from '../../context.ts'
 import type { VolumeFacts } from '../../volume-facts.ts'
 import { gatherVolume } from '../../volume-facts.ts'
-import { timeoutFlag, waitFlag, waitUntil } from '../../wait.ts'
+import { stillDeleted, timeoutFlag, waitFlag, waitUntil } from '../../wait.ts'
 
 interface Flags extends ConnectFlags {
   readonly yes: boolean
@@ -75,11 +75,13 @@ async function untilGone(
   timeoutMs: number,
 ): Promise<void> {
   const holding = usedBy.length > 0 ? `pods use it: ${usedBy.join(', ')}` : 'protection'
-  await waitUntil(context, client, { kind: 'PersistentVolumeClaim', ref: { name, namespace }, timeoutMs }, (claim) =>
+  const deleted = { kind: 'PersistentVolumeClaim', ref: { name, namespace } } as const
+  await waitUntil(context, client, { ...deleted, timeoutMs, left: stillDeleted(deleted) }, (claim) =>
     claim ? { done: false, waiting: `claim ${name} is held: ${holding}` } : { done: true, value: undefined },
   )
   if (!volume || reclaimPolicy !== 'Delete') return
-  await waitUntil(context, client, { kind: 'PersistentVolume', ref: { name: volume }, timeoutMs }, (object) => {
+  const behind = { kind: 'PersistentVolume', ref: { name: volume } } as const
+  await waitUntil(context, client, { ...behind, timeoutMs, left: stillDeleted(behind) }, (object) => {
     if (!object) return { done: true, value: undefined }
     const { phase, message } = object.status ?? {}
     if (phase === 'Failed') return { done: false, waiting: `deleting ${volume} fails, it is tried again: ${message}` }
