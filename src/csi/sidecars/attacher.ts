@@ -12,7 +12,7 @@ import {
 } from '../../api/meta.ts'
 import { getIfExists } from '../../client/get-if-exists.ts'
 import { createObjectLoop, objectKey } from '../../client/object-loop.ts'
-import type { ObjectKey, ObjectLoop } from '../../client/object-loop.ts'
+import type { ObjectKey } from '../../client/object-loop.ts'
 import { timestamp } from '../../clock/clock.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import { asVolumeError } from '../../volume/effect.ts'
@@ -23,6 +23,7 @@ import { isDisputed, nodeIdAnnotation, planAttachment, planPublish, planUnpublis
 import type { AttachmentAction, TargetFacts } from './attach-plan.ts'
 import { createJobHistory } from './job-history.ts'
 import { createLoopWithHistory } from './job-loop.ts'
+import type { JobLoop } from './job-loop.ts'
 import { addFinalizer, change, dropFinalizer, jobBackoff, readSecret, workers } from './job.ts'
 import type { JobDeps } from './job.ts'
 
@@ -50,6 +51,14 @@ export function createAttacher(deps: JobDeps): AsyncDisposable {
         const perform = () => carryOut(deps, attachment, finalizer, action, signal)
         const call = calls[action]
         await (call === undefined ? perform() : history.calling(key, call, perform))
+      },
+      needs(key) {
+        const spec = attachments.get(refKey(key))?.spec
+        const volume = spec?.source.persistentVolumeName
+        return [
+          ...(volume ? [{ kind: 'PersistentVolume' as const, name: volume }] : []),
+          ...(spec ? [{ kind: 'CSINode' as const, name: spec.nodeName }] : []),
+        ]
       },
     }),
   )
@@ -81,7 +90,7 @@ const calls: Readonly<Partial<Record<AttachmentAction, string>>> = {
 function followAttachments(
   deps: JobDeps,
   stack: AsyncDisposableStack,
-  loop: ObjectLoop<AttachmentKey>,
+  loop: JobLoop<AttachmentKey>,
   finalizer: string,
 ): void {
   const { clock, driver, informers } = deps

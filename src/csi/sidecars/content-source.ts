@@ -12,6 +12,7 @@ import type { ObjectKey } from '../../client/object-loop.ts'
 import type { ContentSource } from '../values.ts'
 import { addFinalizer, dropFinalizer, jobBackoff } from './job.ts'
 import type { JobDeps } from './job.ts'
+import type { Needed } from './needed-objects.ts'
 
 export type FoundSource =
   | { readonly kind: 'none' }
@@ -137,6 +138,21 @@ async function snapshotSource(
   const mine = await addFinalizer(deps.client, 'VolumeSnapshot', snapshot, finalizers.snapshotAsSource, signal)
   if (!mine) throw refused('SourceDeleting', `snapshot ${name} is being deleted`, 'none')
   return { kind: 'snapshot', snapshotId: handle }
+}
+
+/** What must be there and ready before the claim's source can be used. */
+export function neededSource(
+  { informers }: Pick<JobDeps, 'informers'>,
+  claim: PersistentVolumeClaim,
+): readonly Needed[] {
+  const source = sourceKey(claim)
+  if (!source) return []
+  if (source.kind === 'PersistentVolumeClaim') {
+    const volume = informers.of('PersistentVolumeClaim').get(refKey(source))?.spec?.volumeName
+    return [source, ...(volume ? [{ kind: 'PersistentVolume' as const, name: volume }] : [])]
+  }
+  const content = informers.of('VolumeSnapshot').get(refKey(source))?.status?.boundVolumeSnapshotContentName
+  return [source, ...(content ? [{ kind: 'VolumeSnapshotContent' as const, name: content }] : [])]
 }
 
 /** Once no pending claim of the namespace refers to it, a source may go again. */

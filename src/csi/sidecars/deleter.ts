@@ -49,6 +49,7 @@ export function createDeleter(deps: JobDeps, options: DeleterOptions): AsyncDisp
   const loop = stack.use(
     createLoopWithHistory<ObjectKey<'PersistentVolume'>>(deps, {
       ...{ name: 'deleter', workers, failure: 'volume not deleted', history },
+      needs: () => [],
       async sync({ name }, signal) {
         const volume = volumes.get(name)
         if (!volume) return

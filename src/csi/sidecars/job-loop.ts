@@ -3,11 +3,16 @@ import { createObjectLoop, keyText } from '../../client/object-loop.ts'
 import type { ObjectKey, ObjectLoop } from '../../client/object-loop.ts'
 import type { Looked } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
+import { VolumeError } from '../../volume/effect.ts'
+import type { Caches } from './fresh-view.ts'
 import type { JobHistory, JobHistoryDeps } from './job-history.ts'
 import { jobBackoff } from './job.ts'
+import { createNeededObjects } from './needed-objects.ts'
+import type { Needed } from './needed-objects.ts'
 
 export interface JobLoopDeps extends JobHistoryDeps {
   readonly log: Log
+  readonly informers: Caches
   /** False while upstream's sidecar holds the lease of this job: then nothing is synced. */
   active(): boolean
 }
@@ -19,17 +24,24 @@ export interface JobLoopOptions<Key extends ObjectKey> {
   /** The log's message for a failed sync. */
   readonly failure: string
   sync(key: Key, signal: AbortSignal): Promise<Looked | void>
+  /** The objects without which a sync fails, beside its own: it is tried again when one of them comes or changes. */
+  needs(key: Key): readonly Needed[]
 }
 
+export type JobLoop<Key extends ObjectKey> = Pick<ObjectLoop<Key>, 'wake' | 'wakeAt'> & AsyncDisposable
+
 const inactiveMs = 10_000
+/** These jobs may read the secrets that a class names, and watch none. */
+const secretMs = 5_000
 
 export function createLoopWithHistory<Key extends ObjectKey>(
   deps: JobLoopDeps,
   options: JobLoopOptions<Key>,
-): ObjectLoop<Key> {
+): JobLoop<Key> {
   const { clock, log, driver } = deps
   const { history } = options
-  return createObjectLoop<Key>({
+  const needed = createNeededObjects<Key>(deps.informers, (key) => loop.wake(key))
+  const loop = createObjectLoop<Key>({
     name: `${options.name} ${driver.name}`,
     clock,
     workers: options.workers,
@@ -37,15 +49,30 @@ export function createLoopWithHistory<Key extends ObjectKey>(
     async look(key, signal) {
       if (!deps.active()) return { again: clock.now() + inactiveMs }
       history.takeFailure(key)
+      // From now on, not from the failure on: an object that comes while we fail for the lack of it counts.
+      needed.set(key, options.needs(key))
       const looked = await options.sync(key, signal)
+      needed.clear(key)
       // A sync that names a time waits for something, and one that recorded a failure has not recovered either.
       if (looked?.again === undefined && !history.takeFailure(key)) history.recovered(key)
       return looked
     },
-    onError(key, error, retryAt) {
+    onError(key, error, backoffEnds) {
+      const retryAt = isSecretUnread(error) ? Math.min(backoffEnds, clock.now() + secretMs) : backoffEnds
+      if (retryAt < backoffEnds) loop.wakeAt(key, retryAt)
       history.failed(key, error, retryAt)
       history.takeFailure(key)
       log.warn(options.failure, { driver: driver.name, object: keyText(key), error, retryAt })
     },
   })
+  return {
+    wake: loop.wake,
+    wakeAt: loop.wakeAt,
+    async [Symbol.asyncDispose]() {
+      needed[Symbol.dispose]()
+      await loop[Symbol.asyncDispose]()
+    },
+  }
 }
+
+const isSecretUnread = (error: unknown) => error instanceof VolumeError && error.code === 'SecretUnread'

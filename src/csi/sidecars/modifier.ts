@@ -4,7 +4,7 @@ import { annotations } from '../../api/annotations.ts'
 import type { PersistentVolume, PersistentVolumeClaim } from '../../api/generated/types.ts'
 import { annotation, keyOf, refKey, withCondition, withoutCondition } from '../../api/meta.ts'
 import { objectKey } from '../../client/object-loop.ts'
-import type { ObjectKey, ObjectLoop } from '../../client/object-loop.ts'
+import type { ObjectKey } from '../../client/object-loop.ts'
 import { timestamp } from '../../clock/clock.ts'
 import type { Looked } from '../../loop/key-loop.ts'
 import { asVolumeError } from '../../volume/effect.ts'
@@ -13,6 +13,7 @@ import { timeouts } from '../deadline.ts'
 import { createJobHistory } from './job-history.ts'
 import type { JobHistory } from './job-history.ts'
 import { createLoopWithHistory } from './job-loop.ts'
+import type { JobLoop } from './job-loop.ts'
 import { change, readSecret, recordOnClaim, slowRetryMs } from './job.ts'
 import type { JobDeps } from './job.ts'
 import { planModify } from './modify-plan.ts'
@@ -38,6 +39,7 @@ export function createModifier(deps: JobDeps): AsyncDisposable {
   const loop = stack.use(
     createLoopWithHistory<ClaimKey>(deps, {
       ...{ name: 'modifier', workers: 8, history: modifier.history, failure: 'modification failed' },
+      needs: () => [],
       async sync(key, signal) {
         const claim = claims.get(refKey(key))
         if (!claim) return
@@ -58,7 +60,7 @@ export function createModifier(deps: JobDeps): AsyncDisposable {
   return stack
 }
 
-function follow({ deps, refused }: Modifier, stack: AsyncDisposableStack, loop: ObjectLoop<ClaimKey>): void {
+function follow({ deps, refused }: Modifier, stack: AsyncDisposableStack, loop: JobLoop<ClaimKey>): void {
   const claims = deps.informers.of('PersistentVolumeClaim')
   stack.use(
     claims.subscribe(({ object, previous, key }) => {

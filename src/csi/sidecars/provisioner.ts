@@ -16,12 +16,13 @@ import type { ObjectKey, ObjectLoop } from '../../client/object-loop.ts'
 import { asVolumeError, refused } from '../../volume/effect.ts'
 import type { DriverVolume } from '../controller.ts'
 import { timeouts } from '../deadline.ts'
-import { findSource, releaseSource } from './content-source.ts'
+import { findSource, neededSource, releaseSource } from './content-source.ts'
 import { createJobHistory } from './job-history.ts'
 import type { JobHistory } from './job-history.ts'
 import { createLoopWithHistory } from './job-loop.ts'
 import { addFinalizer, change, dropFinalizer, recordOnClaim, slowRetryMs, workers } from './job.ts'
 import type { JobDeps } from './job.ts'
+import type { Needed } from './needed-objects.ts'
 import {
   mayConcern,
   planFailure,
@@ -91,6 +92,10 @@ export function createProvisioner(deps: JobDeps, options: ProvisionerOptions): A
         })
         await carryOut(provisioner, claim, plan, signal)
       },
+      needs(key) {
+        const claim = claims.get(refKey(key))
+        return claim && !claim.spec?.volumeName ? neededFor(deps, claim) : []
+      },
     }),
   )
   const byHandle = volumes.index(({ spec }) => (spec?.csi?.driver === driver.name ? [spec.csi.volumeHandle] : []))
@@ -98,6 +103,14 @@ export function createProvisioner(deps: JobDeps, options: ProvisionerOptions): A
   follow(provisioner, stack)
   return stack
 }
+
+/** Its class is not among them: without one a claim does not fail, and every claim of a class hears of it. */
+const neededFor = (deps: JobDeps, claim: PersistentVolumeClaim): readonly Needed[] => [
+  ...neededSource(deps, claim),
+  ...named('VolumeAttributesClass', claim.spec?.volumeAttributesClassName),
+  ...named('CSINode', selectedNodeOf(claim)),
+]
+const named = (kind: Needed['kind'], name: string | undefined) => (name ? [{ kind, name }] : [])
 
 function claimKey(claim: PersistentVolumeClaim): ClaimKey {
   return { ...objectKey('PersistentVolumeClaim', claim), uid: claim.metadata.uid ?? '' }

@@ -6,7 +6,7 @@ import { annotation, keyOf, refKey, uidOf, withAnnotations } from '../../api/met
 import { claimKeysOf, hasEnded } from '../../api/pod-claims.ts'
 import { quantityOfBytes } from '../../api/quantity.ts'
 import { objectKey } from '../../client/object-loop.ts'
-import type { ObjectKey, ObjectLoop } from '../../client/object-loop.ts'
+import type { ObjectKey } from '../../client/object-loop.ts'
 import { timestamp } from '../../clock/clock.ts'
 import type { Looked } from '../../loop/key-loop.ts'
 import { asVolumeError, refused } from '../../volume/effect.ts'
@@ -16,6 +16,7 @@ import { controllerCapability } from '../values.ts'
 import { createJobHistory } from './job-history.ts'
 import type { JobHistory } from './job-history.ts'
 import { createLoopWithHistory } from './job-loop.ts'
+import type { JobLoop } from './job-loop.ts'
 import { change, readSecret, recordOnClaim, slowRetryMs, workers } from './job.ts'
 import type { JobDeps } from './job.ts'
 import { failedFinally, finished, handedOver, planResize, resizeStatusOf, started } from './resize-plan.ts'
@@ -43,6 +44,7 @@ export function createResizer(deps: JobDeps): AsyncDisposable {
   const loop = stack.use(
     createLoopWithHistory<ClaimKey>(deps, {
       ...{ name: 'resizer', workers, history: resizer.history, failure: 'expansion failed' },
+      needs: () => [],
       async sync(key, signal) {
         const claim = claims.get(refKey(key))
         if (!claim) return
@@ -60,7 +62,7 @@ export function createResizer(deps: JobDeps): AsyncDisposable {
   return stack
 }
 
-function follow({ deps, memory }: Resizer, stack: AsyncDisposableStack, loop: ObjectLoop<ClaimKey>): void {
+function follow({ deps, memory }: Resizer, stack: AsyncDisposableStack, loop: JobLoop<ClaimKey>): void {
   const { driver, informers } = deps
   const claims = informers.of('PersistentVolumeClaim')
   const wake = (claim: PersistentVolumeClaim) => loop.wake(objectKey('PersistentVolumeClaim', claim))

@@ -13,11 +13,13 @@ import { ignoreNotFound, isAlreadyExists } from '../../api/status-error.ts'
 import { classOf } from '../../api/storage-class.ts'
 import { getIfExists } from '../../client/get-if-exists.ts'
 import { objectKey } from '../../client/object-loop.ts'
-import type { ObjectKey, ObjectLoop } from '../../client/object-loop.ts'
+import type { ObjectKey } from '../../client/object-loop.ts'
 import { timestamp } from '../../clock/clock.ts'
 import { asVolumeError } from '../../volume/effect.ts'
 import { createJobHistory } from './job-history.ts'
 import { createLoopWithHistory } from './job-loop.ts'
+import type { JobLoop } from './job-loop.ts'
+import type { Needed } from './needed-objects.ts'
 import { addFinalizer, change, dropFinalizer } from './job.ts'
 import type { JobDeps } from './job.ts'
 import {
@@ -65,13 +67,29 @@ export function createSnapshotBinder(deps: BinderDeps, options: BinderOptions): 
           throw error
         }
       },
+      needs: (key) => neededFor(deps, snapshots.get(refKey(key))),
     }),
   )
   follow(deps, stack, loop)
   return stack
 }
 
-function follow({ informers }: BinderDeps, stack: AsyncDisposableStack, loop: ObjectLoop<SnapshotKey>): void {
+/** A snapshot without a class may be given any that comes. */
+function neededFor({ informers }: BinderDeps, snapshot: VolumeSnapshot | undefined): readonly Needed[] {
+  if (!snapshot) return []
+  const { metadata, spec } = snapshot
+  const { namespace } = metadata
+  const { persistentVolumeClaimName: claim, volumeSnapshotContentName: content } = spec.source
+  const volume = claim && informers.of('PersistentVolumeClaim').get(keyFor(namespace, claim))?.spec?.volumeName
+  return [
+    { kind: 'VolumeSnapshotClass', name: spec.volumeSnapshotClassName },
+    ...(claim ? [{ kind: 'PersistentVolumeClaim' as const, namespace, name: claim }] : []),
+    ...(volume ? [{ kind: 'PersistentVolume' as const, name: volume }] : []),
+    ...(content ? [{ kind: 'VolumeSnapshotContent' as const, name: content }] : []),
+  ]
+}
+
+function follow({ informers }: BinderDeps, stack: AsyncDisposableStack, loop: JobLoop<SnapshotKey>): void {
   const snapshots = informers.of('VolumeSnapshot')
   stack.use(
     snapshots.subscribe(({ object, previous }) => {
@@ -82,18 +100,6 @@ function follow({ informers }: BinderDeps, stack: AsyncDisposableStack, loop: Ob
     informers.of('VolumeSnapshotContent').subscribe(({ object, previous }) => {
       const { namespace = '', name } = (object ?? previous).spec.volumeSnapshotRef
       if (name) loop.wake({ kind: 'VolumeSnapshot', namespace, name })
-    }),
-  )
-  // A snapshot that waited for its claim to be bound is synced again when it is.
-  stack.use(
-    informers.of('PersistentVolumeClaim').subscribe(({ object, previous }) => {
-      if (object?.status?.phase !== 'Bound' || previous?.status?.phase === 'Bound') return
-      for (const snapshot of snapshots.items.values()) {
-        const waits =
-          snapshot.spec.source.persistentVolumeClaimName === object.metadata.name && !snapshot.status?.readyToUse
-        if (waits && snapshot.metadata.namespace === object.metadata.namespace)
-          loop.wake(objectKey('VolumeSnapshot', snapshot))
-      }
     }),
   )
 }

@@ -41,6 +41,7 @@ export function createSnapshotter(deps: JobDeps): AsyncDisposable {
   const loop = stack.use(
     createLoopWithHistory<ObjectKey<'VolumeSnapshotContent'>>(deps, {
       ...{ name: 'snapshotter', workers: 10, history, failure: 'snapshot failed' },
+      needs: () => [],
       async sync({ name }, signal) {
         const content = contents.get(name)
         if (!content || !deps.owns().snapshot(content)) return
