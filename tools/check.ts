@@ -9,8 +9,8 @@ const bin = (name: string) => join(root, 'node_modules/.bin', name)
 
 const checks: readonly (readonly [name: string, command: string, ...args: string[]])[] = [
   ['types', bin('tsc'), '-p', '.'],
-  ['lint', bin('oxlint'), '--type-aware', '--deny-warnings', 'src', 'test', 'tools'],
-  ['format', bin('oxfmt'), '--check', 'src', 'test', 'tools'],
+  ['lint', bin('oxlint'), '--type-aware', '--deny-warnings', 'src', 'test', 'tools', 'examples'],
+  ['format', bin('oxfmt'), '--check', 'src', 'test', 'tools', 'examples'],
   ['tidy', process.execPath, 'tools/tidy.ts'],
   ['dead code', bin('knip')],
 ]

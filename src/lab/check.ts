@@ -54,9 +54,10 @@ export function lackOf(needs: Needs, facts: DriverFacts, place: Machine): string
     const missing = names.filter((name) => !claimed.includes(name))
     if (missing.length > 0) return `the driver does not claim ${missing.join(', ')}`
   }
-  const claims = [...facts.controller, ...facts.node]
-  const unwanted = [...(needs.withoutController ?? []), ...(needs.withoutNode ?? [])]
-  if (unwanted.some((name) => claims.includes(name))) return 'only for drivers that do not claim the capability'
+  const isClaimed =
+    needs.withoutController?.some((name) => facts.controller.includes(name)) ||
+    needs.withoutNode?.some((name) => facts.node.includes(name))
+  if (isClaimed) return 'only for drivers that do not claim the capability'
   if (needs.mounts && place.mountLack !== undefined) return place.mountLack
   return needs.onlineGrowth ? place.growthLack : undefined
 }

@@ -53,6 +53,36 @@ test('lab run starts a command as the driver, and stops it', { skip }, async (t)
   assert.ok(!stdout.includes(path('data')), 'the driver has ended')
 })
 
+test('a broken driver is found on real mounts, told, and known in the next run', { skip }, async (t) => {
+  const path = workplace(t)
+  const program = join(root, 'examples/broken-drivers/driver.ts')
+  const driver = (defect: readonly string[]) => [
+    ...['--', process.execPath, program, '--socket', '{socket}', '--data', path('data'), ...defect],
+  ]
+  const good = await runProgram(launcher, ['lab', 'run', ...driver([])])
+  assert.equal(good.code, 0, good.stdout + good.stderr)
+  const broken = driver(['--defect', 'unpublish-keeps-directory'])
+  const found = await runProgram(launcher, ['lab', 'run', '--report', path('report'), ...broken])
+  assert.equal(found.code, 4, found.stdout + found.stderr)
+  assert.match(
+    found.stdout,
+    /failed {2}honesty\/unpublish\/gone: NodeUnpublishVolume answered OK, and the target path is still/,
+  )
+  const { checks } = parseKeptReport(readFileSync(path('report/report.json'), 'utf8'))
+  const failed = checks.filter(({ verdict }) => verdict === 'failed')
+  assert.deepEqual(
+    failed.map(({ id }) => id),
+    ['honesty/unpublish/gone'],
+  )
+  assert.ok(failed[0]?.calls?.some(({ rpc }) => rpc === 'NodeUnpublishVolume'))
+  const explained = await hawser(['lab', 'explain', 'honesty/unpublish/gone', '--report', path('report')])
+  assert.match(explained.out, /NodeUnpublishVolume \{"volumeId":/)
+  const again = await runProgram(launcher, ['lab', 'run', '--baseline', path('report/report.json'), ...broken])
+  assert.equal(again.code, 0, again.stdout + again.stderr)
+  assert.match(again.stderr, /failed in the baseline already: honesty\/unpublish\/gone/)
+  assert.deepEqual(mountsOfLabs(), [])
+})
+
 test('lab run says what is wrong with the command line or the driver', async (t) => {
   const path = workplace(t)
   writeFileSync(path('baseline.json'), '{}')

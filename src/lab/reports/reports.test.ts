@@ -99,7 +99,7 @@ test('ids of checks are unique, begin with their suite, and every suite has some
 })
 
 test('a check is skipped for what the driver does not claim, or the machine lacks', () => {
-  const facts = { ...report.driver, controller: ['LIST_VOLUMES'] }
+  const facts = { ...report.driver, controller: ['LIST_VOLUMES'], node: ['EXPAND_VOLUME'] }
   const able = { mountLack: undefined, growthLack: undefined }
   const none = { mountLack: 'no root', growthLack: 'no right' }
   const cases = [
@@ -108,6 +108,7 @@ test('a check is skipped for what the driver does not claim, or the machine lack
     [{ controller: ['LIST_VOLUMES', 'GET_VOLUME'] }, 'the driver does not claim GET_VOLUME'],
     [{ withoutController: ['LIST_VOLUMES'] }, 'only for drivers that do not claim the capability'],
     [{ withoutController: ['GET_VOLUME'] }, undefined],
+    [{ withoutController: ['EXPAND_VOLUME'] }, undefined],
   ] as const
   for (const [needs, lack] of cases) assert.equal(lackOf(needs, facts, able), lack)
   assert.equal(lackOf({ mounts: true }, facts, none), 'no root')
