@@ -94,7 +94,8 @@ function callUnary(client: Client, method: DescMethod, request: Uint8Array, opti
       (error, answer) => {
         signal.removeEventListener('abort', onAbort)
         if (!error && answer) return resolve(answer)
-        reject(signal.aborted ? aborted(signal, method) : failed(error, method))
+        const isConnected = client.getChannel().getConnectivityState(false) === connectivityState.READY
+        reject(signal.aborted ? aborted(signal, method) : failed(error, method, isConnected))
       },
     )
     signal.addEventListener('abort', onAbort, { once: true })
@@ -107,7 +108,24 @@ function aborted(signal: AbortSignal, method: DescMethod): CsiError {
   return new CsiError(late ? 'DEADLINE_EXCEEDED' : 'CANCELLED', details, { rpc: method.name, cause: signal.reason })
 }
 
-function failed(error: ServiceError | null, method: DescMethod): CsiError {
-  if (!error) return new CsiError('UNKNOWN', 'no answer', { rpc: method.name, effect: 'unknown' })
-  return new CsiError(statusName(error.code), error.details, { rpc: method.name })
+function failed(error: ServiceError | null, method: DescMethod, isConnected: boolean): CsiError {
+  const rpc = method.name
+  if (!error) return new CsiError('UNKNOWN', 'no answer', { rpc, effect: 'unknown' })
+  const status = statusName(error.code)
+  if (status !== 'UNAVAILABLE' || isConnected) return new CsiError(status, error.details, { rpc })
+  return new CsiError(status, unreachableText(error.details), { rpc, code: 'DriverUnreachable' })
+}
+
+/** gRPC tells why it has no connection in its text only; the names of errno in it are the kernel's. */
+function unreachableText(details: string): string {
+  const [errno = ''] = /\bE[A-Z]{3,}\b/.exec(details) ?? []
+  return reasons[errno] ?? details
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no socket, the driver is not running',
+  ECONNREFUSED: 'a socket file is left, but no process listens on it',
+  EACCES: 'permission to open the socket is denied',
+  EPERM: 'permission to open the socket is denied',
+  ENOTSOCK: 'the file is not a socket',
 }

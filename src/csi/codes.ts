@@ -36,8 +36,8 @@ interface CsiErrorOptions {
   readonly rpc?: string
   readonly cause?: unknown
   readonly effect?: Effect
-  /** The driver answered OK, and its answer cannot be used. */
-  readonly code?: 'AnswerInvalid'
+  /** `AnswerInvalid`: the driver answered OK, and its answer cannot be used. `DriverUnreachable`: the call did not get through. */
+  readonly code?: 'AnswerInvalid' | 'DriverUnreachable'
 }
 
 /** A call that was answered with a status, or was never answered at all. `code` is the status name. */

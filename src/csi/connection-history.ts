@@ -33,8 +33,9 @@ export function createConnectionHistory(
   return {
     waits,
     failed(driver, error) {
-      const isAway = error instanceof CsiError && error.status === 'UNAVAILABLE'
-      waits(driver, isAway ? 'driverUnreachable' : 'driverRefuses', statusText(error))
+      const isAway = error instanceof CsiError && error.code === 'DriverUnreachable'
+      if (isAway) waits(driver, 'driverUnreachable', error.details)
+      else waits(driver, 'driverRefuses', statusText(error))
     },
     works: (driver) => history?.waits(subject(driver), []),
   }

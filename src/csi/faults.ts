@@ -84,7 +84,10 @@ export async function callWithFault(
     case 'cut':
       if (fault.when === 'after') await transport(method, request, detached).catch(() => {})
       cut?.()
-      throw new CsiError('UNAVAILABLE', 'injected: the connection was cut', { rpc: method.name })
+      throw new CsiError('UNAVAILABLE', 'injected: the connection was cut', {
+        rpc: method.name,
+        code: 'DriverUnreachable',
+      })
     default:
       return fault satisfies never
   }

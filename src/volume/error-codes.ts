@@ -32,6 +32,7 @@ type OwnCode =
   | 'DriverNotTrusted'
   | 'DriverOutput'
   | 'DriverTimeout'
+  | 'DriverUnreachable'
   | 'FilesystemMismatch'
   | 'FormatFailed'
   | 'GetDiskFormatFailed'

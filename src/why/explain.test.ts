@@ -63,7 +63,7 @@ test('a failure carries the words of the driver, the step, the tries and the tim
   assert.deepEqual(
     { ...blocked, hints: [], sentence: '', page: '' },
     {
-      cause: 'driverUnavailable',
+      cause: 'driverSaysUnavailable',
       sentence: '',
       hints: [],
       page: '',

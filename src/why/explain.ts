@@ -170,7 +170,11 @@ function spoken(link: Link, links: readonly Link[]): ExplainedBlock {
   const { cause, names, since, error, attempts, nextTry, step } = link.block!
   return {
     cause,
-    ...speak(cause, { ...callNamed(step, names.driver), ...names }),
+    ...speak(cause, {
+      ...(error && isOwnWords(cause) ? { detail: error.message } : {}),
+      ...callNamed(step, names.driver),
+      ...names,
+    }),
     actor: link.actor,
     step: {
       number: links.indexOf(link) + 1,
@@ -184,6 +188,9 @@ function spoken(link: Link, links: readonly Link[]): ExplainedBlock {
     ...(nextTry === undefined ? {} : { nextTry: new Date(nextTry).toISOString() }),
   }
 }
+
+/** Causes whose sentence ends with what the driver said. */
+const isOwnWords = (cause: Cause) => cause === 'driverSaysUnavailable' || cause === 'driverUnavailable'
 
 /** These answers of a driver are final, but say nothing about what it has done before it gave up. */
 const unclearCodes: ReadonlySet<string> = new Set(['INTERNAL', 'UNKNOWN', 'DATA_LOSS'])

@@ -75,6 +75,7 @@ const grave: ReadonlySet<Cause> = new Set<Cause>([
   'nodeNotReady',
   'nodeGone',
   'driverUnavailable',
+  'driverSaysUnavailable',
   'driverSilent',
 ])
 

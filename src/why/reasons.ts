@@ -80,7 +80,7 @@ export const driverReasons: Readonly<Record<DriverWaitReason, Cause>> = {
  */
 export const codeCauses: Readonly<Record<CsiCode, Cause> & Record<Exclude<NamedCode, CsiCode>, Cause | undefined>> = {
   // What a CSI driver answers.
-  UNAVAILABLE: 'driverUnavailable',
+  UNAVAILABLE: 'driverSaysUnavailable',
   DEADLINE_EXCEEDED: 'driverTimeout',
   CANCELLED: 'driverTimeout',
   ABORTED: 'driverBusy',
@@ -135,6 +135,7 @@ export const codeCauses: Readonly<Record<CsiCode, Cause> & Record<Exclude<NamedC
   DriverNotTrusted: 'driverNotOnNode',
   DriverOutput: 'driverError',
   DriverTimeout: 'driverTimeout',
+  DriverUnreachable: 'driverUnavailable',
   FilesystemMismatch: 'wrongFilesystem',
   FormatFailed: undefined,
   GetDiskFormatFailed: undefined,

@@ -135,7 +135,7 @@ test('an answer that may be under way is asked for again, from one second on; an
   const world = await open({ faults: failing('CreateVolume', 'UNAVAILABLE', 2) })
   await world.make()
   assert.equal(world.count('CreateVolume'), 2)
-  await assertWhy(world, 'pvc/c', 'driverUnavailable')
+  await assertWhy(world, 'pvc/c', 'driverSaysUnavailable')
   await world.clock.advance(3_000)
   assert.equal((await world.claimNow()).status?.phase, 'Bound')
   await world.stop()
@@ -204,7 +204,7 @@ test('the source of a clone is protected while the copy is made (XPR-12)', async
   await world.clock.advance(2_000)
   const guard = 'provisioner.storage.kubernetes.io/cloning-protection'
   assert.ok((await world.claimNow()).metadata.finalizers?.includes(guard))
-  await assertWhy(world, 'pvc/copy', 'driverUnavailable')
+  await assertWhy(world, 'pvc/copy', 'driverSaysUnavailable')
   blocked = false
   await world.clock.advance(60_000)
   assert.equal(

@@ -187,7 +187,7 @@ test('a source is protected while it is cloned, and free again afterwards (SIDE-
   await world.clock.advance(10_000)
   assert.ok(await isProtected(world), 'it stays while the copy is under way')
   await waitsFor(world, 'pvc/c', 'claimIsSource')
-  await waitsFor(world, 'pvc/copy', 'driverUnavailable')
+  await waitsFor(world, 'pvc/copy', 'driverSaysUnavailable')
   world.setFaults(() => undefined)
   await bound(world, 'copy')
   await gone(world, 'c')
@@ -258,7 +258,7 @@ test('a snapshot that is not ready, too large, or of another mode is not restore
   await restore('early', {})
   await told(world, 'snapshot snap')
   await waitsFor(world, 'pvc/early', 'sourceNotReady')
-  await waitsFor(world, 'vs/snap', 'driverUnavailable')
+  await waitsFor(world, 'vs/snap', 'driverSaysUnavailable')
   world.setFaults(() => undefined)
   await eventually(
     world,
@@ -396,7 +396,7 @@ test('the target stands before the call, the volume grows first, the rest is the
     ['Resizing'],
   )
   await told(world, `Normal Resizing: External resizer is resizing volume ${volume.metadata.name}`)
-  await waitsFor(world, 'pvc/c', 'driverUnavailable')
+  await waitsFor(world, 'pvc/c', 'driverSaysUnavailable')
   await growTo(world, '3Gi') // the unfinished target is kept until its answer is known
   world.setFaults(() => undefined)
   const record = () => [...world.storage.records.volumeMap.values()][0]

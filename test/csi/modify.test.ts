@@ -131,7 +131,7 @@ test('attributes the driver refuses are infeasible, tried slowly, and may be giv
 for (const [status, cause] of [
   ['DEADLINE_EXCEEDED', 'driverTimeout'],
   ['ABORTED', 'driverBusy'],
-  ['UNAVAILABLE', 'driverUnavailable'],
+  ['UNAVAILABLE', 'driverSaysUnavailable'],
 ] as const) {
   test(`after ${status} the old target is finished first, whatever the claim wants, even by a new process (MOD-3)`, async () => {
     const { world, life } = await boundClaim('silver')

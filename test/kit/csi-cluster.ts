@@ -130,7 +130,7 @@ export function breakable(transport: Transport) {
     connection: {
       transport: (async (method, request, options) => {
         if (isUp) return transport(method, request, options)
-        throw new CsiError('UNAVAILABLE', 'No connection established', { rpc: method.name })
+        throw new CsiError('UNAVAILABLE', 'there is no socket', { rpc: method.name, code: 'DriverUnreachable' })
       }) satisfies Transport,
       onLost: (listener: () => void) => lost.listen(listener),
       onReady: (listener: () => void) => ready.listen(listener),

@@ -16,7 +16,7 @@ const ofClaim: WhySubject = { kind: 'PersistentVolumeClaim', namespace: 'default
 const ofAttachment: WhySubject = { kind: 'VolumeAttachment', name: 'va' }
 
 const expected: readonly (readonly [StatusName, Cause])[] = [
-  ['UNAVAILABLE', 'driverUnavailable'],
+  ['UNAVAILABLE', 'driverSaysUnavailable'],
   ['DEADLINE_EXCEEDED', 'driverTimeout'],
   ['ABORTED', 'driverBusy'],
   ['RESOURCE_EXHAUSTED', 'outOfCapacity'],
@@ -102,7 +102,7 @@ test('DeleteVolume fails: the released volume says so', () =>
     await world.client.remove('PersistentVolumeClaim', { namespace: 'default', name: 'c' })
     await world.clock.advance(20_000)
     const { blocked } = await why(world, { kind: 'PersistentVolume', name: claim.spec?.volumeName ?? '' })
-    assert.deepEqual([blocked?.cause, blocked?.error?.code], ['driverUnavailable', 'UNAVAILABLE'])
+    assert.deepEqual([blocked?.cause, blocked?.error?.code], ['driverSaysUnavailable', 'UNAVAILABLE'])
   }))
 
 test('ControllerExpandVolume fails: the claim says so', () =>

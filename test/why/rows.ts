@@ -243,7 +243,8 @@ const driverRows: readonly Row[] = [
   ['sourceTooLarge', provisionFailed('SourceTooLarge')],
   ['answerInvalid', provisionFailed('AnswerInvalid')],
   ['callWithoutEffect', mountFailed('WithoutEffect')],
-  ['driverUnavailable', provisionFailed('UNAVAILABLE')],
+  ['driverUnavailable', provisionFailed('DriverUnreachable')],
+  ['driverSaysUnavailable', provisionFailed('UNAVAILABLE')],
   ['driverTimeout', provisionFailed('DEADLINE_EXCEEDED')],
   ['driverBusy', provisionFailed('ABORTED')],
   ['outOfCapacity', provisionFailed('RESOURCE_EXHAUSTED')],
@@ -528,7 +529,7 @@ const snapshotRows: readonly Row[] = [
   ['finalizersHold', leavingSnapshot('snapshot.storage.kubernetes.io/volumesnapshot-bound-protection')],
   ['driverAbsent', leavingSnapshot('snapshot.storage.kubernetes.io/volumesnapshot-bound-protection', { csiNodes: [] })],
   [
-    'driverUnavailable',
+    'driverSaysUnavailable',
     leavingSnapshot('snapshot.storage.kubernetes.io/volumesnapshot-bound-protection', {
       operations: [failed('csi d', 'snapshot', [onContent], 'UNAVAILABLE')],
     }),

@@ -3,6 +3,7 @@
 import type { Clock } from '../../clock/clock.ts'
 import type { Files } from '../../host/host.ts'
 import { requireTrusted } from '../../host/trusted-path.ts'
+import { CsiError } from '../codes.ts'
 import { asVolumeError, VolumeError } from '../../volume/effect.ts'
 import { plainText } from '../answers.ts'
 import { createCall } from '../deadline.ts'
@@ -191,5 +192,5 @@ async function reachable(
 }
 
 function isUnavailable(error: unknown): boolean {
-  return error instanceof VolumeError && error.code === 'UNAVAILABLE'
+  return error instanceof CsiError && error.status === 'UNAVAILABLE'
 }

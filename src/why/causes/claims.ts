@@ -90,7 +90,7 @@ export const claimCauses = {
     title: 'The chosen node has no room for the volume',
     sentence: 'node {node} has no room for the volume of claim {claim}[: {detail}]',
     meaning:
-      'The claim was created for this node (`hawser volume create --node`), and the driver there refuses the size (RESOURCE_EXHAUSTED). The claim stays with the node, because no pod makes the scheduler choose another. It is retried automatically, with longer and longer pauses.',
+      'The claim was created for this node (flag `--node`), and the driver there refuses the size (RESOURCE_EXHAUSTED). The claim stays with the node, because no pod makes the scheduler choose another. It is retried automatically, with longer and longer pauses.',
     ends: 'Space is freed on the node; or the claim is deleted and created again, smaller or for another node.',
     hints: [
       ['hawser delete pvc {claim}', 'then create it again, smaller or with another --node'],

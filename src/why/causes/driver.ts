@@ -27,13 +27,24 @@ export const driverCauses = {
   },
   driverUnavailable: {
     title: 'The driver cannot be reached',
-    sentence: 'driver {driver} does not answer[ at {socket}]: no process listens there',
+    sentence: 'driver {driver} does not answer[ at {socket}][: {detail}]',
     meaning:
-      'The driver is not running or its socket is closed (UNAVAILABLE). It is unknown whether a call that was under way had an effect, so the same call is repeated.',
+      'No call reaches the driver: it is not running and there is no socket, or only the file of an earlier socket is left, or the socket may not be opened. It is unknown whether a call that was under way had an effect, so the same call is repeated.',
     ends: 'The driver is available again; what waits for it continues within a second.',
     hints: [
       ['hawser driver check {socket}', 'ask it directly, once it is started again'],
       ['hawser doctor', 'on the node: sockets and processes'],
+    ],
+  },
+  driverSaysUnavailable: {
+    title: 'The driver says that it is unavailable',
+    sentence: 'driver {driver} is running and answers that it is unavailable[: {detail}]',
+    meaning:
+      'The driver was reached, and its own answer was UNAVAILABLE: often its storage is away or it is still starting. It is unknown whether the call had an effect, so the same call is repeated.',
+    ends: 'A retry succeeds.',
+    hints: [
+      ['hawser driver check {socket}', 'ask it directly'],
+      ['hawser events', 'all errors so far'],
     ],
   },
   driverSilent: {

@@ -187,7 +187,7 @@ const internal = Object.entries(all).map(([rpc, scene]): Case => ({
 }))
 
 const codes: Readonly<Partial<Record<StatusName, Cause>>> = {
-  UNAVAILABLE: 'driverUnavailable',
+  UNAVAILABLE: 'driverSaysUnavailable',
   DEADLINE_EXCEEDED: 'driverTimeout',
   ABORTED: 'driverBusy',
   RESOURCE_EXHAUSTED: 'outOfCapacity',
