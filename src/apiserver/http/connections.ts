@@ -1,5 +1,6 @@
-// How many connections does a listener keep? As many as its limit. When there is one more, the one that has rested longest is
+// Which connections does a listener keep? As many as its limit. When there is one more, the one that has rested longest is
 // closed for it: whoever only holds connections open keeps nobody out. If all of them are at work, the new one is told to come back.
+// The same holds for those of one address; far beyond its share they are closed at once. One that never sends a request is closed.
 
 interface Peer {
   readonly remoteAddress?: string | undefined
@@ -18,50 +19,95 @@ interface Connections<C> {
   begin(peer: string): () => void
   /** Whether the connection of this peer is one too many. */
   isSurplus(peer: string): boolean
-  all(): MapIterator<C>
+  all(): Iterable<C>
 }
+
+export interface ConnectionLimits {
+  /** For one more, the one that rests longest is closed; if all are at work, its requests are told to come back. */
+  readonly connections: number
+  /** The same for one address. */
+  readonly connectionsPerAddress: number
+  /** How long a connection may take until its first request has a whole head. */
+  readonly headersMs: number
+}
+
+interface Known<C> {
+  readonly socket: C
+  /** A closed socket does not tell it any more. */
+  readonly address: string
+  /** While it has sent no request: how not to close it. */
+  keepSilent: (() => void) | undefined
+  isSurplus: boolean
+  requests: number
+}
+
+/** How much of its share one address may have, to be told to come back. */
+const surplusShare = 1.5
 
 /** The same on a socket and on the encrypted one above it. */
 export const peerOf = ({ remoteAddress, remotePort }: Peer): string => `${remoteAddress} ${remotePort}`
 
-export function createConnections<C extends Connection>(limit: number): Connections<C> {
+/** `later` runs something once after a while; call its answer if it is not to run. */
+export function createConnections<C extends Connection>(
+  limits: ConnectionLimits,
+  later: (ms: number, run: () => void) => () => void,
+): Connections<C> {
   /** In the order in which they last had something to do. */
-  const open = new Map<string, C>()
-  const atWork = new Map<string, number>()
-  const surplus = new Set<string>()
-  const closeResting = (): boolean => {
-    for (const [peer, socket] of open) {
-      if (atWork.has(peer)) continue
-      open.delete(peer)
-      socket.destroy()
-      return true
+  const open = new Map<string, Known<C>>()
+  const perAddress = new Map<string, number>()
+  const countOf = (address: string): number => perAddress.get(address) ?? 0
+  const forget = (peer: string, known: Known<C>): void => {
+    if (open.get(peer) !== known) return
+    open.delete(peer)
+    known.keepSilent?.()
+    const left = countOf(known.address) - 1
+    if (left > 0) perAddress.set(known.address, left)
+    else perAddress.delete(known.address)
+  }
+  const closeResting = (address?: string): void => {
+    for (const [peer, known] of open) {
+      if (known.requests > 0 || (address !== undefined && known.address !== address)) continue
+      forget(peer, known)
+      known.socket.destroy()
+      return
     }
-    return false
+  }
+  /** Whether there is room for one more, once one that rests is closed. */
+  const hasRoom = (address: string): boolean => {
+    if (countOf(address) >= limits.connectionsPerAddress) closeResting(address)
+    else if (open.size >= limits.connections) closeResting()
+    return countOf(address) < limits.connectionsPerAddress && open.size < limits.connections
   }
   return {
     add(socket) {
-      const peer = peerOf(socket)
-      if (open.size >= limit && !closeResting()) surplus.add(peer)
-      open.set(peer, socket)
-      socket.on('close', () => {
-        if (open.get(peer) === socket) open.delete(peer)
-        surplus.delete(peer)
-        if (open.size <= limit) surplus.clear()
-      })
+      const [peer, address] = [peerOf(socket), socket.remoteAddress ?? '']
+      const isSurplus = !hasRoom(address)
+      if (isSurplus && countOf(address) >= limits.connectionsPerAddress * surplusShare) return void socket.destroy()
+      const keepSilent = later(limits.headersMs, () => void socket.destroy())
+      const known: Known<C> = { socket, address, keepSilent, isSurplus, requests: 0 }
+      open.set(peer, known)
+      perAddress.set(address, countOf(address) + 1)
+      socket.on('close', () => forget(peer, known))
     },
     begin(peer) {
-      atWork.set(peer, (atWork.get(peer) ?? 0) + 1)
+      const known = open.get(peer)
+      if (known === undefined) return () => {}
+      known.keepSilent?.()
+      known.keepSilent = undefined
+      known.requests += 1
       return () => {
-        const left = (atWork.get(peer) ?? 1) - 1
-        if (left > 0) return void atWork.set(peer, left)
-        atWork.delete(peer)
-        const socket = open.get(peer)
-        if (!socket) return
+        known.requests -= 1
+        if (known.requests > 0 || open.get(peer) !== known) return
         open.delete(peer)
-        open.set(peer, socket)
+        open.set(peer, known)
       }
     },
-    isSurplus: (peer) => surplus.has(peer),
-    all: () => open.values(),
+    isSurplus(peer) {
+      const known = open.get(peer)
+      if (known?.isSurplus !== true) return false
+      known.isSurplus = open.size > limits.connections || countOf(known.address) > limits.connectionsPerAddress
+      return known.isSurplus
+    },
+    all: () => open.values().map(({ socket }) => socket),
   }
 }

@@ -14,6 +14,7 @@ import { badRequest, serviceUnavailable, StatusError } from '../../api/status-er
 import type { Tokens } from '../access/tokens.ts'
 import type { User } from '../request/call.ts'
 import { createConnections, peerOf } from './connections.ts'
+import type { ConnectionLimits } from './connections.ts'
 import type { ByteBudget } from './byte-budget.ts'
 import { createByteBudget } from './byte-budget.ts'
 import type { ApiHandler, ApiRequest } from '../request/handle.ts'
@@ -31,16 +32,20 @@ export interface ListenOptions {
   readonly limits?: Partial<ServerLimits> | undefined
 }
 
-export interface ServerLimits {
+export interface ServerLimits extends ConnectionLimits {
   /** Bytes of bodies in memory at once. */
   readonly bytes: number
   /** Those of one user. */
   readonly bytesPerUser: number
-  /** For one more, the one that rests longest is closed; if all are at work, its requests are told to come back. */
-  readonly connections: number
 }
 
-const defaultLimits: ServerLimits = { bytes: 128 * 1024 * 1024, bytesPerUser: 64 * 1024 * 1024, connections: 4_000 }
+const defaultLimits: ServerLimits = {
+  bytes: 128 * 1024 * 1024,
+  bytesPerUser: 64 * 1024 * 1024,
+  connections: 4_000,
+  connectionsPerAddress: 2_000,
+  headersMs: 20_000,
+}
 
 /** PEM texts. */
 export interface ServerTls {
@@ -74,7 +79,7 @@ const gzipAbove = 128 * 1024
 const drainTimeoutMs = 30_000
 const closeTimeoutMs = 2_000
 /** HTTP/1, with TLS or without. A connection that rests must not be closed under the next request of a busy client. */
-const http1Limits = { requestTimeout: 60_000, headersTimeout: 20_000, keepAliveTimeout: 75_000 }
+const http1Limits = { requestTimeout: 60_000, keepAliveTimeout: 75_000 }
 /** Go's order, and so that of a Kubernetes server: with SHA-256, which processors help with, a handshake costs less. */
 const ciphers = `TLS_AES_128_GCM_SHA256:${DEFAULT_CIPHERS}`
 const compress = promisify(gzip)
@@ -85,7 +90,7 @@ export async function listen(deps: HttpServerDeps, options: ListenOptions): Prom
   const budget = createByteBudget({ total: limits.bytes, perUser: limits.bytesPerUser })
   /** How to leave each request that is being served. */
   const live = new Set<() => void>()
-  const connections = createConnections<Socket>(limits.connections)
+  const connections = createConnections<Socket>(limits, later)
   const serve = (incoming: Incoming, outgoing: Outgoing): void => {
     const peer = peerOf(socketOf(incoming))
     const served = { deps, budget, tooMany: connections.isSurplus(peer) }
@@ -98,14 +103,18 @@ export async function listen(deps: HttpServerDeps, options: ListenOptions): Prom
       .finally(end)
   }
   const upgrade = (incoming: IncomingMessage, socket: Duplex, head: Buffer): void => {
+    const peer = peerOf(socketOf(incoming))
     // Until it is closed: such a connection never rests.
-    socket.once('close', connections.begin(peerOf(socketOf(incoming))))
-    serveUpgrade(deps, live, incoming, socket, head).catch((error: unknown) => {
-      deps.onError(error)
-      socket.destroy()
-    })
+    socket.once('close', connections.begin(peer))
+    serveUpgrade({ deps, budget, tooMany: connections.isSurplus(peer) }, live, incoming, socket, head).catch(
+      (error: unknown) => {
+        deps.onError(error)
+        socket.destroy()
+      },
+    )
   }
-  const server: Server = options.tls ? secureServer(options.tls, serve) : plainServer(serve)
+  const http1 = { ...http1Limits, headersTimeout: limits.headersMs }
+  const server: Server = options.tls ? secureServer(options.tls, http1, serve) : plainServer(http1, serve)
   server.on('upgrade', upgrade)
   server.maxConnections = limits.connections * 2
   server.on('connection', (socket: Socket) => {
@@ -131,23 +140,31 @@ export async function listen(deps: HttpServerDeps, options: ListenOptions): Prom
     async close() {
       for (const leave of live) leave()
       const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-      const timer = setTimeout(() => connections.all().forEach((socket) => socket.destroy()), closeTimeoutMs)
+      const timer = setTimeout(() => [...connections.all()].forEach((socket) => socket.destroy()), closeTimeoutMs)
       // Idle connections would keep the server open; they have nothing left to say.
-      setTimeout(() => connections.all().forEach((socket) => socket.end()), 50)
+      setTimeout(() => [...connections.all()].forEach((socket) => socket.end()), 50)
       await closed
       clearTimeout(timer)
     },
   }
 }
 
-function plainServer(serve: (incoming: Incoming, outgoing: Outgoing) => void): Server {
-  return createPlainServer({ maxHeaderSize: 32 * 1024, noDelay: true, ...http1Limits }, serve)
+type Serve = (incoming: Incoming, outgoing: Outgoing) => void
+type Http1Limits = typeof http1Limits & { readonly headersTimeout: number }
+
+function later(ms: number, run: () => void): () => void {
+  const timer = setTimeout(run, ms)
+  return () => clearTimeout(timer)
 }
 
-function secureServer(tls: ServerTls, serve: (incoming: Incoming, outgoing: Outgoing) => void): Server {
+function plainServer(limits: Http1Limits, serve: Serve): Server {
+  return createPlainServer({ maxHeaderSize: 32 * 1024, noDelay: true, ...limits }, serve)
+}
+
+function secureServer(tls: ServerTls, limits: Http1Limits, serve: Serve): Server {
   const server = createSecureServer({
     allowHTTP1: true,
-    ...http1Limits,
+    ...limits,
     key: tls.key,
     cert: tls.certificate,
     ca: tls.authority,
@@ -202,7 +219,7 @@ async function serveRequest(
 
 /** Streams into pods; whoever asks to upgrade anything else gets the plain answer. */
 async function serveUpgrade(
-  deps: HttpServerDeps,
+  { deps, tooMany }: Served,
   live: Set<() => void>,
   incoming: IncomingMessage,
   socket: Duplex,
@@ -224,7 +241,8 @@ async function serveUpgrade(
     const user = await userOf(deps.tokens, incoming, headers)
     const source = sourceOf(incoming)
     const asked = { method: incoming.method ?? 'GET', path, headers, body: noBody, user, source, signal: gone.signal }
-    const response = query === undefined ? unreadable() : await deps.handle({ ...asked, query })
+    const refusal = tooMany ? tooManyConnections() : query === undefined ? unreadable() : undefined
+    const response = refusal ?? (await deps.handle({ ...asked, query: query ?? new URLSearchParams() }))
     await answerUpgrade(response, socket, head)
   } catch (error) {
     // Clients leave in the middle; what a session was about is told to them, not to our log.
