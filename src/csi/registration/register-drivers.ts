@@ -2,6 +2,7 @@
 import type { Clock } from '../../clock/clock.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
+import { CsiError } from '../codes.ts'
 import type { ConnectionHistory } from '../connection-history.ts'
 import type { Registrar } from './registrar.ts'
 
@@ -15,6 +16,9 @@ export interface SocketDriver {
   readonly socket: string
 }
 
+/** A socket cannot say that somebody listens: so often we look whether anybody does. */
+const awayMs = 500
+
 export function registerDrivers(
   deps: {
     readonly clock: Clock
@@ -27,17 +31,26 @@ export function registerDrivers(
   signal: AbortSignal,
 ): DriverRegistration {
   const { clock, log, registrar, told } = deps
+  const away = new Set<SocketDriver>()
   const loop = createKeyLoop<SocketDriver>({
     name: 'driver registration',
     clock,
     workers: 4,
     backoff: { firstMs: 250, capMs: 30_000 },
-    async look({ name, socket }) {
+    async look(driver) {
+      const { name, socket } = driver
       await registrar.register({ name, endpoint: socket }, signal)
+      away.delete(driver)
       told?.works({ name, endpoint: socket })
     },
-    onError({ name, socket }, error, retryAt) {
+    onError(driver, error, retryAt) {
+      const { name, socket } = driver
       told?.failed({ name, endpoint: socket }, error)
+      if (isAway(error)) {
+        loop.wakeAt(driver, clock.now() + awayMs)
+        if (away.has(driver)) return
+        away.add(driver)
+      } else away.delete(driver)
       const hint = `hawser driver check ${socket}`
       log.warn('driver not registered', { driver: name, socket, error, retryAt, try: hint })
     },
@@ -45,3 +58,5 @@ export function registerDrivers(
   for (const driver of drivers) loop.wake(driver)
   return { tried: loop.idle(), [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose]() }
 }
+
+const isAway = (error: unknown) => error instanceof CsiError && error.status === 'UNAVAILABLE'
