@@ -51,8 +51,15 @@ const snapshotOf =
         ...(className === undefined ? {} : { volumeSnapshotClassName: className }),
       },
     })
-const volumeOf = async ({ client }: CsiWorld, name: string) =>
+const volumeOf = async ({ client }: Pick<CsiWorld, 'client'>, name: string) =>
   (await client.get('PersistentVolumeClaim', inDefault(name))).spec?.volumeName ?? ''
+const grow =
+  (name: string, storage: string) =>
+  ({ client }: CsiWorld) =>
+    client.patch('PersistentVolumeClaim', inDefault(name), {
+      type: 'merge',
+      body: { spec: { resources: { requests: { storage } } } },
+    })
 const attachmentTo = (nodeName: string, volumeName?: string) => async (world: CsiWorld) =>
   world.client.create('VolumeAttachment', {
     metadata: { name: 'va' },
@@ -131,6 +138,22 @@ const waits: Readonly<Record<string, Wait>> = {
     done: isBound('c'),
     withinMs: secretMs,
   },
+  'a claim for the space of a volume that is deleted': {
+    asked: claims('c', { resources: { requests: { storage: '10Gi' } } }),
+    comes: ({ client }) => client.remove('PersistentVolumeClaim', inDefault('before')),
+    done: isBound('c'),
+  },
+  'a volume that grows for the space of one that is deleted': {
+    asked: async (world) => {
+      await claims('c')(world)
+      await eventually(world, 'bound', () => isBound('c')(world))
+      await grow('c', '10Gi')(world)
+    },
+    comes: ({ client }) => client.remove('PersistentVolumeClaim', inDefault('before')),
+    done: async ({ client }) =>
+      (await client.get('PersistentVolume', { name: await volumeOf({ client }, 'c') })).spec.capacity?.['storage'] ===
+      '10Gi',
+  },
   'a snapshot for its class': {
     asked: snapshotOf('before', 'snaps'),
     comes: snapshotClass(),
@@ -207,7 +230,7 @@ const patientMs = 900_000
 
 for (const [name, { asked, comes, done, withinMs = 1_000 }] of Object.entries(waits))
   test(`${name}: ${withinMs / 1_000} s are enough once it is there`, async () => {
-    const world = await createCsiWorld({ placement: true, model: { modifies: ['speed'] } })
+    const world = await createCsiWorld({ placement: true, model: { modifies: ['speed'], capacityBytes: 10n << 30n } })
     await furnish(world)
     const life = world.start()
     await claims('before')(world)

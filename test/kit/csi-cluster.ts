@@ -38,7 +38,7 @@ export interface WorldOptions {
   readonly placement?: boolean
   readonly seed?: number
   readonly jobs?: CsiJobsOptions
-  readonly model?: Pick<ModelOptions, 'modifies' | 'tellsConditions'>
+  readonly model?: Pick<ModelOptions, 'modifies' | 'tellsConditions' | 'capacityBytes'>
   /** A driver that answers otherwise. */
   readonly change?: (handlers: DriverHandlers) => DriverHandlers
   /** A driver of another make: some of its capabilities, left out. */

@@ -4,6 +4,8 @@ import type { ObjectKey, ObjectLoop } from '../../client/object-loop.ts'
 import type { Looked } from '../../loop/key-loop.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { VolumeError } from '../../volume/effect.ts'
+import { CsiError } from '../codes.ts'
+import { onSpaceFreed } from './freed-space.ts'
 import type { Caches } from './fresh-view.ts'
 import type { JobHistory, JobHistoryDeps } from './job-history.ts'
 import { jobBackoff } from './job.ts'
@@ -41,6 +43,9 @@ export function createLoopWithHistory<Key extends ObjectKey>(
   const { clock, log, driver } = deps
   const { history } = options
   const needed = createNeededObjects<Key>(deps.informers, (key) => loop.wake(key))
+  /** By text: what failed for the lack of space. */
+  const lacking = new Map<string, Key>()
+  const freed = onSpaceFreed(deps.informers, driver.name, () => lacking.forEach((key) => loop.wake(key)))
   const loop = createObjectLoop<Key>({
     name: `${options.name} ${driver.name}`,
     clock,
@@ -51,6 +56,7 @@ export function createLoopWithHistory<Key extends ObjectKey>(
       history.takeFailure(key)
       // From now on, not from the failure on: an object that comes while we fail for the lack of it counts.
       needed.set(key, options.needs(key))
+      lacking.delete(keyText(key))
       const looked = await options.sync(key, signal)
       needed.clear(key)
       // A sync that names a time waits for something, and one that recorded a failure has not recovered either.
@@ -58,6 +64,7 @@ export function createLoopWithHistory<Key extends ObjectKey>(
       return looked
     },
     onError(key, error, backoffEnds) {
+      if (lacksSpace(error)) lacking.set(keyText(key), key)
       const retryAt = isSecretUnread(error) ? Math.min(backoffEnds, clock.now() + secretMs) : backoffEnds
       if (retryAt < backoffEnds) loop.wakeAt(key, retryAt)
       history.failed(key, error, retryAt)
@@ -70,9 +77,11 @@ export function createLoopWithHistory<Key extends ObjectKey>(
     wakeAt: loop.wakeAt,
     async [Symbol.asyncDispose]() {
       needed[Symbol.dispose]()
+      freed[Symbol.dispose]()
       await loop[Symbol.asyncDispose]()
     },
   }
 }
 
 const isSecretUnread = (error: unknown) => error instanceof VolumeError && error.code === 'SecretUnread'
+const lacksSpace = (error: unknown) => error instanceof CsiError && error.status === 'RESOURCE_EXHAUSTED'

@@ -16,6 +16,7 @@ import { controllerCapability } from '../values.ts'
 import { createJobHistory } from './job-history.ts'
 import type { JobHistory } from './job-history.ts'
 import { createLoopWithHistory } from './job-loop.ts'
+import { onSpaceFreed } from './freed-space.ts'
 import type { JobLoop } from './job-loop.ts'
 import { change, readSecret, recordOnClaim, slowRetryMs, workers } from './job.ts'
 import type { JobDeps } from './job.ts'
@@ -77,6 +78,18 @@ function follow({ deps, memory }: Resizer, stack: AsyncDisposableStack, loop: Jo
       const { namespace, name } = object?.spec?.claimRef ?? {}
       if (object?.spec?.csi?.driver === driver.name && namespace && name)
         loop.wake({ kind: 'PersistentVolumeClaim', namespace, name })
+    }),
+  )
+  stack.use(
+    onSpaceFreed(informers, driver.name, () => {
+      if (!memory.values().some(({ slow }) => slow)) return
+      for (const claim of claims.items.values()) {
+        const known = memory.get(claim.metadata.uid ?? '')
+        if (!known?.slow) continue
+        const { slow: _, ...rest } = known
+        memory.set(uidOf(claim), rest)
+        wake(claim)
+      }
     }),
   )
   stack.use(
