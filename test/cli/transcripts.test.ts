@@ -22,6 +22,7 @@ const agents = (name: string) => `agent.test.ts: ${name}`
 const joins = (name: string) => `join.test.ts: ${name}`
 const proxies = (name: string) => `driver-proxy.test.ts: ${name}`
 const labs = (name: string) => `lab.test.ts: ${name}`
+const stores = (name: string) => `../store/migrate.test.ts: ${name}`
 const look = (name: string) => `look.test.ts: ${name}`
 const notThere = objects('what is not there is exit code 3')
 const mistake = objects('a mistake is told in a sentence')
@@ -90,6 +91,14 @@ const transcripts: Readonly<Record<string, Transcripts>> = {
   audit: { works: [objects('audit searches that log')], fails: [objects('audit searches that log')] },
   backup: { works: [machine('a backup is taken')], fails: [machine('half a backup is refused')] },
   restore: { works: [machine('a backup is taken')], fails: [machine('half a backup is refused')] },
+  'store check': {
+    works: [stores('objects move to etcd and back')],
+    fails: [stores('a target that holds anything else is refused')],
+  },
+  'store migrate': {
+    works: [stores('objects move to etcd and back')],
+    fails: [stores('a target that holds anything else is refused')],
+  },
   sim: { works: [machine('sim is the same')], fails: [machine('sim is the same')] },
   bench: { works: [machine('bench lists what can be measured')], fails: [machine('bench lists what can be measured')] },
   'token create': { works: [objects('a token works')], fails: [objects('a token works')] },
@@ -104,7 +113,7 @@ const transcripts: Readonly<Record<string, Transcripts>> = {
 
 // Only names are read here; no command runs, so the context's kind does not matter.
 const application = (await createApplication()) as unknown as Application<CommandContext>
-const groups = ['volume', 'driver', 'lab', 'token', 'node']
+const groups = ['volume', 'driver', 'lab', 'store', 'token', 'node']
 const commands = generateHelpTextForAllCommands(application)
   .map(([route]) => route.replace(/^hawser ?/, ''))
   .filter((route) => route !== '' && !route.startsWith('__') && !groups.includes(route))
