@@ -4,7 +4,7 @@ export type { EmbeddedHawser as Hawser, EmbeddedOptions as HawserOptions, WaitOp
 export type { ChooseFault, Fault } from './csi/faults.ts'
 export type { Explanation } from './why/explain.ts'
 export type { SubjectKind, WhySubject } from './why/facts.ts'
-export { runSimulation } from './sim/simulator.ts'
+export { runCheckedSimulation as runSimulation } from './main/simulation.ts'
 export type { SimulationOptions, SimulationResult } from './sim/simulator.ts'
 export type { ObjectRef } from './api/meta.ts'
 export type { Client } from './client/client.ts'
@@ -17,7 +17,7 @@ export type {
   WatchOptions,
   WriteOptions,
 } from './api/verbs.ts'
-export { createHttpClient } from './client/http.ts'
+export { createCheckedHttpClient as createHttpClient } from './main/checked-client.ts'
 export type { HttpClient, HttpConfig } from './client/http.ts'
 export { kinds } from './api/kinds.ts'
 export type { KindMap, KindName } from './api/kinds.ts'

@@ -2,20 +2,7 @@
 import { kinds } from '../api/kinds.ts'
 import type { KindName } from '../api/kinds.ts'
 import type { ObjectRef } from '../api/meta.ts'
-import type { SubjectKind } from '../why/facts.ts'
-
-const explained: Readonly<Record<SubjectKind, true>> = {
-  Pod: true,
-  PersistentVolumeClaim: true,
-  PersistentVolume: true,
-  VolumeAttachment: true,
-  VolumeAttributesClass: true,
-  VolumeSnapshot: true,
-  Node: true,
-}
-
-/** Whether `hawser why` can explain objects of this kind. */
-export const isExplained = (kind: KindName): kind is SubjectKind => Object.hasOwn(explained, kind)
+import { isSubjectKind } from '../why/facts.ts'
 
 /** ` -n shop`; nothing for the namespace that everybody starts in. */
 export const inNamespace = (namespace: string | undefined) =>
@@ -24,6 +11,6 @@ export const inNamespace = (namespace: string | undefined) =>
 /** The command that tells more about an object: `why` where it can, else `describe`. */
 export function askAbout(kind: KindName, { name, namespace }: ObjectRef): string {
   if (kind === 'Namespace') return `hawser get pods,pvc,volumesnapshots -n ${name}`
-  const verb = isExplained(kind) ? 'why' : 'describe'
+  const verb = isSubjectKind(kind) ? 'why' : 'describe'
   return `hawser ${verb} ${kinds[kind].singular}/${name}${inNamespace(namespace)}`
 }

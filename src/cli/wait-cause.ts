@@ -7,7 +7,8 @@ import type { ExplainedBlock } from '../why/explain.ts'
 import { gatherFacts } from '../why/gather.ts'
 import { isHopeless } from '../why/hopeless.ts'
 import { StillWaiting } from './errors.ts'
-import { askAbout, isExplained } from './hints.ts'
+import { isSubjectKind } from '../why/facts.ts'
+import { askAbout } from './hints.ts'
 
 const askMs = 1_000
 
@@ -22,7 +23,7 @@ export function watchCause(client: Client, kind: KindName, ref: ObjectRef, say: 
   let before: ExplainedBlock | undefined
   let isAsking = false
   const ask = async () => {
-    if (!isExplained(kind) || isAsking) return
+    if (!isSubjectKind(kind) || isAsking) return
     isAsking = true
     try {
       const { verdict, blocked } = explain(await gatherFacts(client, { kind, ...ref }, Date.now()))

@@ -1,6 +1,9 @@
 // Are the options of an embedded cluster right? Each mistake is told at once, with what was found and what is allowed.
 import { isJsonObject } from '../api/json.ts'
+import { CsiError, statusCodes } from '../csi/codes.ts'
+import type { ChooseFault, Fault } from '../csi/faults.ts'
 import { UsageError } from '../installation/config.ts'
+import { shown } from './checked-client.ts'
 import type { EmbeddedOptions } from './embedded.ts'
 
 /** What each option must be; the record makes the compiler name an option that is forgotten here. */
@@ -32,6 +35,35 @@ export function checkOptions(options: EmbeddedOptions): void {
     throw new UsageError('driverFault is for the model driver, and there is none', "add modelNodes: ['a']")
 }
 
+/** What each kind of fault has beside its kind. */
+const faults: { readonly [Kind in Fault['kind']]: (fault: Readonly<Record<string, unknown>>) => boolean } = {
+  refused: hasStatus,
+  answerLost: hasStatus,
+  twice: () => true,
+  late: ({ ms }) => typeof ms === 'number' && ms >= 0,
+  silent: () => true,
+  ignored: () => true,
+  lost: () => true,
+  cut: ({ when }) => when === 'before' || when === 'after',
+}
+
+function hasStatus({ status }: Readonly<Record<string, unknown>>): boolean {
+  return typeof status === 'string' && Object.hasOwn(statusCodes, status)
+}
+
+/** A wrong answer fails the call that it was for, with what is right: `why` shows it. */
+export function checkedFault(choose: ChooseFault): ChooseFault {
+  return (rpc, earlier) => {
+    const fault: unknown = choose(rpc, earlier)
+    if (fault === undefined) return undefined
+    const kind = isJsonObject(fault) ? fault['kind'] : undefined
+    const isFault = typeof kind === 'string' && Object.hasOwn(faults, kind)
+    if (isFault && isJsonObject(fault) && faults[kind as Fault['kind']](fault)) return fault as unknown as Fault
+    const right = `{ kind: ${Object.keys(faults).join(' | ')} }, with status, ms or when where the kind has one`
+    throw new CsiError('INVALID_ARGUMENT', `driverFault answered ${shown(fault)}, which is no fault: ${right}`)
+  }
+}
+
 const nodeName = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 
 function nodeNames(value: unknown): string | undefined {
@@ -54,6 +86,3 @@ function listenAddress(value: unknown): string | undefined {
   const isPort = Number.isInteger(port) && Number(port) >= 0 && Number(port) <= 65_535
   return isPort ? undefined : 'needs a port between 0 and 65535'
 }
-
-const shown = (value: unknown) =>
-  typeof value === 'function' ? 'a function' : (JSON.stringify(value) ?? String(value))

@@ -14,9 +14,12 @@ import type { ChooseFault } from '../csi/faults.ts'
 import { UsageError } from '../installation/config.ts'
 import type { Explanation } from '../why/explain.ts'
 import { explain } from '../why/explain.ts'
+import { isSubjectKind, subjectKinds } from '../why/facts.ts'
 import type { WhySubject } from '../why/facts.ts'
 import { gatherFacts } from '../why/gather.ts'
-import { checkOptions } from './embedded-options.ts'
+import { isJsonObject } from '../api/json.ts'
+import { checkedClient, requireOptions, requireRef, shown } from './checked-client.ts'
+import { checkedFault, checkOptions } from './embedded-options.ts'
 
 export interface EmbeddedOptions {
   /** Names of nodes that run pods as processes of this machine; needs root. Absent: API and controllers only. */
@@ -44,7 +47,10 @@ export interface EmbeddedHawser extends AsyncDisposable {
   readonly url: string
   readonly kubeconfig: string
   readonly dataDirectory: string
-  /** Resolves with the object as soon as `test` holds for it; undefined stands for an object that is not there. */
+  /**
+   * Resolves with the object as soon as `test` holds for it; undefined stands for an object that is not there. The error of a wait that
+   * took too long says what `why` says, and has it as `explanation`.
+   */
   waitFor<K extends KindName>(
     kind: K,
     ref: ObjectRef,
@@ -92,14 +98,20 @@ export async function startEmbedded(options: EmbeddedOptions = {}): Promise<Embe
     ),
   )
   const kept = stack.move()
-  const client = withKnownKinds(hawser.client)
+  const client = checkedClient(hawser.client)
   return {
     client,
     url: hawser.url,
     kubeconfig: hawser.kubeconfig,
     dataDirectory,
-    waitFor: (kind, ref, test, wait = {}) => waitFor(client, kind, ref, test, wait),
-    why: async (subject) => explain(await gatherFacts(client, subject, Date.now())),
+    async waitFor(kind, ref, test, wait = {}) {
+      checkWait(kind, ref, test, wait)
+      return await waitFor(client, kind, ref, test, wait)
+    },
+    async why(subject) {
+      checkSubject(subject)
+      return await whyNow(client, subject)
+    },
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   }
 }
@@ -113,25 +125,26 @@ async function removeTemporary(directory: string): Promise<void> {
   rmSync(directory, { recursive: true, force: true })
 }
 
-const faultOf = ({ driverFault }: EmbeddedOptions) => (driverFault === undefined ? {} : { driverFault })
+const faultOf = ({ driverFault }: EmbeddedOptions) =>
+  driverFault === undefined ? {} : { driverFault: checkedFault(driverFault) }
 
-/** A kind that is none of ours is told in a sentence: callers without types get here, too. */
-function withKnownKinds(client: Client): Client {
-  return new Proxy(client, {
-    get(target, name, receiver) {
-      const found: unknown = Reflect.get(target, name, receiver)
-      if (typeof found !== 'function') return found
-      return (kind: string, ...rest: unknown[]): unknown => {
-        requireKind(kind)
-        return Reflect.apply(found, target, [kind, ...rest])
-      }
-    },
-  })
+function checkWait(kind: unknown, ref: unknown, test: unknown, options: unknown): void {
+  requireRef(kind, ref)
+  if (typeof test !== 'function')
+    throw new UsageError(`waitFor takes a function that tests the object, not ${shown(test)}`)
+  requireOptions('waitFor', options, { timeoutMs: true, signal: true })
+  const { timeoutMs } = options as { readonly timeoutMs?: unknown } // checked here
+  if (timeoutMs !== undefined && !(typeof timeoutMs === 'number' && timeoutMs > 0))
+    throw new UsageError(`timeoutMs must be a number of milliseconds above 0, not ${shown(timeoutMs)}`)
 }
 
-function requireKind(kind: string): asserts kind is KindName {
-  if (Object.hasOwn(kinds, kind)) return
-  throw new UsageError(`there is no kind "${kind}"`, `kinds are: ${Object.keys(kinds).join(', ')}`)
+function checkSubject(subject: unknown): void {
+  if (!isJsonObject(subject)) throw new UsageError(`why takes { kind, name, namespace }, not ${shown(subject)}`)
+  requireOptions('why', subject, { kind: true, name: true, namespace: true })
+  const { kind } = subject
+  if (!isSubjectKind(kind))
+    throw new UsageError(`why knows nothing of kind ${shown(kind)}`, `kinds are: ${subjectKinds.join(', ')}`)
+  requireRef(kind, subject)
 }
 
 async function waitFor<K extends KindName>(
@@ -159,5 +172,16 @@ async function waitFor<K extends KindName>(
     }
   }
   signal?.throwIfAborted()
-  throw new Error(`waitFor ${kinds[kind].singular}/${name}: the condition did not hold within ${timeoutMs} ms`)
+  const late = `waitFor ${kinds[kind].singular}/${name}: the condition did not hold within ${timeoutMs} ms`
+  if (!isSubjectKind(kind)) throw new Error(late)
+  const explanation = await whyNow(client, { kind, ...ref })
+  throw Object.assign(new Error(`${late}: ${spoken(explanation)}`), { explanation })
 }
+
+function spoken({ verdict, blocked }: Explanation): string {
+  if (blocked === undefined) return `why finds nothing wrong (${verdict})`
+  const { sentence, error } = blocked
+  return error === undefined || sentence.includes(error.message) ? sentence : `${sentence}: ${error.message}`
+}
+
+const whyNow = async (client: Client, subject: WhySubject) => explain(await gatherFacts(client, subject, Date.now()))

@@ -18,14 +18,20 @@ import type {
   VolumeSnapshotContent,
 } from '../api/generated/types.ts'
 
-export type SubjectKind =
-  | 'Pod'
-  | 'PersistentVolumeClaim'
-  | 'PersistentVolume'
-  | 'VolumeAttachment'
-  | 'VolumeAttributesClass'
-  | 'VolumeSnapshot'
-  | 'Node'
+/** What `why` can explain. */
+export const subjectKinds = [
+  'Pod',
+  'PersistentVolumeClaim',
+  'PersistentVolume',
+  'VolumeAttachment',
+  'VolumeAttributesClass',
+  'VolumeSnapshot',
+  'Node',
+] as const
+
+export type SubjectKind = (typeof subjectKinds)[number]
+
+export const isSubjectKind = (kind: unknown): kind is SubjectKind => subjectKinds.some((each) => each === kind)
 
 export interface WhySubject {
   readonly kind: SubjectKind

@@ -59,6 +59,9 @@ const trials: Readonly<Record<string, Trial>> = {
     before: ['hawser up --listen 127.0.0.1:0', ...firstRuns],
     replace: { '/srv/hawser-new': 'new' },
   },
+  'docs/embedding.md: npm ci': { elsewhere: { npm: 'test/package/tarball.test.ts' } },
+  'docs/embedding.md: npm init': { elsewhere: { npm: 'test/package/tarball.test.ts' } },
+  'docs/embedding.md: npm test': { elsewhere: { npm: 'test/package/tarball.test.ts' } },
   'docs/install.md: sudo dpkg': {
     elsewhere: {
       'sudo dpkg -i': 'test/package/deb.test.ts unpacks and runs it',

@@ -1,7 +1,7 @@
 // Does the published package work where nothing else is? Packed, installed without scripts in an empty directory, run.
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { after, before, test } from 'node:test'
@@ -35,6 +35,26 @@ after(() => rmSync(place, { recursive: true, force: true }))
 test('the command tells its version', () => {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
   assert.equal(execFileSync(hawser, ['--version'], { cwd: place }).toString().trim(), version)
+})
+
+test('a project starts as the page on embedding says', () => {
+  const page = readFileSync(join(root, 'docs/embedding.md'), 'utf8')
+  const [, section = ''] = /## Start a project\n([^]*?)\n## /.exec(page) ?? []
+  const [source = ''] = [...section.matchAll(/^```ts\n([^]*?)^```/gm)].map(([, text = '']) => text)
+  const commands = [...section.matchAll(/^```text\n([^]*?)^```/gm)].flatMap(([, text = '']) => text.trim().split('\n'))
+  // The package is made above.
+  assert.deepEqual(commands.slice(0, 2), ['npm ci', 'npm pack'])
+  const project = mkdtempSync(join(place, 'project-'))
+  copyFileSync(tarball, join(project, 'hawser-0.1.0.tgz'))
+  writeFileSync(join(project, 'claim.test.ts'), source)
+  // A test runner that finds itself inside another one reports to that one.
+  const { NODE_TEST_CONTEXT: _, ...own } = env as NodeJS.ProcessEnv
+  for (const command of commands.slice(2)) {
+    const offline = command.startsWith('npm install') ? `${command} --prefer-offline --ignore-scripts` : command
+    const { status, stdout, stderr } = spawnSync('bash', ['-c', offline], { cwd: project, env: own, encoding: 'utf8' })
+    assert.equal(status, 0, `${command}: ${stdout}${stderr}`)
+    if (command === 'npm test') assert.match(stdout, /a claim gets a volume/)
+  }
 })
 
 test('no source, test or tool is in the package', () => {

@@ -8,10 +8,11 @@ import type { Connection, ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
 import { exitCodes } from '../exit-codes.ts'
-import { askAbout, inNamespace, isExplained } from '../hints.ts'
+import { askAbout, inNamespace } from '../hints.ts'
 import { json, yaml } from '../output.ts'
 import { resourcesFrom } from '../resources.ts'
 import { explain } from '../../why/explain.ts'
+import { isSubjectKind } from '../../why/facts.ts'
 import type { WhySubject } from '../../why/facts.ts'
 import { gatherFacts, gatherWaiting } from '../../why/gather.ts'
 import { printExplanation, printWaiting } from '../why-text.ts'
@@ -56,7 +57,7 @@ export const why = buildCommand<Flags, string[], Context>({
     using connection = connect(this, flags)
     if (words.length === 0) return listAll(this, connection, flags)
     const subjects = resourcesFrom(words).names.map(({ kind, name }): WhySubject => {
-      if (!isExplained(kind))
+      if (!isSubjectKind(kind))
         throw new UsageError(
           `why explains pods, claims, volumes, attachments, snapshots, attributes classes and nodes, not ${kind}`,
           'hawser why pod/NAME',
