@@ -152,10 +152,11 @@ function nodeScope(rule: NodeRule, subresource: string | undefined): string {
     case 'ownAttachments':
       return 'of the node'
     case 'readAll':
-    case 'writeOnly':
       return 'all'
+    case 'ownEvents':
+      return "in the node's name, about itself, its pods, their claims and volumes"
     case 'ownRecords':
-      return 'reads all, writes those of the node'
+      return 'of the node'
     default:
       return rule satisfies never
   }

@@ -45,6 +45,8 @@ export interface HistoryDeps {
   readonly log: Log
   /** Whether records of this actor, written by an earlier process, are ours to take over. */
   owns(actor: string): boolean
+  /** All its records are of this node; a node reads no others. */
+  readonly node?: string
   readonly limits?: HistoryLimits
 }
 
@@ -233,11 +235,11 @@ function trim(state: State, loop: KeyLoop<string>): void {
  * again (rule 4); the timer is returned.
  */
 async function adopt(
-  { client, clock, owns }: HistoryDeps,
+  { client, clock, owns, node }: HistoryDeps,
   state: State,
   loop: KeyLoop<string>,
 ): Promise<Disposable | undefined> {
-  const { items } = await client.list('Operation')
+  const { items } = await client.list('Operation', node === undefined ? {} : { fieldSelector: `spec.node=${node}` })
   const unfinished = new Map<string, Kept>()
   // What was told while the list was read goes on from the earlier record, too.
   const told = new Map([...state.records.keys()].map((identity) => [recordName(identity), identity]))

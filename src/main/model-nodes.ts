@@ -76,7 +76,7 @@ async function startModelNode(
   const connect = () => ({ transport, onLost: () => quiet, onReady: () => quiet, ...quiet })
   const drivers = createDrivers()
   drivers.add(openDriver({ name: modelDriverName, endpoint: `model driver of ${name}`, connect, clock }))
-  const history = stack.use(createHistory({ client, clock, log, owns: ownedByNode(name) }))
+  const history = stack.use(createHistory({ client, clock, log, owns: ownedByNode(name), node: name }))
   const informers = stack.use(createInformers({ client, clock, random: random.fork(), log }))
   const parts = { host, client, clock, random, log, root: '/var/lib/node', nodeName: name, drivers }
   const plugins = { ...parts, csiDrivers: informers.of('CSIDriver'), allocatable: () => ({ memory: '1Gi' }) }

@@ -122,7 +122,7 @@ export async function startNode(deps: NodeDeps): Promise<StartedNode> {
   const network = createLinuxNetwork()
   const opened = await deps.openServer?.(lazyNodeServer(parts, runtime, network, () => agent))
   if (opened) stack.use(opened)
-  const history = stack.use(createHistory({ client, clock, log, owns: ownedByNode(node.name) }))
+  const history = stack.use(createHistory({ client, clock, log, owns: ownedByNode(node.name), node: node.name }))
   const told = createConnectionHistory(history, node.name, `node ${node.name}`)
   const register = () => registerCsiDrivers(parts, stack, told)
   const proven = proveIdentity(parts)

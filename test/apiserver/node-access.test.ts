@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import test from 'node:test'
 import type { User } from '../../src/apiserver/request/call.ts'
 import type { TestServer } from '../kit/api-server.ts'
-import { claim, makeServer, paths, pod } from '../kit/api-server.ts'
+import { claim, makeServer, paths, pod, volume } from '../kit/api-server.ts'
 
 const node = (name: string): User => ({ name: `system:node:${name}`, groups: ['system:nodes', 'system:authenticated'] })
 const user = node('n1')
@@ -192,3 +192,111 @@ test('a node writes of a claim only what growing it changes', async () => {
   assert.deepEqual(await codes(patch({ phase: 'Lost' }), patch({ accessModes: ['ReadWriteMany'] })), [403, 403])
   assert.equal((await patch({ capacity: { storage: '2Gi' }, conditions: [] })).code, 200)
 })
+
+test('a node reads the operations of its own, and no others', async () => {
+  await using server = await serverWithPods()
+  for (const [name, on] of [
+    ['mine', 'n1'],
+    ['theirs', 'n2'],
+  ])
+    await server.post(operations, { metadata: { name }, spec: { actor: 'x', operation: 'mount', node: on } })
+  const list = (fieldSelector?: string) =>
+    server.get(operations, { user, ...(fieldSelector === undefined ? {} : { query: { fieldSelector } }) })
+  assert.deepEqual(
+    await codes(
+      list(),
+      list('spec.node=n2'),
+      list('spec.node!=n2'),
+      list('metadata.name=theirs'),
+      server.get(`${operations}/theirs`, { user }),
+      server.get(`${operations}/mine`, { user }),
+    ),
+    [403, 403, 403, 403, 403, 200],
+  )
+  const { code, body } = await list('spec.node=n1')
+  assert.deepEqual(
+    [code, body.items.map((each: { metadata: { name: string } }) => each.metadata.name)],
+    [200, ['mine']],
+  )
+})
+
+test('a node writes events about itself, its pods and their claims, in its own name, and about nothing else', async () => {
+  await using server = await serverWithPods()
+  await server.post(paths.claims, claim('foreign'))
+  await server.post(paths.volumes, volume('v', { claimRef: { namespace: 'default', name: 'foreign' } }))
+  const events = '/api/v1/namespaces/default/events'
+  const event = (name: string, involvedObject: object, host = 'n1') => ({
+    metadata: { name },
+    involvedObject: { namespace: 'default', ...involvedObject },
+    reason: 'Failed',
+    source: { component: 'kubelet', host },
+    reportingInstance: host,
+  })
+  const uid = (await server.get(`${paths.pods}/mine`)).body.metadata.uid as string
+  const cases: readonly (readonly [string, object, number])[] = [
+    ['its pod', { kind: 'Pod', name: 'mine', uid }, 201],
+    ['a pod that is gone', { kind: 'Pod', name: 'gone', uid: 'u' }, 201],
+    ['its claim', { kind: 'PersistentVolumeClaim', name: 'c' }, 201],
+    ['itself', { kind: 'Node', name: 'n1', namespace: undefined }, 201],
+    ['a pod elsewhere', { kind: 'Pod', name: 'theirs' }, 403],
+    ['a pod elsewhere with the uid of its own', { kind: 'Pod', name: 'theirs', uid }, 403],
+    ['a pod elsewhere by its uid', { kind: 'Pod', name: 'nobody', uid: await uidOf(server, 'theirs') }, 403],
+    ['a claim elsewhere', { kind: 'PersistentVolumeClaim', name: 'foreign' }, 403],
+    ['a volume elsewhere', { kind: 'PersistentVolume', name: 'v' }, 403],
+    ['another node', { kind: 'Node', name: 'n2' }, 403],
+    ['something else', { kind: 'Secret', name: 's' }, 403],
+  ]
+  for (const [index, [what, involved, code]] of cases.entries()) {
+    const answer = await server.post(events, event(`e${index}`, involved), { user })
+    assert.equal(answer.code, code, `${what}: ${answer.body.message}`)
+    const applied = { apiVersion: 'v1', kind: 'Event', ...event(`a${index}`, involved) }
+    const query = { fieldManager: 'n1' }
+    const byApply = await server.patch(`${events}/a${index}`, 'apply', applied, { user, query })
+    assert.equal(byApply.code, code, `${what} by apply: ${byApply.body.message}`)
+  }
+  const newer = '/apis/events.k8s.io/v1/namespaces/default/events'
+  const regarding = { kind: 'Pod', name: 'theirs', namespace: 'default' }
+  const times = { eventTime: '2026-01-01T00:00:00.000000Z', action: 'x', reason: 'y', type: 'Normal' }
+  const reporter = { reportingController: 'a/b', reportingInstance: 'n1' }
+  const other = await server.post(newer, { metadata: { name: 'new' }, regarding, ...times, ...reporter }, { user })
+  assert.equal(other.code, 403, other.body.message)
+  const forged = await server.post(events, event('forged', { kind: 'Pod', name: 'mine', uid }, 'n2'), { user })
+  assert.equal(forged.code, 403, 'in the name of another')
+  await server.post(events, event('server', { kind: 'Pod', name: 'mine', uid }, 'server'))
+  const change = (name: string, body: object) => server.patch(`${events}/${name}`, 'merge', body, { user })
+  assert.deepEqual(
+    await codes(
+      change('e0', { count: 2, message: 'again' }),
+      change('e0', { involvedObject: { name: 'theirs' } }),
+      change('e0', { source: { host: 'n2' } }),
+      change('server', { message: 'all is well' }),
+      change('nothing', { count: 2 }),
+    ),
+    [200, 403, 403, 403, 404],
+  )
+})
+
+test('a node holds neither its Node nor its CSINode or Lease with finalizers', async () => {
+  await using server = await serverWithPods()
+  const leases = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases'
+  const kept = { metadata: { name: 'n4', finalizers: ['example.com/hold'] } }
+  const as4 = { user: node('n4') }
+  assert.deepEqual(
+    await codes(
+      server.patch('/api/v1/nodes/n1', 'merge', { metadata: { finalizers: ['example.com/hold'] } }, { user }),
+      server.post('/api/v1/nodes', kept, as4),
+      server.post(csiNodes, { ...kept, spec: { drivers: [] } }, as4),
+      server.post(leases, kept, as4),
+      server.post(leases, { metadata: { name: 'n4' } }, as4),
+    ),
+    [403, 403, 403, 403, 201],
+  )
+  const finalizers = ['example.com/hold']
+  assert.equal((await server.patch(`${leases}/n4`, 'merge', { metadata: { finalizers } }, as4)).code, 403)
+  await server.patch('/api/v1/nodes/n1', 'merge', { metadata: { finalizers: ['example.com/admin'] } })
+  const freed = await server.patch('/api/v1/nodes/n1', 'merge', { metadata: { finalizers: null } }, { user })
+  assert.equal(freed.code, 403, 'nor takes off those of others')
+})
+
+const uidOf = async (server: TestServer, name: string): Promise<string> =>
+  (await server.get(`${paths.pods}/${name}`)).body.metadata.uid

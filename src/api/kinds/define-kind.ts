@@ -94,9 +94,9 @@ export type NodeRule =
   /** Get the object if its spec.nodeName is the node. */
   | { readonly may: 'ownAttachments' }
   | { readonly may: 'readAll' }
-  /** Create and update, but not read. */
-  | { readonly may: 'writeOnly' }
-  /** Read all; write and delete those whose spec.node is the node. */
+  /** Create and patch, in the node's name, about itself, its pods and what they use. */
+  | { readonly may: 'ownEvents' }
+  /** Those whose spec.node is the node. */
   | { readonly may: 'ownRecords' }
 
 /** What the controllers and the CSI jobs do with objects of a kind: what they use, and no more. */

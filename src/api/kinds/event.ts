@@ -31,7 +31,7 @@ const common = {
   shortNames: ['ev'],
   description: 'A report about an object: what happened, to what, and how often.',
   strategy: { updateCreates: true },
-  access: { controllers: { verbs: [...reading, 'create', 'patch'] }, nodes: { may: 'writeOnly' } },
+  access: { controllers: { verbs: [...reading, 'create', 'patch'] }, nodes: { may: 'ownEvents' } },
 } as const
 
 export const eventKind = defineKind<Event>({

@@ -53,6 +53,7 @@ export const operationKind = defineKind<OperationRecord>({
     'OperationStatus.failingSince': 'When the first of the tries began that have all failed.',
     'OperationStatus.waiting': 'What the operation waits for.',
   },
+  selectableFields: { 'spec.node': {} },
   validation: { whole: validateOperation },
   strategy: { creatorSetsStatus: true, updateWritesStatus: true, generation: 'fromCreate' },
   access: { controllers: { verbs: [...reading, 'create', 'update', 'patch', 'delete'] }, nodes: { may: 'ownRecords' } },

@@ -170,8 +170,8 @@ function nodeVerbs(rule: NodeRule, subresource: string | undefined): readonly Ve
       return main ? reading : []
     case 'ownAttachments':
       return main ? ['get'] : []
-    case 'writeOnly':
-      return main ? writing : []
+    case 'ownEvents':
+      return main ? ['create', 'patch'] : []
     case 'ownRecords':
       return main ? [...reading, ...writing, 'delete'] : status
     default:

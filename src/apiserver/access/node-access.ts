@@ -43,7 +43,8 @@ export function ofNode(
     case 'ownAttachments':
       return attachmentAccess(context, node, attributes.name)
     case 'readAll':
-    case 'writeOnly':
+    // What an event is about is in its body, which apply reads too: see `checkNodeEvent`.
+    case 'ownEvents':
       return yes
     case 'ownRecords':
       return recordAccess(context, node, attributes)
@@ -62,18 +63,20 @@ function own(node: string, attributes: Attributes, inNamespace: string | undefin
   return name === node ? yes : no(`node ${node} may only use ${resource} of its own name`)
 }
 
-/** All are read; those whose spec.node is the node are written. What a write makes of it is checked by node-writes.ts. */
+/** Those whose spec.node is the node. What a write makes of it is checked by node-writes.ts. */
 async function recordAccess(context: ServerContext, node: string, attributes: Attributes): Promise<Decision> {
   const { verb, resource, name, object } = attributes
-  if (verb === 'get' || verb === 'list' || verb === 'watch') return yes
+  if (verb === 'list' || verb === 'watch') {
+    const ownRecords = (attributes.fieldSelector ?? '').split(',').includes(`spec.node=${node}`)
+    return ownRecords ? yes : no(`a node lists and watches ${resource} with the field selector spec.node of its own`)
+  }
   const info = kindByPlural(attributes.group, resource)
-  if (info === undefined || (verb !== 'create' && name === undefined))
-    return no(`nodes name the ${resource} they write`)
+  if (info === undefined || (verb !== 'create' && name === undefined)) return no(`nodes name the ${resource} they use`)
   const record = verb === 'create' ? object : await findObject(context, info, { name: name ?? '' })
   // A missing record is answered with 404 by the verb itself.
   if (record === undefined && verb !== 'create') return yes
   const { spec } = (record ?? {}) as { spec?: { node?: unknown } } // a body that is not parsed yet
-  return spec?.node === node ? yes : no(`nodes record ${resource} of their own`)
+  return spec?.node === node ? yes : no(`nodes use ${resource} of their own`)
 }
 
 /** A token for a pod of this node: of the pod's own account, and good only while the pod lives. */
@@ -165,6 +168,47 @@ async function podsOf(context: ServerContext, node: string, namespace: string | 
     .filter((entry) => entry.value.includes(mark))
     .map((entry) => context.objects.decode(info, entry) as Pod)
     .filter((pod) => pod.spec?.nodeName === node)
+}
+
+/**
+ * Who is told of an event believes that it happened to the object: a node tells only of itself, its pods and what they use. An object
+ * that is not there any more may have been its own a moment ago.
+ */
+export async function mayTellOf(context: ServerContext, node: string, about: ObjectReference): Promise<Decision> {
+  const { kind = '', name = '', namespace, uid } = about
+  const asked: Attributes = {
+    verb: 'get',
+    group: '',
+    resource: '',
+    subresource: undefined,
+    name,
+    namespace,
+    fieldSelector: undefined,
+  }
+  switch (kind) {
+    case 'Node':
+    case 'CSINode':
+      return name === node ? yes : no(`node ${node} tells of no other node`)
+    case 'Pod':
+      return (await isElsewhere(context, node, uid)) ? no('that pod runs elsewhere') : podAccess(context, node, asked)
+    case 'PersistentVolumeClaim':
+      return uses(context, node, asked, 'claims')
+    case 'PersistentVolume':
+      return volumeAccess(context, node, name)
+    default:
+      return no(`nodes tell of pods, claims and volumes, not of ${kind || 'nothing'}`)
+  }
+}
+
+/** Whether a pod of another node has this uid, by whatever name it is called. */
+async function isElsewhere(context: ServerContext, node: string, uid: string | undefined): Promise<boolean> {
+  if (!uid) return false
+  const { entries } = await context.store.list(prefixOf(kinds.Pod, undefined), {})
+  const mark = `"uid":${JSON.stringify(uid)}`
+  return entries
+    .filter((entry) => entry.value.includes(mark))
+    .map((entry) => context.objects.decode(kinds.Pod, entry) as Pod)
+    .some((pod) => pod.metadata.uid === uid && pod.spec?.nodeName !== node)
 }
 
 /** The name in the path. A list and a watch may choose one object by a selector; for other verbs a selector means nothing. */

@@ -2,7 +2,7 @@
 // node changes no labels, finalizers or owners, of a claim only what growing it changes, and its records stay its own. Of its Node it
 // changes neither taints nor the labels that are kept for administrators: they decide which pods come to it.
 import { isDeepStrictEqual } from 'node:util'
-import type { Node } from '../../api/generated/types.ts'
+import type { Node, ObjectReference } from '../../api/generated/types.ts'
 import type { KindInfo } from '../../api/kinds.ts'
 import { omit } from '../../api/members.ts'
 import type { KubeObject } from '../../api/meta.ts'
@@ -28,6 +28,12 @@ export function checkNodeWrite(
     const changed = changedByStatus(next, current)
     if (changed !== undefined) throw refuse(`cannot update ${changed} through ${info.kind.toLowerCase()} status`)
   }
+  if (info.access.nodes?.may === 'ownName' && !sameList(next.metadata.finalizers, current?.metadata.finalizers))
+    throw refuse('is not allowed to modify finalizers')
+  if (info.access.nodes?.may === 'ownEvents') {
+    const problem = problemOfEvent(node, next, current)
+    if (problem !== undefined) throw refuse(problem)
+  }
   if (info.name === 'Node') {
     const problem = problemOfNode(next as Node, current as Node | undefined)
     if (problem !== undefined) throw refuse(problem)
@@ -45,6 +51,34 @@ export function checkNodeWrite(
     const { spec } = next as { spec?: { node?: unknown } } // an Operation
     if (spec?.node !== node) throw refuse(`records ${info.plural} of its own`)
   }
+}
+
+/** What an event is about, whichever of the two kinds it has. */
+export function subjectOfEvent(event: KubeObject): ObjectReference {
+  const { involvedObject, regarding } = event as { involvedObject?: ObjectReference; regarding?: ObjectReference } // an Event
+  return involvedObject ?? regarding ?? {}
+}
+
+/** Who says so: both places where a reporter names its machine. */
+function hostsOfEvent(event: KubeObject): readonly string[] {
+  const { source, deprecatedSource, reportingInstance } = event as {
+    source?: { host?: string }
+    deprecatedSource?: { host?: string }
+    reportingInstance?: string
+  } // an Event
+  return [source?.host, deprecatedSource?.host, reportingInstance].filter(
+    (host) => host !== undefined && host !== '',
+  ) as string[]
+}
+
+function problemOfEvent(node: string, next: KubeObject, current: KubeObject | undefined): string | undefined {
+  for (const event of current === undefined ? [next] : [next, current]) {
+    const hosts = hostsOfEvent(event)
+    if (hosts.length === 0 || hosts.some((host) => host !== node)) return 'writes events in its own name only'
+  }
+  if (current !== undefined && !isDeepStrictEqual(subjectOfEvent(next), subjectOfEvent(current)))
+    return 'is not allowed to change what an event is about'
+  return undefined
 }
 
 /** As Kubernetes' NodeRestriction does. */

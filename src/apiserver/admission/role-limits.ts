@@ -3,16 +3,19 @@ import type { KindInfo } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
 import { forbidden } from '../../api/status-error.ts'
 import { checkControllerWrite } from '../access/controller-writes.ts'
-import { grantOf, roleOf } from '../access/grants.ts'
+import { grantOf, nodeNameOf, roleOf } from '../access/grants.ts'
 import { checkNamedSecrets } from '../access/named-secrets.ts'
-import { checkNodeWrite } from '../access/node-writes.ts'
+import { mayTellOf } from '../access/node-access.ts'
+import { checkNodeWrite, subjectOfEvent } from '../access/node-writes.ts'
 import { sameList } from '../access/status-writes.ts'
+import type { ServerContext } from '../objects/context.ts'
 import type { User } from '../request/call.ts'
 import type { CreateAttempt, UpdateAttempt } from './chain.ts'
 
 export async function roleMayCreate({ context, info, object, user }: CreateAttempt): Promise<KubeObject> {
   checkCreates(user, info, object)
   checkNodeWrite(user, info, object, undefined, undefined)
+  await checkNodeEvent(context, user, info, object)
   checkControllerWrite(user, info, object, undefined, undefined)
   await checkNamedSecrets(context, user, info, object, undefined)
   return object
@@ -30,6 +33,13 @@ export async function roleMayUpdate({
   checkControllerWrite(user, info, object, current, subresource)
   checkOwners(user, info, object, current)
   await checkNamedSecrets(context, user, info, object, current)
+}
+
+/** Here, not where the verb is granted: apply makes events as well. */
+async function checkNodeEvent(context: ServerContext, user: User, info: KindInfo, object: KubeObject): Promise<void> {
+  if (roleOf(user) !== 'node' || info.access.nodes?.may !== 'ownEvents') return
+  const decision = await mayTellOf(context, nodeNameOf(user), subjectOfEvent(object))
+  if (!decision.allowed) throw forbidden(info, object.metadata.name, decision.reason)
 }
 
 /** PUT and apply make an object that is not there: whoever may only change objects may not do so. */
