@@ -1,6 +1,7 @@
 // Is it the driver itself? It is away, silent or not ready, or has not answered a call for long: told before all else about it.
 import type { OperationRecord } from '../api/generated/types.ts'
 import type { Cause, CauseNames } from './causes.ts'
+import { speak } from './causes.ts'
 import type { Facts } from './facts.ts'
 import { parse } from './facts.ts'
 import type { Block, Link } from './link.ts'
@@ -28,6 +29,36 @@ export function driverTrouble(
   const told = { ...names, driver: driver!, socket, ...(message === undefined ? {} : { detail: message }) }
   const words = message === undefined ? {} : { error: { message } }
   return blocked(title, actor, cause, told, { ...waitFacts({ ...wait, actor }), ...words })
+}
+
+export interface DriverTrouble {
+  readonly driver: string
+  /** Where its process serves one node only. */
+  readonly node?: string
+  readonly socket: string
+  readonly cause: Cause
+  readonly sentence: string
+  readonly since?: string
+}
+
+/** Every driver that cannot be used now, for those who list drivers. */
+export function driversInTrouble(operations: readonly OperationRecord[]): readonly DriverTrouble[] {
+  return operations.flatMap(({ spec, status }) => {
+    const [wait] = status?.phase === 'Waiting' && spec.operation === 'connect' ? (status.waiting ?? []) : []
+    const cause = causeOfDriver(wait?.reason)
+    const driver = (spec.objects ?? []).find(({ kind }) => kind === 'CSIDriver')?.name
+    if (wait === undefined || cause === undefined || driver === undefined) return []
+    const { endpoint: socket = '', node } = spec
+    const { message, since } = wait
+    const names = { driver, socket, ...(message === undefined ? {} : { detail: message }) }
+    return [
+      {
+        ...{ driver, socket, cause, sentence: speak(cause, names).sentence },
+        ...(node === undefined ? {} : { node }),
+        ...(since === undefined ? {} : { since }),
+      },
+    ]
+  })
 }
 
 function connectionOf({ operations }: Facts, driver: string, node: string | undefined): OperationRecord | undefined {

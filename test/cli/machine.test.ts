@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import type { DriverHandlers } from '../../src/csi/service.ts'
+import { CsiError } from '../../src/csi/codes.ts'
 import { csiServices, handleUnary } from '../../src/csi/service.ts'
 import { serveOnSocket } from '../../src/csi/serve.ts'
 import type { Finding } from '../../src/cli/doctor/finding.ts'
@@ -68,6 +69,13 @@ test('driver check and rpc refuse what is no driver', async () => {
   await once(server, 'listening')
   assert.equal((await hawser(['driver', 'check', silent])).code, 5)
   server.close()
+  const unavailable = join(place, 'unavailable.sock')
+  await using _served = await serveOnSocket(unavailable, csiServices, async () => {
+    throw new CsiError('UNAVAILABLE', 'the storage is away')
+  })
+  const answered = await hawser(['driver', 'check', unavailable])
+  assert.deepEqual([answered.code, /the storage is away/.test(answered.err)], [4, true], answered.err)
+  assert.equal((await hawser(['driver', 'rpc', unavailable, 'Identity/Probe'])).code, 1)
 })
 
 test('driver rpc speaks JSON both ways', async () => {

@@ -140,9 +140,9 @@ test('driver ls shows where a driver is and what uses it', async () => {
       .split('\n')
       .map((line) => line.trim().split(/ +/)),
     [
-      ['NAME', 'NODES', 'CLASSES', 'VOLUMES', 'ATTACH'],
-      ['a.example.com', 'n1', 'fast', '0', 'no'],
-      ['gone.example.com', '-', '-', '1', 'yes'],
+      ['NAME', 'STATUS', 'NODES', 'CLASSES', 'VOLUMES', 'ATTACH'],
+      ['a.example.com', 'ready', 'n1', 'fast', '0', 'no'],
+      ['gone.example.com', 'unregistered', '-', '-', '1', 'yes'],
     ],
   )
   ok(await server.hawser('delete', '-f', file, '--yes'))
@@ -378,4 +378,19 @@ test('every command has help with examples, and completion proposes it', async (
   }
   for (const shell of ['bash', 'zsh', 'fish'])
     assert.match(ok(await hawser(['completion', shell])), /hawser __complete/)
+})
+
+test('the doctor asks the server of its data directory, also where $KUBECONFIG is of another cluster', async () => {
+  const foreign = fileIn(
+    server.directory,
+    'foreign.kubeconfig',
+    readFileSync(server.kubeconfig, 'utf8').replace(/server: \S+/, 'server: https://127.0.0.1:1'),
+  )
+  const { out } = await hawser(['doctor', '-o', 'json'], { ...server.env, KUBECONFIG: foreign })
+  const findings = JSON.parse(out) as { level: string; about: string; text: string }[]
+  assert.deepEqual(
+    findings.filter(({ about }) => about === 'server').map(({ level }) => level),
+    ['ok'],
+    out,
+  )
 })

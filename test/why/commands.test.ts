@@ -4,6 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { judgeDrivers } from '../../src/cli/doctor/drivers.ts'
+import { driversInTrouble } from '../../src/why/driver-links.ts'
 import { claimOf, createWholeCluster, podOfClaim } from '../kit/whole-cluster.ts'
 import type { WholeCluster } from '../kit/whole-cluster.ts'
 import { runCommand } from './corpus/play.ts'
@@ -163,6 +165,23 @@ test('volume snapshot takes the default class of the driver of the volume, and n
     await pass(10_000)(cluster)
     const [taken] = (await cluster.client.list('VolumeSnapshot')).items
     assert.deepEqual([taken?.spec.volumeSnapshotClassName, taken?.status?.readyToUse], ['z-default', true])
+  }))
+
+test('driver ls tells which driver is dead, where it listened, and since when', () =>
+  withCluster(async (cluster) => {
+    const before = await runCommand(cluster, words('hawser driver ls'))
+    assert.match(before.text, /model\.hawser\.dev +ready +n1/)
+    assert.equal(before.exitCode, 0)
+    cluster.driverDown()
+    await pass(15_000)(cluster)
+    const { text, exitCode } = await runCommand(cluster, words('hawser driver ls'))
+    assert.match(text, /model\.hawser\.dev +away +n1/)
+    assert.match(text, /does not answer at \/run\/model\/csi\.sock: there is no socket.*since 2026-01-01T00:00:0/)
+    assert.equal(exitCode, 4)
+    const { items } = await cluster.client.list('Operation')
+    const [finding] = judgeDrivers(driversInTrouble(items))
+    assert.match(finding?.text ?? '', /driver model\.hawser\.dev does not answer at/)
+    assert.equal(finding?.level, 'problem')
   }))
 
 /** The cluster lives on while a command waits: its virtual time follows the real one, ten times as fast. */

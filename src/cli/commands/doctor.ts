@@ -1,9 +1,10 @@
 // `hawser doctor`: looks at machine, data directory, sockets and server, and names the command that mends each finding.
-import { statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { connect as connectSocket } from 'node:net'
-import { basename, dirname, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { buildCommand } from '@stricli/core'
 import type { Pod } from '../../api/generated/types.ts'
+import { isNotFound } from '../../api/status-error.ts'
 import type { Client } from '../../client/client.ts'
 import { confirm, yesFlag } from '../confirm.ts'
 import { doRepairs } from '../doctor/do-repairs.ts'
@@ -20,7 +21,11 @@ import { ok, problem, warn } from '../doctor/finding.ts'
 import type { DirectoryFacts } from '../doctor/leftovers.ts'
 import { judgeDirectory, readDirectory } from '../doctor/leftovers.ts'
 import type { KnownStorage } from '../doctor/local-volumes.ts'
+import { judgeDrivers } from '../doctor/drivers.ts'
+import { doctorKubeconfig } from '../doctor/kubeconfig.ts'
 import { judgeMachine, readMachine } from '../doctor/machine.ts'
+import type { DriverTrouble } from '../../why/driver-links.ts'
+import { driversInTrouble } from '../../why/driver-links.ts'
 import { exitCodes } from '../exit-codes.ts'
 import type { OutputForm } from '../output.ts'
 import { json, outputFlag, paint, yaml } from '../output.ts'
@@ -79,12 +84,13 @@ export const doctor = buildCommand<Flags, [], Context>({
   },
   async func(flags) {
     const directory = resolve(flags.dataDir ?? defaultDataDirectory(this.process.env))
-    const server = await askServer(this, withDirectory(flags, directory))
+    const server = await askServer(this, withDirectory(flags, directory, this.process.env))
     const facts = readDirectory(directory)
     if (flags.fix) return fix(this, planRepairs(facts, server.facts, choicesOf(flags)), flags.yes)
     const findings = [
       ...judgeMachine(readMachine(this.process.env)),
       server.finding,
+      ...judgeDrivers(server.troubles ?? []),
       ...judgeDirectory(facts, server.facts?.pods, server.facts?.storage),
       ...judgeStore(facts),
       ...(await Promise.all(facts.sockets.map((path) => checkSocket(path, facts.holder !== undefined)))),
@@ -105,26 +111,49 @@ function show(context: Context, { level, about, text, fix }: Finding): void {
   if (fix !== undefined) context.print(`${' '.repeat(9)}${paint(context, 'dim', `→ ${fix}`)}`)
 }
 
-/** A directory that was named brings its own kubeconfig, unless another one was named too. */
-function withDirectory(flags: Flags, directory: string): ConnectFlags {
-  if (flags.kubeconfig !== undefined || flags.dataDir === undefined) return flags
-  return { ...flags, kubeconfig: `${directory}/kubeconfig` }
+/** The directory is judged by its own server: $KUBECONFIG is often that of another cluster. */
+function withDirectory(flags: Flags, directory: string, env: Context['process']['env']): ConnectFlags {
+  const own = join(directory, 'kubeconfig')
+  const kubeconfig = doctorKubeconfig({
+    ...(flags.kubeconfig === undefined ? {} : { named: flags.kubeconfig }),
+    own,
+    directoryNamed: flags.dataDir !== undefined,
+    ownExists: existsSync(own),
+    hasHawserVariable: env?.['HAWSER_KUBECONFIG'] !== undefined,
+  })
+  return kubeconfig === undefined ? flags : { ...flags, kubeconfig }
 }
 
 async function askServer(
   context: Context,
   flags: ConnectFlags,
-): Promise<{ readonly finding: Finding; readonly facts?: ServerFacts }> {
+): Promise<{ readonly finding: Finding; readonly facts?: ServerFacts; readonly troubles?: readonly DriverTrouble[] }> {
   try {
     using connection = connect(context, flags)
     const { items } = await connection.client.list('Pod', {}, AbortSignal.timeout(5_000))
     const facts = await factsOf(connection.client, items)
-    return { finding: ok('server', `${connection.url} answers, ${items.length} pods`), facts }
+    const troubles = await troublesOf(connection.client)
+    return { finding: ok('server', `${connection.url} answers, ${items.length} pods`), facts, troubles }
   } catch (error) {
     const text = errorText(error)
+    if (isNotFound(error)) return { finding: foreignServer(text) }
     if (error instanceof UsageError) return { finding: warn('server', text, error.hint) }
     return { finding: warn('server', `the server does not answer: ${text}`, 'hawser up') }
   }
+}
+
+/** A Kubernetes without our kinds. */
+const foreignServer = (text: string): Finding =>
+  warn(
+    'server',
+    `the server is not of Hawser (${text}): what is on this machine cannot be compared with it`,
+    'name the right one: --kubeconfig FILE',
+  )
+
+/** What the server and the nodes found when they called their drivers, wherever those listen. */
+async function troublesOf(client: Client): Promise<readonly DriverTrouble[]> {
+  const { items } = await client.list('Operation', {}, AbortSignal.timeout(5_000))
+  return driversInTrouble(items)
 }
 
 async function factsOf(client: Client, pods: readonly Pod[]): Promise<ServerFacts> {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { MountInfo } from '../../host/host.ts'
+import { doctorKubeconfig } from './kubeconfig.ts'
 import type { DirectoryFacts } from './leftovers.ts'
 import type { HeldVolume } from './local-volumes.ts'
 import { judgeDirectory, podOf } from './leftovers.ts'
@@ -208,4 +209,14 @@ test('the pod of a path', () => {
   assert.equal(podOf(podMount), 'u1')
   assert.equal(podOf('/d/node/pods/u2/volumeDevices/x'), 'u2')
   assert.equal(podOf('/d/node/plugins/kubernetes.io/csi/x/globalmount'), undefined)
+})
+
+test('the doctor asks the server of its directory, whatever cluster $KUBECONFIG is of', () => {
+  const own = '/var/lib/hawser/kubeconfig'
+  const facts = { own, directoryNamed: false, ownExists: true, hasHawserVariable: false }
+  assert.equal(doctorKubeconfig(facts), own)
+  assert.equal(doctorKubeconfig({ ...facts, named: '/a' }), '/a')
+  assert.equal(doctorKubeconfig({ ...facts, hasHawserVariable: true }), undefined)
+  assert.equal(doctorKubeconfig({ ...facts, hasHawserVariable: true, directoryNamed: true }), own)
+  assert.equal(doctorKubeconfig({ ...facts, ownExists: false }), undefined)
 })

@@ -8,13 +8,13 @@ import { inspectDriver } from '../../../lab/driver-report.ts'
 import { exitCodes } from '../../exit-codes.ts'
 import type { OutputForm } from '../../output.ts'
 import { json, outputFlag, paint, table, yaml } from '../../output.ts'
-import { openSocket } from './socket.ts'
+import { isUnanswered, openSocket } from './socket.ts'
 
 export const check = buildCommand<{ readonly output: OutputForm }, [string], Context>({
   docs: {
     brief: 'Check a CSI driver for problems',
     fullDescription: [
-      'Only reads; creates nothing. Exit code: 4 problems found, 5 the driver does not answer.',
+      'Only reads; creates nothing. Exit code: 3 there is no socket, 4 problems found, 5 the driver does not answer.',
       '',
       'Examples:',
       '  hawser driver check /run/csi/csi.sock',
@@ -38,7 +38,7 @@ export const check = buildCommand<{ readonly output: OutputForm }, [string], Con
     } catch (error) {
       if (!(error instanceof CsiError)) throw error
       this.note(`hawser: ${socket} does not answer as a CSI driver: ${statusText(error)}`)
-      return this.fail(error.status === 'UNAVAILABLE' ? exitCodes.unreachable : exitCodes.waiting)
+      return this.fail(isUnanswered(error) ? exitCodes.unreachable : exitCodes.waiting)
     }
     if (report.problems.length > 0) this.fail(exitCodes.waiting)
     if (output === 'json') return this.print(json(report))

@@ -11,14 +11,14 @@ import type { Context } from '../../context.ts'
 import { exitCodes } from '../../exit-codes.ts'
 import { json } from '../../output.ts'
 import { secondsFrom } from '../../wait.ts'
-import { openSocket } from './socket.ts'
+import { isUnanswered, openSocket } from './socket.ts'
 
 export const rpc = buildCommand<{ readonly timeout: number }, [string, string, string?], Context>({
   docs: {
     brief: 'Call one RPC of a CSI driver',
     fullDescription: [
       'The request is protobuf JSON (camelCase or snake_case, 64-bit numbers as strings).',
-      'Careful: this can create and delete volumes.',
+      'Careful: this can create and delete volumes. Exit code: 1 the driver answers an error, 3 there is no socket, 5 it does not answer.',
       '',
       'Examples:',
       '  hawser driver rpc /run/csi.sock Identity/GetPluginInfo',
@@ -50,7 +50,7 @@ export const rpc = buildCommand<{ readonly timeout: number }, [string, string, s
     } catch (error) {
       if (!(error instanceof CsiError)) throw error
       this.note(`hawser: ${method.name}: ${statusText(error)}`)
-      this.fail(error.status === 'UNAVAILABLE' ? exitCodes.unreachable : exitCodes.failed)
+      this.fail(isUnanswered(error) ? exitCodes.unreachable : exitCodes.failed)
     }
   },
 })

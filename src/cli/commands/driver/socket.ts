@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { resolve } from 'node:path'
 import type { Channel } from '../../../csi/channel.ts'
 import { openChannel } from '../../../csi/channel.ts'
+import type { CsiError } from '../../../csi/codes.ts'
 import { Missing } from '../../errors.ts'
 import { UsageError } from '../../../installation/config.ts'
 
@@ -16,6 +17,10 @@ export function openSocket(text: string): Channel {
   if (kind === 'other') throw new UsageError(`${path} is not a socket`)
   return openChannel(path)
 }
+
+/** No answer of the driver: nobody was reached, or the time was over. What a driver says itself is an answer. */
+export const isUnanswered = ({ code, status }: CsiError): boolean =>
+  code === 'DriverUnreachable' || status === 'DEADLINE_EXCEEDED'
 
 /** A path where we are about to listen: what lies there may only be a socket that nobody listens on any longer. */
 export async function refuseIfInUse(path: string): Promise<void> {
