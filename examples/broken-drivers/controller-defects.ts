@@ -29,7 +29,7 @@ const createDefects: Readonly<Record<string, Defect>> = {
   },
   'small-volumes': {
     what: 'a new volume has half the size that was required',
-    foundBy: ['honesty/create-volume/answer'],
+    foundBy: ['honesty/create-volume/answer', 'life/snapshot/larger'],
     apply: inController(({ createVolume }) => ({
       createVolume: async (request, signal) => {
         const { volume } = await createVolume(request, signal)
@@ -126,7 +126,12 @@ const deleteDefects: Readonly<Record<string, Defect>> = {
   },
   'delete-does-nothing': {
     what: 'DeleteVolume answers OK and keeps the volume',
-    foundBy: ['honesty/delete-volume/gone', 'honesty/delete-volume/name-free', 'honesty/get-volume/answer'],
+    foundBy: [
+      'honesty/delete-volume/gone',
+      'honesty/delete-volume/name-free',
+      'honesty/get-volume/answer',
+      'life/data/deleted',
+    ],
     apply: inController(() => ({
       deleteVolume: async ({ volumeId }) => {
         if (volumeId === '') throw fail('INVALID_ARGUMENT', 'volume id missing')
@@ -146,7 +151,7 @@ const deleteDefects: Readonly<Record<string, Defect>> = {
   },
   'expand-says-ok': {
     what: 'ControllerExpandVolume answers OK and the old size',
-    foundBy: ['honesty/expand/answer', 'honesty/node-expand/answer'],
+    foundBy: ['honesty/expand/answer', 'honesty/node-expand/answer', 'life/grow/unmounted', 'life/grow/mounted'],
     apply: inController(({ controllerExpandVolume }, { records }) => ({
       controllerExpandVolume: async (request, signal) => {
         const present = records.volumeMap.get(request.volumeId)

@@ -3,29 +3,29 @@ import { CsiError } from '../../src/csi/codes.ts'
 import type { StatusName } from '../../src/csi/codes.ts'
 import type { Controller, Identity, Node } from '../../src/csi/generated/csi_pb.ts'
 import type { DriverHandlers, UnaryHandlers } from '../../src/csi/service.ts'
-import type { BaseDriver } from './base.ts'
+import type { DirectoryDriver } from '../../src/csi/model/directory-driver.ts'
 
 export interface Defect {
   /** What the driver does wrong. */
   readonly what: string
   readonly foundBy: readonly string[]
-  apply(driver: BaseDriver): Partial<DriverHandlers>
+  apply(driver: DirectoryDriver): Partial<DriverHandlers>
 }
 
 type All<S extends typeof Controller | typeof Identity | typeof Node> = Required<UnaryHandlers<S>>
 
-const controller = ({ handlers }: BaseDriver) => handlers.controller as All<typeof Controller>
-const node = ({ handlers }: BaseDriver) => handlers.node as All<typeof Node>
+const controller = ({ handlers }: DirectoryDriver) => handlers.controller as All<typeof Controller>
+const node = ({ handlers }: DirectoryDriver) => handlers.node as All<typeof Node>
 
 /** The driver's controller with some calls changed. */
 export function inController(
-  change: (good: All<typeof Controller>, driver: BaseDriver) => UnaryHandlers<typeof Controller>,
+  change: (good: All<typeof Controller>, driver: DirectoryDriver) => UnaryHandlers<typeof Controller>,
 ): Defect['apply'] {
   return (driver) => ({ controller: { ...driver.handlers.controller, ...change(controller(driver), driver) } })
 }
 
 export function inNode(
-  change: (good: All<typeof Node>, driver: BaseDriver) => UnaryHandlers<typeof Node>,
+  change: (good: All<typeof Node>, driver: DirectoryDriver) => UnaryHandlers<typeof Node>,
 ): Defect['apply'] {
   return (driver) => ({ node: { ...driver.handlers.node, ...change(node(driver), driver) } })
 }

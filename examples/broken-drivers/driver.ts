@@ -7,7 +7,7 @@ import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { serveOnSocket } from '../../src/csi/serve.ts'
 import { csiServices, handleUnary } from '../../src/csi/service.ts'
 import { createLinuxHost } from '../../src/host/linux/linux-host.ts'
-import { createBaseDriver } from './base.ts'
+import { createDirectoryDriver } from '../../src/csi/model/directory-driver.ts'
 import { brokenHandlers, defects } from './defects.ts'
 
 const { values } = parseArgs({
@@ -27,10 +27,14 @@ if (!values.socket || !values.data || (values.defect !== undefined && defect ===
   console.error('usage: --socket PATH --data DIRECTORY [--defect NAME]; names: --list')
   process.exit(2)
 }
+const identity = { name: 'broken.example.com', nodeId: 'lab-node' }
 const dataDirectory = resolve(values.data)
 const host = createLinuxHost()
 await host.files.mkdirAll(dataDirectory, 0o700, new AbortController().signal)
-const handlers = brokenHandlers(createBaseDriver({ host, clock: createSystemClock(), dataDirectory }), defect)
+const handlers = brokenHandlers(
+  createDirectoryDriver({ host, clock: createSystemClock(), dataDirectory, ...identity }),
+  defect,
+)
 rmSync(values.socket, { force: true })
 await serveOnSocket(values.socket, csiServices, (method, bytes, signal) => handleUnary(handlers, method, bytes, signal))
 console.log(`serving on ${values.socket}`)

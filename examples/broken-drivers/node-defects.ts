@@ -11,6 +11,16 @@ export const nodeDefects: Readonly<Record<string, Defect>> = {
       'honesty/stats/answer',
       'honesty/node-expand/answer',
       'honesty/at-once/publish',
+      'life/data/new-is-empty',
+      'life/data/mounted-again',
+      'life/data/read-only',
+      'life/data/deleted',
+      'life/grow/unmounted',
+      'life/grow/mounted',
+      'life/snapshot/restored',
+      'life/snapshot/larger',
+      'life/snapshot/without-source',
+      'life/clone/own-data',
     ],
     apply: inNode(({ nodePublishVolume }) => ({
       nodePublishVolume: async (request, signal) => {
@@ -101,8 +111,9 @@ export const nodeDefects: Readonly<Record<string, Defect>> = {
     foundBy: ['honesty/stats/answer'],
     apply: inNode(({ nodeGetVolumeStats }) => ({
       nodeGetVolumeStats: async (request, signal) => {
-        await nodeGetVolumeStats(request, signal)
-        return { usage: [{ total: 1n, used: 2n, available: 0n, unit: VolumeUsage_Unit.BYTES }] }
+        const { usage = [] } = await nodeGetVolumeStats(request, signal)
+        const total = usage[0]?.total ?? 0n
+        return { usage: [{ total, used: total + 1n, available: 0n, unit: VolumeUsage_Unit.BYTES }] }
       },
     })),
   },

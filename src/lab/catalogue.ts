@@ -11,6 +11,8 @@ import { secretChecks } from './honesty/secrets.ts'
 import { snapshotChecks } from './honesty/snapshots.ts'
 import { unclaimedChecks } from './honesty/unclaimed.ts'
 import { volumeChecks } from './honesty/volumes.ts'
+import { copyChecks } from './life/copies.ts'
+import { dataChecks } from './life/mounts.ts'
 
 export const allChecks: readonly Check[] = [
   ...factChecks,
@@ -24,6 +26,8 @@ export const allChecks: readonly Check[] = [
   ...unclaimedChecks,
   ...concurrencyChecks,
   ...secretChecks,
+  ...dataChecks,
+  ...copyChecks,
 ]
 
 export function checksOf(suites: readonly SuiteName[]): readonly Check[] {

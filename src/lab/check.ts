@@ -3,12 +3,13 @@ import type { ControllerCapabilityName, NodeCapabilityName, PluginCapabilityName
 import type { DriverFacts } from './driver-report.ts'
 import type { Lab } from './lab.ts'
 
-export const suiteNames = ['honesty'] as const
+export const suiteNames = ['honesty', 'life'] as const
 export type SuiteName = (typeof suiteNames)[number]
 
 /** What each suite asks, for help and reports. */
 export const suiteTexts: Readonly<Record<SuiteName, string>> = {
   honesty: 'does every call do what the driver claims and the specification says, again and at the same time?',
+  life: 'is data kept: mounted again, read-only, grown, in snapshots, restored, cloned, among many, after deletion?',
 }
 
 export interface Needs {

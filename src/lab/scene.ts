@@ -131,17 +131,33 @@ export interface Published {
   readonly target: string
 }
 
-/** From a volume to a mounted directory. */
-export async function publish(lab: Lab, volume: Volume): Promise<Published> {
+/** From a volume to a mounted directory. `word` tells mounts of one check apart. */
+export async function publish(
+  lab: Lab,
+  volume: Volume,
+  { word = 'target', readonly = false }: { readonly word?: string; readonly readonly?: boolean } = {},
+): Promise<Published> {
   const attachment = await attach(lab, volume)
-  const staging = await stage(lab, attachment)
-  const target = `${await lab.directory()}/target`
+  const staging = await stage(lab, attachment, `${word}-staging`)
+  const target = `${await lab.directory()}/${word}`
   const { volumeId } = volume
   lab.undo(`NodeUnpublishVolume ${volumeId}`, (later) =>
     later.node.nodeUnpublishVolume({ volumeId, targetPath: target }),
   )
-  await answered('NodePublishVolume', lab.node.nodePublishVolume(publishRequest(lab, attachment, staging, target)))
+  const request = { ...publishRequest(lab, attachment, staging, target), readonly }
+  await answered('NodePublishVolume', lab.node.nodePublishVolume(request))
   return { attachment, staging, target }
+}
+
+/** From a mounted directory back to a volume that is nowhere. */
+export async function unpublish(lab: Lab, { attachment, staging, target }: Published): Promise<void> {
+  const { volumeId } = attachment.volume
+  await answered('NodeUnpublishVolume', lab.node.nodeUnpublishVolume({ volumeId, targetPath: target }))
+  if (staging !== '')
+    await answered('NodeUnstageVolume', lab.node.nodeUnstageVolume({ volumeId, stagingTargetPath: staging }))
+  if (!lab.facts.controller.includes('PUBLISH_UNPUBLISH_VOLUME')) return
+  const request = { volumeId, nodeId: lab.facts.nodeId ?? '', secrets: { ...lab.recipe.secrets } }
+  await answered('ControllerUnpublishVolume', lab.controller.controllerUnpublishVolume(request))
 }
 
 /** A directory of the check, as an orchestrator makes it. */

@@ -11,7 +11,8 @@ import { createSystemClock } from '../clock/system-clock.ts'
 import { openChannel } from '../csi/channel.ts'
 import { statusText } from '../csi/codes.ts'
 import { createIdentityCalls } from '../csi/identity.ts'
-import { createModelStorage } from '../csi/model/driver.ts'
+import { createDirectoryDriver } from '../csi/model/directory-driver.ts'
+import { modelDriverName } from '../csi/model/driver.ts'
 import { createWire, directTransport } from '../csi/service.ts'
 import { spawnLocalDriver } from '../drivers/local/process.ts'
 import { createLinuxHost } from '../host/linux/linux-host.ts'
@@ -38,7 +39,7 @@ const nodeId = 'lab-node'
 
 export async function openLabDriver(choice: DriverChoice, at: LabPlace, signal: AbortSignal): Promise<LabDriver> {
   const clock = createSystemClock()
-  if (choice.kind === 'model') return openModelDriver(clock)
+  if (choice.kind === 'model') return openModelDriver(clock, signal)
   await using stack = new AsyncDisposableStack()
   const work = realpathSync(mkdtempSync(join(tmpdir(), 'hawser-lab-')))
   stack.defer(() => rmSync(work, { recursive: true, force: true }))
@@ -63,9 +64,11 @@ export async function openLabDriver(choice: DriverChoice, at: LabPlace, signal: 
   }
 }
 
-function openModelDriver(clock: Clock): LabDriver {
+async function openModelDriver(clock: Clock, signal: AbortSignal): Promise<LabDriver> {
   const host = createModelHost({ clock })
-  const handlers = createModelStorage({ clock }).onNode({ nodeId, host })
+  const dataDirectory = '/data'
+  await host.files.mkdirAll(dataDirectory, 0o700, signal)
+  const { handlers } = createDirectoryDriver({ host, clock, dataDirectory, name: modelDriverName, nodeId })
   const place = { host, directory: '/lab' }
   return { clock, transport: directTransport(handlers), place, [Symbol.asyncDispose]: async () => {} }
 }

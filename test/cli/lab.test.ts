@@ -19,15 +19,19 @@ function workplace(t: { after(work: () => unknown): void }): (name: string) => s
   return (name) => join(work, name)
 }
 
-const mountsOfLabs = () =>
+/** Temporary directories lie in the workplace: labs of others on this machine are not looked at. */
+const lab = (path: (name: string) => string, ...args: readonly string[]) =>
+  runProgram(launcher, ['lab', 'run', ...args], { env: { ...process.env, TMPDIR: path('.') } })
+
+const mountsBelow = (directory: string) =>
   readFileSync('/proc/self/mountinfo', 'utf8')
     .split('\n')
-    .filter((line) => line.includes('/hawser-lab-'))
+    .filter((line) => line.includes(`${directory}/`))
 
 for (const mode of ['local', 'shared'] as const)
   test(`lab run tests the built-in driver in mode ${mode}, finds nothing and leaves nothing`, { skip }, async (t) => {
     const path = workplace(t)
-    const ran = await runProgram(launcher, ['lab', 'run', '--mode', mode, '--report', path('report')])
+    const ran = await lab(path, '--mode', mode, '--report', path('report'))
     assert.equal(ran.code, 0, ran.stdout + ran.stderr)
     const report = parseKeptReport(readFileSync(path('report/report.json'), 'utf8'))
     assert.equal(report.counts.failed, 0)
@@ -37,7 +41,7 @@ for (const mode of ['local', 'shared'] as const)
       [],
     )
     for (const file of ['junit.xml', 'report.md']) assert.ok(existsSync(path(`report/${file}`)))
-    assert.deepEqual(mountsOfLabs(), [])
+    assert.deepEqual(mountsBelow(path('.')), [])
   })
 
 test('lab run starts a command as the driver, and stops it', { skip }, async (t) => {
@@ -45,7 +49,7 @@ test('lab run starts a command as the driver, and stops it', { skip }, async (t)
   const main = join(root, 'src/drivers/local/main.ts')
   const driver = [process.execPath, main, '--socket', '{socket}', '--data', path('data'), '--node', 'n1']
   const only = 'honesty/create-volume/twice,honesty/publish/mounted'
-  const ran = await runProgram(launcher, ['lab', 'run', '--only', only, '--verbose', '--', ...driver])
+  const ran = await lab(path, '--only', only, '--verbose', '--', ...driver)
   assert.equal(ran.code, 0, ran.stdout + ran.stderr)
   assert.match(ran.stdout, /passed {2}honesty\/create-volume\/twice/)
   assert.match(ran.stdout, /local\.hawser\.dev 0\.1\.0: 2 checks/)
@@ -59,10 +63,10 @@ test('a broken driver is found on real mounts, told, and known in the next run',
   const driver = (defect: readonly string[]) => [
     ...['--', process.execPath, program, '--socket', '{socket}', '--data', path('data'), ...defect],
   ]
-  const good = await runProgram(launcher, ['lab', 'run', ...driver([])])
+  const good = await lab(path, ...driver([]))
   assert.equal(good.code, 0, good.stdout + good.stderr)
   const broken = driver(['--defect', 'unpublish-keeps-directory'])
-  const found = await runProgram(launcher, ['lab', 'run', '--report', path('report'), ...broken])
+  const found = await lab(path, '--report', path('report'), ...broken)
   assert.equal(found.code, 4, found.stdout + found.stderr)
   assert.match(
     found.stdout,
@@ -77,10 +81,10 @@ test('a broken driver is found on real mounts, told, and known in the next run',
   assert.ok(failed[0]?.calls?.some(({ rpc }) => rpc === 'NodeUnpublishVolume'))
   const explained = await hawser(['lab', 'explain', 'honesty/unpublish/gone', '--report', path('report')])
   assert.match(explained.out, /NodeUnpublishVolume \{"volumeId":/)
-  const again = await runProgram(launcher, ['lab', 'run', '--baseline', path('report/report.json'), ...broken])
+  const again = await lab(path, '--baseline', path('report/report.json'), ...broken)
   assert.equal(again.code, 0, again.stdout + again.stderr)
   assert.match(again.stderr, /failed in the baseline already: honesty\/unpublish\/gone/)
-  assert.deepEqual(mountsOfLabs(), [])
+  assert.deepEqual(mountsBelow(path('.')), [])
 })
 
 test('lab run says what is wrong with the command line or the driver', async (t) => {

@@ -95,7 +95,7 @@ const publishes: readonly Check[] = [
     needs: publishing,
     async run(lab) {
       const { attachment, target } = await publish(lab, await someVolume(lab))
-      await unpublish(lab, attachment.volume.volumeId, target)
+      await unmount(lab, attachment.volume.volumeId, target)
       must(!(await isMounted(lab, target)), 'NodeUnpublishVolume answered OK, and the target path is mounted')
       const isThere = await lab.host.files.exists(target, lab.signal)
       must(!isThere, 'NodeUnpublishVolume answered OK, and the target path is still there')
@@ -111,7 +111,7 @@ const publishes: readonly Check[] = [
     async run(lab) {
       const { attachment, target } = await publish(lab, await someVolume(lab))
       const { volumeId } = attachment.volume
-      await unpublish(lab, volumeId, target)
+      await unmount(lab, volumeId, target)
       await answered('NodeUnpublishVolume again', lab.node.nodeUnpublishVolume({ volumeId, targetPath: target }))
     },
   },
@@ -166,7 +166,7 @@ const uses: readonly Check[] = [
   },
 ]
 
-async function unpublish(lab: Lab, volumeId: string, targetPath: string): Promise<void> {
+async function unmount(lab: Lab, volumeId: string, targetPath: string): Promise<void> {
   await answered('NodeUnpublishVolume', lab.node.nodeUnpublishVolume({ volumeId, targetPath }))
 }
 

@@ -1,35 +1,36 @@
-// The driver that the defects are put into: volumes are directories, snapshots are copies of them. It passes every suite of
-// `hawser lab` as it is, on the real host and on the model one.
-import type { Clock } from '../../src/clock/clock.ts'
-import type { NodeBackend, StorageBackend, VolumeRecord } from '../../src/csi/kit/backend.ts'
-import { createDriverHandlers } from '../../src/csi/kit/driver.ts'
-import { createMemoryRecords } from '../../src/csi/model/records.ts'
-import type { MemoryRecords } from '../../src/csi/model/records.ts'
-import type { DriverHandlers } from '../../src/csi/service.ts'
-import type { Host } from '../../src/host/host.ts'
+// What would a well-behaved driver do with data? Volumes are directories of a host, snapshots and clones are copies of them; on
+// the model host or a real one. `hawser lab` finds nothing wrong with it; examples/broken-drivers puts defects into it.
+import type { Clock } from '../../clock/clock.ts'
+import type { NodeBackend, StorageBackend, VolumeRecord } from '../kit/backend.ts'
+import { createDriverHandlers } from '../kit/driver.ts'
+import { createMemoryRecords } from './records.ts'
+import type { MemoryRecords } from './records.ts'
+import type { DriverHandlers } from '../service.ts'
+import type { Host } from '../../host/host.ts'
 
-export interface BaseDeps {
+export interface DirectoryDriverDeps {
   readonly host: Pick<Host, 'files' | 'mounts' | 'filesystems' | 'devices'>
   readonly clock: Clock
+  readonly name: string
+  readonly nodeId: string
+  /** Exists already. */
   readonly dataDirectory: string
 }
 
-export interface BaseDriver extends BaseDeps {
+export interface DirectoryDriver extends DirectoryDriverDeps {
   readonly handlers: DriverHandlers
   readonly records: MemoryRecords
   /** Where the files of a volume or snapshot lie. */
   path(id: string): string
 }
 
-const nodeId = 'lab-node'
-
-export function createBaseDriver(deps: BaseDeps): BaseDriver {
-  const { host, clock, dataDirectory } = deps
+export function createDirectoryDriver(deps: DirectoryDriverDeps): DirectoryDriver {
+  const { host, clock, dataDirectory, name, nodeId } = deps
   const records = createMemoryRecords()
   records.nodeIds.add(nodeId)
   const path = (id: string) => `${dataDirectory}/${id}`
   const settings = {
-    ...{ name: 'broken.example.com', version: '1', nodeId, workDirectory: `${dataDirectory}/work` },
+    ...{ name, version: '1', nodeId, workDirectory: `${dataDirectory}/work` },
     ...{ attach: true, multiNode: true, maxVolumesPerNode: 0n },
     ...{ minimumVolumeBytes: 1n << 20n, maximumVolumeBytes: 1n << 40n },
   }
@@ -43,7 +44,7 @@ export function createBaseDriver(deps: BaseDeps): BaseDriver {
 
 type Path = (id: string) => string
 
-function directories({ files }: BaseDeps['host'], path: Path): StorageBackend {
+function directories({ files }: DirectoryDriverDeps['host'], path: Path): StorageBackend {
   return {
     async create({ id, source }, signal) {
       if (await files.exists(path(id), signal)) return
@@ -62,7 +63,7 @@ function directories({ files }: BaseDeps['host'], path: Path): StorageBackend {
   }
 }
 
-function binds({ files, mounts }: BaseDeps['host'], path: Path): NodeBackend {
+function binds({ files, mounts }: DirectoryDriverDeps['host'], path: Path): NodeBackend {
   const isMounted = (at: string, signal: AbortSignal) => mounts.isMountPoint(at, signal).catch(() => false)
   return {
     async stage({ volume, path: at, readOnly }, signal) {
