@@ -5,6 +5,7 @@ import { StatusError } from '../api/status-error.ts'
 import { UsageError } from '../installation/config.ts'
 import type { Context } from './context.ts'
 import { Interrupted, Missing, StillWaiting, Unreachable } from './errors.ts'
+import { flagMistake } from './flag-suggestions.ts'
 import { exitCodes, signalCodes } from './exit-codes.ts'
 import { packageVersion } from '../installation/version.ts'
 import { buildRoutes } from './routes.ts'
@@ -49,8 +50,9 @@ const commands: Readonly<Record<string, () => Promise<Route>>> = {
   __complete: async () => (await import('./commands/completion.ts')).createComplete(() => createApplication()),
 }
 
-/** `first` is the first word of the command line. If it names a command, only that one is loaded; help needs them all. */
-export async function createApplication(first?: string): Promise<Application<Context>> {
+/** `words` is the command line. If the first one names a command, only that one is loaded; help needs them all. */
+export async function createApplication(words: readonly string[] = []): Promise<Application<Context>> {
+  const [first] = words
   const known = first !== undefined && Object.hasOwn(commands, first)
   const wanted = Object.entries(commands).filter(([name]) => !known || name === first)
   const routes = await Promise.all(wanted.map(async ([name, load]) => [name, await load()] as const))
@@ -78,7 +80,15 @@ export async function createApplication(first?: string): Promise<Application<Con
       onlyRequiredInUsageLine: true,
     },
     determineExitCode: exitCodeOf,
-    localization: { text: { ...text_en, exceptionWhileRunningCommand: shown, commandErrorResult: shown } },
+    localization: {
+      text: {
+        ...text_en,
+        exceptionWhileRunningCommand: shown,
+        commandErrorResult: shown,
+        exceptionWhileParsingArguments: (error, color) =>
+          flagMistake(error, root, words) ?? text_en.exceptionWhileParsingArguments(error, color),
+      },
+    },
   })
 }
 

@@ -97,7 +97,7 @@ async function problemOf(command: string): Promise<string | undefined> {
   const streams = { stdout: stream, stderr: stream, env: {}, exitCode: undefined as number | string | null | undefined }
   const sizes = command.replaceAll(/\bSIZE\b/g, '1Gi')
   const words = (sizes.match(/'[^']*'|\S+/g) ?? []).map((word) => word.replaceAll(/^'|'$/g, ''))
-  const parser = inert((await createApplication(words[0])) as never)
+  const parser = inert((await createApplication(words)) as never)
   // a test's stream: only these are used
   await run(parser as never, words, createContext(streams as never) as never)
   return streams.exitCode ? text.trim().split('\n')[0]! : undefined

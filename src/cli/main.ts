@@ -10,5 +10,5 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error
 })
 const words = process.argv.slice(2)
-await run(await createApplication(words[0]), words, createContext(process))
+await run(await createApplication(words), words, createContext(process))
 if (typeof process.exitCode === 'number') process.exitCode = ownExitCode(process.exitCode)

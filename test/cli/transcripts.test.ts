@@ -147,3 +147,26 @@ for (const command of commands)
     assert.match(err, /No flag registered for --no-such-flag/)
     assert.doesNotMatch(err, /\n {4}at /)
   })
+
+const misspelt: readonly (readonly [string, string])[] = [
+  ['up --data-dirr x', '--data-dir'],
+  ['up --datadir x', '--data-dir'],
+  ['up --no-mount-token', '--no-mount-tokens'],
+  ['agent --jion x', '--join'],
+  ['agent --leave-to-sidecar x', '--leave-to-sidecars'],
+  ['volume create --sise 1', '--size'],
+  ['driver serve --sokcet x', '--socket'],
+  ['get --namspace x', '--namespace'],
+]
+
+for (const [line, meant] of misspelt)
+  test(`a misspelt flag is told with the nearest one: hawser ${line}`, async () => {
+    const { code, err } = await hawser(line.split(' '))
+    const [, flag = ''] = /(--\S+)/.exec(line) ?? []
+    assert.deepEqual([code, err], [2, `No flag registered for ${flag}, did you mean ${meant}?\n`])
+  })
+
+test('a misspelt flag is not answered with a flag of another command', async () => {
+  const { err } = await hawser(['volume', 'rm', '--sise', '1'])
+  assert.equal(err, 'No flag registered for --sise\n')
+})

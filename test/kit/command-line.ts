@@ -26,7 +26,7 @@ export async function hawser(args: readonly string[], env: Record<string, string
     env: { PATH: process.env['PATH'] ?? '', HOME: '/nonexistent', HAWSER_DATA_DIR: '/nonexistent/hawser', ...env },
     exitCode: undefined as number | string | null | undefined,
   }
-  await run(await createApplication(args[0]), [...args], createContext(streams))
+  await run(await createApplication(args), [...args], createContext(streams))
   return { code: ownExitCode(Number(streams.exitCode ?? 0)), out: out.text(), err: err.text() }
 }
 

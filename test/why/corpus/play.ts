@@ -139,7 +139,7 @@ export async function runCommand(
 ): Promise<{ readonly text: string; readonly exitCode: number }> {
   const lines: string[] = []
   const context = contextOf(lines, cluster)
-  await run(await createApplication(words[0]), words, context)
+  await run(await createApplication(words), words, context)
   const { exitCode } = context.process as { exitCode?: number }
   return { text: lines.join('\n'), exitCode: ownExitCode(exitCode ?? 0) }
 }
