@@ -93,7 +93,8 @@ export const overcommitFlag = {
   parse: ratioFrom,
   optional: true,
   placeholder: 'RATIO',
-  brief: 'Sizes of thin volumes together, for each byte of the disk (default: 2; 1: never more than fits)',
+  brief:
+    'How much thin volumes may promise together: RATIO times the size of the disk (default: 2; with 1 all of them fit)',
 } as const
 
 function ratioFrom(given: string): number {

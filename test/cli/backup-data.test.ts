@@ -35,10 +35,16 @@ test('volumes of a backup with data work and can be deleted', needs, async () =>
       ok(await server.hawser('volume', 'create', name, '--size', '32Mi', '--node', 'one'))
       ok(await server.hawser('run', '--claim', `${name}:/data`, '--', 'sh', '-c', `echo ${name} > /data/file`))
     }
-    assert.match(
-      ok(await server.hawser('backup', first, '--with-data')),
-      /first\.jsonl: \d+ objects, 2 images in .*\.data/,
+    const spec = { capacity: { storage: '1Gi' }, accessModes: ['ReadWriteOnce'], hostPath: { path: '/srv/other' } }
+    const other = JSON.stringify({ apiVersion: 'v1', kind: 'PersistentVolume', metadata: { name: 'other' }, spec })
+    ok(await server.hawser('apply', '-f', fileIn(place, 'other.json', other)))
+    const backup = await server.hawser('backup', first, '--with-data')
+    assert.match(ok(backup), /first\.jsonl: \d+ objects, 2 images in .*\.data/)
+    assert.equal(
+      backup.err,
+      'the backup does not hold the data of 1 volumes:\n  volume other: its data is outside Hawser (hostPath)\n',
     )
+    ok(await server.hawser('delete', 'pv/other', '--yes'))
     ok(await server.hawser('run', '--claim', 'b:/data', '--', 'sh', '-c', 'echo more >> /data/file; sync'))
     ok(await server.hawser('backup', second, '--with-data', '--since', first))
     const links = (file: string) => statSync(join(`${second}.data`, file)).nlink

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import { buildCommand } from '@stricli/core'
 import type { PersistentVolume } from '../../api/generated/types.ts'
 import type { Backup } from '../../installation/backup.ts'
+import { nodesOf, volumesWithoutData } from '../../installation/backup-coverage.ts'
 import { builtInDriver, UsageError } from '../../installation/config.ts'
 import type { SavedImage } from '../../installation/volume-data.ts'
 import { lockHolder } from '../../installation/data-directory.ts'
@@ -79,6 +80,9 @@ export const backup = buildCommand<BackupFlags, [string], Context>({
       writeBackup(resolve(file), { ...whole, ...(images && { images }) })
       const data = images ? `, ${images.length} images in ${file}.data` : ''
       this.print(`${file}: ${whole.objects.length} objects${data} of ${from}`)
+      const lacking = images ? volumesWithoutData(whole.objects, new Set(images.map(({ id }) => id))) : []
+      if (lacking.length > 0) this.note(`the backup does not hold the data of ${lacking.length} volumes:`)
+      for (const line of lacking) this.note(`  ${line}`)
     }
     if (flags.kubeconfig === undefined && lockHolder(directory) === undefined)
       return finish(await readDataDirectory(directory, at), `${directory} (server stopped)`)
@@ -135,10 +139,8 @@ function missingImage(whole: Backup, images: readonly SavedImage[], directory: s
   for (const object of whole.objects) {
     const { kind, spec } = object as { kind?: string; spec?: PersistentVolume['spec'] }
     if (kind !== 'PersistentVolume' || spec?.csi?.driver !== builtInDriver) continue
-    const nodes = spec.nodeAffinity?.required?.nodeSelectorTerms?.flatMap(({ matchExpressions = [] }) =>
-      matchExpressions.flatMap(({ values = [] }) => values),
-    )
-    const isHere = nodes === undefined || nodes.length === 0 || nodes.some((name) => here.has(name))
+    const nodes = nodesOf({ spec })
+    const isHere = nodes.length === 0 || nodes.some((name) => here.has(name))
     if (isHere && !saved.has(spec.csi.volumeHandle)) return object.metadata.name
   }
   return undefined
