@@ -13,7 +13,7 @@ import type { Node, NodeAddress, NodeCondition, NodeSystemInfo } from '../../api
 import type { Client } from '../../client/client.ts'
 import type { Informer } from '../../client/informer.ts'
 import type { Recorder } from '../../client/recorder.ts'
-import { microTimestamp, timestamp } from '../../clock/clock.ts'
+import { timestamp } from '../../clock/clock.ts'
 import type { Clock } from '../../clock/clock.ts'
 import type { KeyLoop, Looked } from '../../loop/key-loop.ts'
 import { createKeyLoop } from '../../loop/key-loop.ts'
@@ -21,6 +21,8 @@ import type { Log } from '../../telemetry/log.ts'
 import type { ActualWorld } from '../volumes/actual.ts'
 import type { DesiredWorld } from '../volumes/desired.ts'
 import type { DiskPressure } from './disk-pressure.ts'
+import type { NodeLease } from './node-lease.ts'
+import { createNodeLease } from './node-lease.ts'
 import type { VolumeManager } from '../volumes/manager.ts'
 
 /** What the operating system tells about the machine; gathered by whoever starts the agent. */
@@ -71,8 +73,6 @@ export interface NodeStatusReporter extends AsyncDisposable {
   begin(): void
 }
 
-const leaseNamespace = 'kube-node-lease'
-const leaseSeconds = 40
 const renewMs = 10_000
 const spaceMs = 10_000
 /** The whole status is written at least this often (C-12). */
@@ -85,6 +85,7 @@ interface Reporting {
   readonly deps: NodeStatusDeps
   readonly loop: KeyLoop<Job>
   readonly inTurn: SerialQueue
+  readonly lease: NodeLease
   begun: boolean
   /** What the server was last told to be in use, if it confirmed that. */
   reported: string | undefined
@@ -108,6 +109,7 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
     deps,
     loop,
     inTurn: createSerialQueue(),
+    lease: createNodeLease(deps),
     begun: false,
     reported: undefined,
     toldUid: undefined,
@@ -136,8 +138,8 @@ export function createNodeStatus(deps: NodeStatusDeps): NodeStatusReporter {
 const jobs: Readonly<Record<Job, (reporting: Reporting, signal: AbortSignal) => Promise<Looked | void>>> = {
   volumesInUse: (reporting, signal) => reporting.inTurn(() => reportIfChanged(reporting, signal)),
   status: reportStatus,
-  async lease({ deps }, signal) {
-    await renewLease(deps, signal)
+  async lease({ deps, lease }, signal) {
+    await lease.renew(signal)
     return { again: deps.clock.now() + renewMs }
   },
   space: lookAtSpace,
@@ -183,8 +185,8 @@ function onVolume(reporting: Reporting, volume: UniqueVolumeName): void {
 }
 
 async function reportIfChanged(reporting: Reporting, signal: AbortSignal): Promise<void> {
-  const { deps, reported } = reporting
-  if (!deps.synced()) return
+  const { deps, reported, lease } = reporting
+  if (!deps.synced() || lease.isLost()) return
   const volumes = deps.manager.volumesInUse()
   const confirmed = volumes.every((volume) => deps.desired.items.get(volume)?.reportedInUse !== false)
   if (volumes.join('\n') === reported && confirmed) return
@@ -192,9 +194,9 @@ async function reportIfChanged(reporting: Reporting, signal: AbortSignal): Promi
 }
 
 async function reportStatus(reporting: Reporting, signal: AbortSignal): Promise<Looked> {
-  const { deps, inTurn } = reporting
-  // The lease goes first: whoever judges by it would take our word back at once.
-  await renewLease(deps, signal)
+  const { deps, inTurn, lease } = reporting
+  // The lease goes first: whoever judges by it would take our word back at once. It fails where another agent runs the node.
+  await lease.renew(signal)
   try {
     await inTurn(async () => {
       if (deps.synced()) await report(reporting, fullStatus(deps), signal)
@@ -350,30 +352,3 @@ const nodeConditions: readonly StatedCondition[] = [
   },
   { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'the node agent is ready' },
 ]
-
-async function renewLease({ client, clock, node, place }: NodeStatusDeps, signal: AbortSignal): Promise<void> {
-  const renewTime = microTimestamp(clock.now())
-  const spec = { holderIdentity: node, leaseDurationSeconds: leaseSeconds, renewTime }
-  const marked = place === undefined ? {} : { annotations: { [wellKnown.agentPlace]: place } }
-  const patch = { type: 'merge' as const, body: { metadata: marked, spec } }
-  try {
-    await client.patch('Lease', { namespace: leaseNamespace, name: node }, patch, {}, signal)
-  } catch (error) {
-    if (!isNotFound(error)) throw error
-    const metadata = { namespace: leaseNamespace, name: node, ...marked }
-    const lease = {
-      apiVersion: 'coordination.k8s.io/v1',
-      kind: 'Lease',
-      metadata,
-      spec: { ...spec, acquireTime: renewTime },
-    }
-    try {
-      await client.create('Lease', lease, {}, signal)
-    } catch (missing) {
-      if (!isNotFound(missing)) throw missing
-      const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: leaseNamespace } }
-      await client.create('Namespace', namespace, {}, signal)
-      await client.create('Lease', lease, {}, signal)
-    }
-  }
-}
