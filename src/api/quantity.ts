@@ -65,6 +65,20 @@ export function tryParseQuantity(text: string): Amount | undefined {
   }
 }
 
+/** `"1GB" is not a quantity; did you mean 1Gi or 1G?` */
+export function quantityAdvice(text: string): string {
+  const shown = JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text)
+  const [, number = '', letter = ''] = /^([0-9]+(?:\.[0-9]+)?) ?([kKmMgGtTpPeE]?)[iI]?[bB]?(?:ytes)?$/.exec(text) ?? []
+  const unit = letter.toUpperCase()
+  const meant =
+    number === ''
+      ? ''
+      : unit === ''
+        ? `${number}Mi or ${number}Gi`
+        : `${number}${unit}i or ${number}${unit === 'K' ? 'k' : unit}`
+  return `${shown} is not a quantity; ${meant === '' ? 'examples: 500Mi, 1Gi, 2T' : `did you mean ${meant}?`}`
+}
+
 /** The canonical text: no fraction, the largest suffix that loses nothing. */
 export function formatQuantity(amount: Amount): string {
   if (amount.nanos === 0n) return '0'

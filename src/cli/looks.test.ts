@@ -54,6 +54,8 @@ test('a size needs a unit: what is below a mebibyte is refused, with what was pr
   assert.throws(() => sizeFrom('10'), /"10" is 10 bytes; did you mean 10Mi or 10Gi\?/)
   assert.throws(() => sizeFrom('500m'), /"500m" is 1 byte; did you mean 500Mi or 500Gi\?/)
   assert.throws(() => sizeFrom('64k'), /"64k" is 64000 bytes; did you mean 64Mi or 64Gi\?/)
+  assert.throws(() => sizeFrom('1GB'), /"1GB" is not a size; did you mean 1Gi or 1G\?/)
+  assert.throws(() => sizeFrom('10 gib'), /did you mean 10Gi or 10G\?/)
   for (const wrong of ['', 'big', '0', '-1Gi', '1 Gi']) assert.throws(() => sizeFrom(wrong), /is not a size/)
 })
 

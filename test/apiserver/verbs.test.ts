@@ -140,6 +140,14 @@ test('an evicted pod gets its grace period', async () => {
   assert.equal((await server.get(`${paths.pods}/p`)).body.metadata.deletionGracePeriodSeconds, 9)
 })
 
+test('a size that is none is refused in the words of Kubernetes, with a warning that names the field', async () => {
+  await using server = await makeServer()
+  const body = { metadata: { name: 'v' }, spec: { capacity: { storage: '1GB' } } }
+  const { code, headers } = await server.post('/api/v1/persistentvolumes', body)
+  const text = 'spec.capacity.storage: \\"1GB\\" is not a quantity; did you mean 1Gi or 1G?'
+  assert.deepEqual([code, headers['warning']], [400, `299 - "${text}"`])
+})
+
 test('unknown fields are refused, warned about or dropped, as asked', async () => {
   await using server = await makeServer()
   const body = { ...storageClass('s'), colour: 'red' }

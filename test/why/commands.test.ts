@@ -215,6 +215,21 @@ const claimFile = (name: string, storageClassName: string) => ({
 })
 const podFile = (name: string, claim: string) => ({ apiVersion: 'v1', kind: 'Pod', ...podOfClaim(name, claim) })
 
+test('apply names the file, the object and the field of a size that is none, and what was meant', () =>
+  withCluster(async (cluster) => {
+    const claim = claimOf('data', { resources: { requests: { storage: '1GB' } } })
+    const { text, exitCode } = await applyAndWait(cluster, {
+      apiVersion: 'v1',
+      kind: 'PersistentVolumeClaim',
+      ...claim,
+    })
+    assert.match(
+      text,
+      /0\.json: persistentvolumeclaim\/data: spec\.resources\.requests\.storage: "1GB" is not a quantity; did you mean 1Gi or 1G\?/,
+    )
+    assert.equal(exitCode, 2)
+  }))
+
 test('apply --wait ends when claims are bound and pods run', () =>
   withCluster(async (cluster) => {
     const { text, exitCode } = await applyAndWait(

@@ -111,7 +111,7 @@ const refused: readonly (readonly [KindName, unknown, string])[] = [
   ['Secret', { data: { a: '%%' } }, 'illegal base64 data at input byte 0'],
 ]
 for (const [kind, value, message] of refused) {
-  test(`refused: ${message}`, () => assert.throws(() => readObject(kind, value), new ReadError(message)))
+  test(`refused: ${message}`, () => assert.throws(() => readObject(kind, value), { name: 'ReadError', message }))
 }
 
 test('a map key named like a prototype stays a plain key', () => {
@@ -138,4 +138,23 @@ test('times are checked and moved to UTC', () => {
     ['2024-01-01T25:00:00Z', false, undefined],
   ]
   for (const [text, micro, expected] of table) assert.equal(canonicalTime(text, micro), expected, text)
+})
+
+test('a quantity that cannot be read names its field, and what was meant', () => {
+  const adviceFor = (storage: string) => {
+    try {
+      readObject('PersistentVolumeClaim', { spec: { resources: { requests: { storage } } } })
+      return undefined
+    } catch (error) {
+      return error instanceof ReadError ? error.advice : undefined
+    }
+  }
+  const field = 'spec.resources.requests.storage'
+  assert.deepEqual(['1GB', '10 mib', '5gb', 'lots', '1Gi'].map(adviceFor), [
+    `${field}: "1GB" is not a quantity; did you mean 1Gi or 1G?`,
+    `${field}: "10 mib" is not a quantity; did you mean 10Mi or 10M?`,
+    `${field}: "5gb" is not a quantity; did you mean 5Gi or 5G?`,
+    `${field}: "lots" is not a quantity; examples: 500Mi, 1Gi, 2T`,
+    undefined,
+  ])
 })

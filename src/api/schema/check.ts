@@ -4,7 +4,7 @@
 import { isJsonObject } from '../json.ts'
 import { kinds } from '../kinds.ts'
 import type { KindName } from '../kinds.ts'
-import { canonicalQuantity, QuantityError, quantityFormatWrong } from '../quantity.ts'
+import { canonicalQuantity, quantityAdvice, QuantityError, quantityFormatWrong } from '../quantity.ts'
 import { keepsEmpty } from './presence.ts'
 import { declaredFields, jsonFields, messageNames, messageSchema } from './schema.ts'
 import type { DeclaredField, FieldSchema } from './schema.ts'
@@ -13,6 +13,12 @@ import { canonicalTime } from './time.ts'
 /** The value cannot be read as its kind: the part after "cannot be handled as a …: ". */
 export class ReadError extends Error {
   override readonly name = 'ReadError'
+  /** Which field is wrong and what was meant, where Kubernetes' own text does not say it. */
+  readonly advice: string | undefined
+  constructor(message: string, options: { readonly cause?: unknown; readonly advice?: string } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.advice = options.advice
+  }
 }
 
 export interface ReadResult {
@@ -271,7 +277,8 @@ function readQuantity(value: unknown, place: Place): string {
     if (canonical.length > longestQuantity) throw new QuantityError(quantityFormatWrong)
     return canonical
   } catch (error) {
-    throw error instanceof QuantityError ? new ReadError(error.message, { cause: error }) : error
+    if (!(error instanceof QuantityError)) throw error
+    throw new ReadError(error.message, { cause: error, advice: `${place.path}: ${quantityAdvice(text)}` })
   }
 }
 

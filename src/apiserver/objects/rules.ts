@@ -49,8 +49,10 @@ export function readObject(
     if (faults.length > 0) report(faults, validation, warn, refuse)
     return withMetadata(object)
   } catch (error) {
-    if (error instanceof ReadError) throw refuse({ text: error.message })
-    throw error
+    if (!(error instanceof ReadError)) throw error
+    // The answer is word for word that of Kubernetes; which field it is about goes beside it.
+    if (error.advice !== undefined) warn(error.advice)
+    throw refuse({ text: error.message })
   }
 }
 

@@ -4,9 +4,12 @@ import { buildCommand } from '@stricli/core'
 import { getIfExists } from '../../client/get-if-exists.ts'
 import { kinds } from '../../api/kinds.ts'
 import type { KubeObject } from '../../api/meta.ts'
+import { ReadError, readPartial } from '../../api/schema/check.ts'
 import type { ConnectFlags } from '../connect.ts'
 import { connect, connectFlags } from '../connect.ts'
 import type { Context } from '../context.ts'
+import { UsageError } from '../../installation/config.ts'
+import type { Manifest } from '../manifests.ts'
 import { readManifests } from '../manifests.ts'
 import { timeoutFlag } from '../wait.ts'
 import type { AppliedObject } from '../wait-applied.ts'
@@ -53,6 +56,7 @@ export const apply = buildCommand<Flags, [], Context>({
   },
   async func(flags) {
     const manifests = readManifests(flags.file)
+    manifests.forEach(refuseWithAdvice)
     using connection = connect(this, flags)
     const applied: AppliedObject[] = []
     for (const { kind, object } of manifests) {
@@ -68,6 +72,16 @@ export const apply = buildCommand<Flags, [], Context>({
     if (flags.wait && !flags.dryRun) await waitForApplied(this, connection.client, applied, flags.timeout * 1_000)
   },
 })
+
+/** The server refuses it in Kubernetes' words, which name no field. */
+function refuseWithAdvice({ kind, object, from }: Manifest): void {
+  try {
+    readPartial(kind, object)
+  } catch (error) {
+    if (!(error instanceof ReadError) || error.advice === undefined) return
+    throw new UsageError(`${from}: ${kinds[kind].singular}/${object.metadata?.name ?? ''}: ${error.advice}`)
+  }
+}
 
 /** The object without what others write on their own; a dry run answers with the stored version, so that says nothing. */
 function wished(object: KubeObject): unknown {

@@ -4,7 +4,7 @@ import type { AccessMode } from '../../../api/access-modes.ts'
 import { shortModes } from '../../../api/access-modes.ts'
 import { annotations } from '../../../api/annotations.ts'
 import type { PersistentVolumeClaim, StorageClass } from '../../../api/generated/types.ts'
-import { bytesOfQuantity, tryParseQuantity } from '../../../api/quantity.ts'
+import { bytesOfQuantity, quantityAdvice, tryParseQuantity } from '../../../api/quantity.ts'
 import { chooseDefaultClass, classOf } from '../../../api/storage-class.ts'
 import type { Client } from '../../../client/client.ts'
 import { namesOf } from '../../completions.ts'
@@ -30,7 +30,8 @@ export function modeFrom(text: string): AccessMode {
 
 /** A Kubernetes quantity. Less than 1Mi is a forgotten or mistaken unit: 10 is ten bytes, and 500m half a byte. */
 export function sizeFrom(text: string): string {
-  const bytes = tryParseQuantity(text) ? bytesOfQuantity(text) : 0n
+  if (!tryParseQuantity(text)) throw new SyntaxError(quantityAdvice(text).replace('a quantity', 'a size'))
+  const bytes = bytesOfQuantity(text)
   if (bytes <= 0n) throw new SyntaxError(`"${text}" is not a size; examples: 500Mi, 1Gi, 2T`)
   if (bytes < 1_048_576n) {
     const [number] = /^[\d.]+/.exec(text) ?? ['1']
