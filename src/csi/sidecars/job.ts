@@ -94,19 +94,20 @@ export async function dropFinalizer<K extends KindName>(
   await change(client, kind, object, (each) => withoutFinalizer(each, finalizer), {}, signal)
 }
 
-/** The values of a secret as strings (SIDE-5). */
+/** The values of a secret as strings (SIDE-5). `effect`: unknown where an earlier try may have reached the driver. */
 export async function readSecret(
   client: Client,
   ref: SecretReference | undefined,
   signal: AbortSignal,
+  effect: 'unknown' | 'untried' = 'unknown',
 ): Promise<Strings> {
   if (!ref?.name) return {}
   const secret = await client
     .get('Secret', { name: ref.name, namespace: ref.namespace ?? '' }, signal)
     .catch((cause: unknown) => {
       if (!isNotFound(cause) && !isForbidden(cause)) throw cause
-      // The words stay those of the server. Unknown, because an earlier try may have reached the driver.
-      throw new VolumeError('SecretUnread', asVolumeError(cause).message, { effect: 'unknown', cause })
+      // The words stay those of the server.
+      throw new VolumeError('SecretUnread', asVolumeError(cause).message, { effect, cause })
     })
   return secretTexts(secret)
 }

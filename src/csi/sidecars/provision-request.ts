@@ -62,7 +62,8 @@ export async function writeOrder(
     requiredBytes: bytesOfQuantity(claim.spec?.resources?.requests?.['storage'] ?? '0'),
     capabilities: capabilitiesFor(deps, claim, storageClass, fsTypeOf(parameters, claim, options)),
     parameters: { ...parameters.driver, ...(options.extraMetadata ? metadataParameters(claim, volumeName) : {}) },
-    secrets: await readSecret(deps.client, secretRef, signal),
+    // An order is written before the driver is asked: nothing was tried.
+    secrets: await readSecret(deps.client, secretRef, signal, 'untried'),
     ...(mutableParameters && { mutableParameters }),
     ...(source && { source }),
     ...(requirements && { topology: requirements }),

@@ -231,7 +231,7 @@ export const nodeCauses = {
   },
   secretMissing: {
     title: 'A secret for the storage cannot be read',
-    sentence: 'a secret that driver {driver} needs for volume {volume} cannot be read',
+    sentence: 'a secret that driver {driver} needs[ for volume {volume}] cannot be read',
     meaning: 'The class or the volume names a secret that does not exist or is in another namespace.',
     ends: 'The secret is created.',
     hints: [

@@ -237,6 +237,7 @@ const binding: readonly Case[] = [
     make: addClaim('data', { storageClassName: 'secret' }),
     ask: 'pvc/data',
     cause: 'secretMissing',
+    saysNot: /may have had an effect/,
     mend: { ...file(named('Secret', 'v1', { metadata: inDefault('key') })), unhinted: true },
     mendsWithinMs: 400_000,
   },
