@@ -65,7 +65,7 @@ export async function createApplication(words: readonly string[] = []): Promise<
         'Kubernetes volumes without the cluster: claims, classes, attach, mount, expand, snapshots and CSI in one program.',
         '',
         'Exit codes: 0 success · 1 failed · 2 wrong usage · 3 not found · 4 waiting, or problems found · 5 server unreachable ·',
-        '  130, 143 ended by Ctrl-C or SIGTERM',
+        '130, 143 ended by Ctrl-C or SIGTERM',
       ].join('\n'),
     },
   })

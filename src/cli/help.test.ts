@@ -30,6 +30,20 @@ test('every help has examples', () => {
   assert.deepEqual(without, [])
 })
 
+test('the rest of a long line of prose begins the next line, and examples stand for themselves', () => {
+  assert.equal(
+    fitHelp('one two three four\nfive six\n\nExamples:\n  hawser one two\n  hawser', 14),
+    'one two three\nfour five six\n\nExamples:\n  hawser one\n  two\n  hawser',
+  )
+  const orphans = helpTexts.flatMap(([route, text]) =>
+    text
+      .split('\n')
+      .filter((line, index, lines) => /^[a-z]\S*( \S+)?$/.test(line) && /^[A-Z]/.test(lines[index + 1] ?? ''))
+      .map((line) => `${route}: ${line}`),
+  )
+  assert.deepEqual(orphans, [], 'no line ends after one or two words in the middle of a paragraph')
+})
+
 test('long rows continue in their last column', () => {
   assert.equal(
     fitHelp('FLAGS\n  -a [--all]   one two three   [default = false]\nplain text that is long', 30),

@@ -27,7 +27,7 @@ export const joinFlags = {
   token: {
     ...text,
     placeholder: 'TOKEN',
-    brief: `Bootstrap token; seen in the list of processes: better $${tokenVariable}`,
+    brief: `Bootstrap token. Other users see it in the list of processes; prefer $${tokenVariable}`,
   },
   tokenFile: { ...text, placeholder: 'FILE', brief: 'File with the bootstrap token; - is the standard input' },
   caHash: { ...text, placeholder: 'sha256:HASH', brief: "Hash of the public key of the server's authority" },

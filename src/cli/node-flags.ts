@@ -40,7 +40,7 @@ export const nodeFlags = {
     ...text,
     variadic: true,
     placeholder: 'NAME=SOCKET',
-    brief: 'A CSI driver that does not register itself',
+    brief: 'Use the CSI driver behind this socket; for a driver that does not register itself',
   },
   leaveToSidecars: {
     ...text,
@@ -77,7 +77,7 @@ export const nodeFlags = {
     kind: 'enum',
     values: ['refuse', 'continue'],
     default: 'refuse',
-    brief: 'When the audit log cannot be written: refuse what belongs into it, or go on without',
+    brief: 'What to do with a request when the audit log cannot be written',
   },
   logLevel: {
     kind: 'enum',

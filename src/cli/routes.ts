@@ -20,13 +20,30 @@ function narrow<T extends Options['routes'][string]>(target: T): T {
 
 const helpWidth = 96
 
-/** Long lines continue below: a row of a table in its last column, other text where the line began. */
+/**
+ * Long lines continue below: a row of a table in its last column, other text where the line began. What is left of a line of prose
+ * begins the next line of its paragraph.
+ */
 export function fitHelp(text: string, width: number): string {
-  return text
-    .split('\n')
-    .flatMap((line) => (line.length > width ? fold(line, width) : [line]))
-    .join('\n')
+  const fitted: string[] = []
+  let rest = ''
+  for (const line of text.split('\n')) {
+    const flows = isProse(line)
+    if (rest !== '' && !flows) fitted.push(rest)
+    const whole = rest !== '' && flows ? `${rest} ${line}` : line
+    rest = ''
+    if (whole.length <= width) {
+      fitted.push(whole)
+      continue
+    }
+    const lines = fold(whole, width)
+    if (flows) rest = lines.pop() ?? ''
+    fitted.push(...lines)
+  }
+  return (rest === '' ? fitted : [...fitted, rest]).join('\n')
 }
+
+const isProse = (line: string) => /^\S/.test(line)
 
 /** A flag or a command, a gap, what it is for. */
 const row = /^(\s+\S.*?\s{2,})(\S.*)$/

@@ -136,13 +136,13 @@ export function startProgress(context: Context): Progress {
   return {
     say(next) {
       asked = next
-      text = because === '' ? next : `${next}: ${because}`
+      text = both(asked, because)
       if (told !== '') show()
     },
     cause(next) {
       if (next === because) return
       because = next
-      text = `${asked}: ${next}`
+      text = both(asked, because)
       show()
     },
     last: () => text,
@@ -152,6 +152,9 @@ export function startProgress(context: Context): Progress {
     },
   }
 }
+
+/** What is waited for, and why it takes long; either may be unknown. */
+const both = (asked: string, because: string) => [asked, because].filter((part) => part !== '').join(': ')
 
 export function secondsFrom(text: string): number {
   const seconds = Number(text)

@@ -26,9 +26,11 @@ export const agent = buildCommand<Flags, [], Context>({
     brief: 'Run a node of a server on another machine',
     fullDescription: [
       'Runs the pods of this node and mounts their volumes. Pods keep running when the agent stops; the next agent takes them over.',
+      'The command with which a machine joins is printed on the server, by "hawser token join-command".',
+      'There is one server, so --join takes one address. While the server is away, the agent waits for it.',
       '',
       'Examples:',
-      '  HAWSER_JOIN_TOKEN=… hawser agent --join https://storage:7443 --ca-hash sha256:…   # printed by: hawser token join-command',
+      '  hawser agent --join https://storage:7443 --ca-hash sha256:…   # with $HAWSER_JOIN_TOKEN',
       '  hawser agent                                    # again, once it has joined',
       '  hawser agent --kubeconfig /etc/hawser/kubeconfig --node-name worker-1',
       '  hawser agent --node-name worker-1 --csi-driver hostpath.csi.k8s.io=/run/csi.sock',
@@ -57,7 +59,7 @@ export const agent = buildCommand<Flags, [], Context>({
         kind: 'boolean',
         default: true,
         brief:
-          'With a kubeconfig: provision, attach, resize and snapshot for the drivers here; once joined, the server does',
+          'With a kubeconfig: provision, attach, resize and snapshot for the drivers of this node. An agent that has joined leaves this to the server',
       },
     },
   },

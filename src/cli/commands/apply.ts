@@ -27,8 +27,8 @@ export const apply = buildCommand<Flags, [], Context>({
   docs: {
     brief: 'Create or change objects from files',
     fullDescription: [
-      'Server-side apply under the field manager "hawser". With --wait it ends when the claims are bound and the pods run; the',
-      'cause of a delay is told as soon as it is known, and a wait that is in vain ends early.',
+      'Server-side apply under the field manager "hawser". With --wait, the command ends when the claims are bound and the pods run.',
+      'It prints the cause of a delay as soon as it is known, and ends early if waiting cannot help.',
       '',
       'Examples:',
       '  hawser apply -f claim.yaml',

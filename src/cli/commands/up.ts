@@ -66,7 +66,7 @@ export const up = buildCommand<Flags, [], Context>({
         optional: true,
         variadic: true,
         placeholder: 'HOST:PORT',
-        brief: 'Address to listen on (default: 127.0.0.1:7443); 0.0.0.0 stands for all of the machine',
+        brief: 'Address to listen on (default: 127.0.0.1:7443); 0.0.0.0 means every address of this machine',
       },
       advertise: {
         kind: 'parsed',
