@@ -14,6 +14,12 @@ export interface EtcdFlags {
   readonly etcdAdopt: boolean
 }
 
+/** Of a server, which may stand by. */
+export interface EtcdServerFlags extends EtcdFlags {
+  readonly standby: boolean
+  readonly etcdLeaseSeconds?: number
+}
+
 const text = (placeholder: string, brief: string) =>
   ({ kind: 'parsed', parse: String, optional: true, placeholder, brief }) as const
 
@@ -35,20 +41,33 @@ export const etcdFlags = {
     default: false,
     brief: 'Take over objects that another program (a stopped kube-apiserver) keeps below the prefix',
   },
+  standby: {
+    kind: 'boolean',
+    default: false,
+    brief: 'With --store etcd: while another server uses the objects, wait for its end and take its place',
+  },
+  etcdLeaseSeconds: {
+    kind: 'parsed',
+    parse: Number,
+    optional: true,
+    placeholder: 'N',
+    brief: 'A server that cannot reach etcd for so long loses its place (default: 60; with --standby 15)',
+  },
 } as const
 
 const defaultPrefix = '/registry'
 const example = '--store etcd --etcd-servers https://10.0.0.1:2379'
 
 /** Undefined for other stores, which take none of these flags. */
-export function etcdFrom(store: string, flags: EtcdFlags): EtcdConfig | undefined {
+export function etcdFrom(store: string, flags: EtcdServerFlags): EtcdConfig | undefined {
   const { etcdServers } = flags
   if (store !== 'etcd') {
     if (etcdServers !== undefined) throw new UsageError('--etcd-servers is of use with --store etcd only', example)
+    if (flags.standby) throw new UsageError('--standby needs objects that several servers reach: etcd', example)
     return undefined
   }
   if (etcdServers === undefined) throw new UsageError('--store etcd needs to know where etcd is', example)
-  return etcdAt(etcdServers, flags, '--etcd-servers')
+  return { ...etcdAt(etcdServers, flags, '--etcd-servers'), ...leaseFrom(flags) }
 }
 
 /** `what` names the word on the command line that says where etcd is. */
@@ -78,6 +97,16 @@ export function etcdAt(urls: string, flags: EtcdFlags, what: string): EtcdConfig
     ...(others.etcdPasswordFile === undefined ? {} : { passwordFile: resolve(others.etcdPasswordFile) }),
   }
 }
+
+function leaseFrom({ standby, etcdLeaseSeconds }: EtcdServerFlags): Pick<EtcdConfig, 'standby' | 'leaseSeconds'> {
+  const seconds = etcdLeaseSeconds ?? (standby ? standbyLeaseSeconds : undefined)
+  if (seconds !== undefined && !(Number.isSafeInteger(seconds) && seconds >= 5 && seconds <= 600))
+    throw new UsageError('--etcd-lease-seconds takes a whole number from 5 to 600', '--etcd-lease-seconds 15')
+  return { standby, ...(seconds === undefined ? {} : { leaseSeconds: seconds }) }
+}
+
+/** As long as Kubernetes waits for a controller manager that is silent. */
+const standbyLeaseSeconds = 15
 
 function parseServer(url: string, what: string): string {
   const parsed = URL.canParse(url) ? new URL(url) : undefined

@@ -57,6 +57,10 @@ export interface EtcdConfig {
   readonly passwordFile?: string
   /** Take over objects that another program wrote below the prefix. */
   readonly adopt: boolean
+  /** Wait for the end of the server that uses the objects, and take its place. */
+  readonly standby?: boolean
+  /** A server that could not renew its right to write for so long has lost it. */
+  readonly leaseSeconds?: number
 }
 
 /** As Kubernetes reads an image: its entrypoint, and the words after it that a container's args replace. */

@@ -48,6 +48,8 @@ export interface HawserDeps {
   readonly modelNodes?: ModelNodes
   /** Another server may use the store from now on: the process must end at once. */
   readonly onStoreLost?: (error: Error) => void
+  /** Gives up the start: a server that stands by may wait for long. */
+  readonly starting?: AbortSignal
 }
 
 /** What all parts in this process share. */
@@ -78,7 +80,9 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
   const metrics = createMetrics()
   await using stack = new AsyncDisposableStack()
   const directory = stack.use(openDataDirectory(config.dataDirectory, config))
-  const plane = stack.use(await startControlPlane({ config, directory, clock, random, log, metrics, onStoreLost }))
+  const { starting } = deps
+  const parts = { config, directory, clock, random, log, metrics, onStoreLost, onProgress }
+  const plane = stack.use(await startControlPlane({ ...parts, ...(starting ? { starting } : {}) }))
   onProgress(`API server listens on ${plane.server.urls.join(', ')}`)
   const client = plane.clientFor('system:kube-controller-manager')
   const history = stack.use(createHistory({ client, clock, log, owns: ownedByServer }))
@@ -89,7 +93,13 @@ export async function startHawser(config: HawserConfig, deps: HawserDeps): Promi
   onProgress('controllers run')
   const running: RunningPlane = { plane, client, history, controllers }
   if (config.nodes.length > 0) stack.use(await startNodes(shared, running, identities))
-  else if (config.csiDrivers.length > 0) stack.use(await startJobsForRemoteAgents(shared, running))
+  else {
+    const servesAgents = !config.bare && !deps.modelNodes
+    // Agents bring the built-in driver along; each has images of its own.
+    if (servesAgents) await ensureDefaultObjects(client, { attachRequired: false })
+    // Without a driver of our own there are still the snapshots of theirs to be bound.
+    if (servesAgents || config.csiDrivers.length > 0) stack.use(await startJobsForRemoteAgents(shared, running))
+  }
   if (deps.modelNodes) {
     const { startModelNodes } = await import('./model-nodes.ts')
     const { informers } = controllers
@@ -173,6 +183,7 @@ async function startNodes(
         ...parts,
         identity: identities[index]!,
         client: plane.clientFor(`system:node:${node.name}`),
+        requireActive: plane.requireActive,
         csiDrivers: [builtIn, ...(index === 0 ? config.csiDrivers : [])],
         openServer: (nodeServer: NodeServer) => void plane.localNodeServers.set(node.name, nodeServer),
       }),
@@ -186,7 +197,7 @@ async function startNodes(
 /** Agents elsewhere mount; the sidecars' jobs are done where the driver's controller service is reached. */
 async function startJobsForRemoteAgents(shared: Shared, running: RunningPlane): Promise<AsyncDisposable> {
   const { openDrivers } = await import('./csi.ts')
-  return startJobs(shared, running, openDrivers(shared.clock, shared.config.csiDrivers))
+  return startJobs(shared, running, openDrivers(shared.clock, shared.config.csiDrivers, running.plane.requireActive))
 }
 
 async function startJobs(
@@ -218,6 +229,7 @@ function serveRemoteDrivers(shared: Shared, { plane, client, history, controller
     log,
     history,
     nodeClient: plane.nodeClient,
+    requireActive: plane.requireActive,
     dataDirectory: config.dataDirectory,
   }
   const stack = new AsyncDisposableStack()

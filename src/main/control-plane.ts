@@ -34,12 +34,17 @@ export interface ControlPlaneDeps {
   readonly metrics: Metrics
   /** Another server may use the store from now on: this process must end at once. */
   readonly onStoreLost: (error: Error) => void
+  readonly onProgress: (text: string) => void
+  /** Gives up the start. */
+  readonly starting?: AbortSignal
 }
 
 export interface ControlPlane extends AsyncDisposable {
   readonly url: string
   readonly server: StartedApiServer
   readonly store: Store
+  /** Throws where another server may act by now. */
+  readonly requireActive: () => void
   /** The servers of nodes in this process, by their names. */
   readonly localNodeServers: Map<string, NodeServer>
   /** Asks a node, in this process or elsewhere. */
@@ -51,7 +56,7 @@ export interface ControlPlane extends AsyncDisposable {
 export async function startControlPlane(deps: ControlPlaneDeps): Promise<ControlPlane> {
   const { config, directory, clock, random, log, metrics } = deps
   await using stack = new AsyncDisposableStack()
-  const { store, keyPlace } = await openStore(deps)
+  const { store, keyPlace, requireActive = () => {} } = await openStore(deps)
   stack.use(store)
   await directory.identity.prove(store, clock.now())
   if (keyPlace) await shareKeys(directory.path, keyPlace, clock.now())
@@ -105,6 +110,7 @@ export async function startControlPlane(deps: ControlPlaneDeps): Promise<Control
     url,
     server,
     store,
+    requireActive,
     localNodeServers,
     nodeClient: askNode,
     clientFor,

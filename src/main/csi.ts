@@ -15,6 +15,7 @@ import type { Log } from '../telemetry/log.ts'
 import { pluginsDirectory } from '../volume/paths.ts'
 import type { HawserConfig, NodeConfig } from '../installation/config.ts'
 import { builtInDriver } from '../installation/config.ts'
+import { fenced } from './fenced-channel.ts'
 
 export interface BuiltInDriver extends AsyncDisposable {
   readonly name: string
@@ -42,10 +43,10 @@ export async function startBuiltInDriver(
 }
 
 /** Drivers reached for their controller service only; jobs start when they answer. */
-export function openDrivers(clock: Clock, named: HawserConfig['csiDrivers']): Drivers {
+export function openDrivers(clock: Clock, named: HawserConfig['csiDrivers'], requireActive: () => void): Drivers {
   const drivers = createDrivers()
   for (const { name, socket } of named) {
-    drivers.add(openDriver({ name, endpoint: socket, connect: openChannel, clock }))
+    drivers.add(openDriver({ name, endpoint: socket, connect: fenced(openChannel, requireActive), clock }))
   }
   return drivers
 }

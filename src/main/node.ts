@@ -13,6 +13,7 @@ import type { Random } from '../clock/random.ts'
 import type { Drivers } from '../csi/drivers.ts'
 import { createDrivers } from '../csi/drivers.ts'
 import { openChannel } from '../csi/channel.ts'
+import { fenced } from './fenced-channel.ts'
 import { createConnectionHistory } from '../csi/connection-history.ts'
 import type { ConnectionHistory } from '../csi/connection-history.ts'
 import { registerDrivers } from '../csi/registration/register-drivers.ts'
@@ -74,6 +75,8 @@ export interface NodeDeps {
   readonly version: string
   /** Drivers that no registrar announces: the built-in one, and those named by the user. */
   readonly csiDrivers: HawserConfig['csiDrivers']
+  /** Throws where another server may do the jobs of the drivers by now; absent where this process does none for others. */
+  readonly requireActive?: () => void
   /** Offers the node's own server to those who may ask it; tells where, if that is an address. */
   readonly openServer?: (nodeServer: NodeServer) => Promise<OpenNodeServer> | void
   /** Files outside the data directory that no pod may read: the kubeconfig of an agent. */
@@ -267,7 +270,8 @@ async function registerCsiDrivers(
 ): Promise<void> {
   const { node, client, informers, host, clock, log, metrics, drivers, signal } = parts
   await host.files.mkdirAll(registrationDirectory(node.root), 0o750, signal)
-  const deps = { client, informers, host, clock, log, metrics, connect: openChannel, drivers }
+  const connect = parts.requireActive ? fenced(openChannel, parts.requireActive) : openChannel
+  const deps = { client, informers, host, clock, log, metrics, connect, drivers }
   const create = () => createRegistrar({ ...deps, nodeName: node.name, root: node.root }, signal)
   const registrar = stack.use(await untilAnswered(parts, `the drivers of node ${node.name}`, create, signal))
   const registration = stack.use(registerDrivers({ clock, log, registrar, told }, parts.csiDrivers, signal))

@@ -18,12 +18,17 @@ import { isStoreError } from '../store/store.ts'
 import { errorText } from '../telemetry/error-text.ts'
 import type { ControlPlaneDeps } from './control-plane.ts'
 
-type StoreDeps = Pick<ControlPlaneDeps, 'config' | 'directory' | 'clock' | 'log' | 'onStoreLost'>
+type StoreDeps = Pick<
+  ControlPlaneDeps,
+  'config' | 'directory' | 'clock' | 'log' | 'onStoreLost' | 'onProgress' | 'starting'
+>
 
 export interface OpenedStore {
   readonly store: Store
   /** Where several servers share their keys. */
   readonly keyPlace?: KeyPlace
+  /** Throws where another server may act by now. */
+  readonly requireActive?: () => void
 }
 
 export async function openStore(deps: StoreDeps): Promise<OpenedStore> {
@@ -59,11 +64,14 @@ export function openSqliteFile(path: string): Store {
   return openSqliteStore({ path })
 }
 
-async function openEtcd({ directory, clock, log, onStoreLost }: StoreDeps, etcd: EtcdConfig): Promise<OpenedStore> {
+async function openEtcd(deps: StoreDeps, etcd: EtcdConfig): Promise<OpenedStore> {
+  const { directory, clock, log, onStoreLost, onProgress, starting } = deps
   const access = etcdAccess(etcd)
+  const { standby = false, leaseSeconds } = etcd
+  const wait = standby ? 'this one stands by' : 'waiting for the end of its lease'
   // Loaded only where it is used: gRPC takes its time.
   const { openMarkedStore } = await import('../store/etcd-store.ts')
-  const { store, keepKeys, readKeys } = await refusing(() =>
+  const { store, keepKeys, readKeys, requireHold } = await refusing(() =>
     openMarkedStore({
       ...access,
       use: { kind: 'serve', adopt: etcd.adopt },
@@ -71,9 +79,13 @@ async function openEtcd({ directory, clock, log, onStoreLost }: StoreDeps, etcd:
       clock,
       log: log.child({ part: 'store' }),
       onLost: onStoreLost,
+      standby,
+      ...(leaseSeconds === undefined ? {} : { leaseSeconds }),
+      ...(starting ? { opening: starting } : {}),
+      onWait: (server) => onProgress(`the objects are in use by the server ${server}; ${wait}`),
     }),
   )
-  return { store, keyPlace: { where: etcdName(etcd), keepKeys, readKeys } }
+  return { store, requireActive: requireHold, keyPlace: { where: etcdName(etcd), keepKeys, readKeys } }
 }
 
 /** As sentences call it. */

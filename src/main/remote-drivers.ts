@@ -13,10 +13,13 @@ import { operationBackoff } from '../clock/backoff.ts'
 import type { JobsDeps, JobsOptions } from './csi.ts'
 import { startCsiJobs } from './csi.ts'
 import { openDriverTunnel } from './driver-tunnel.ts'
+import { fenced } from './fenced-channel.ts'
 
 export interface RemoteDriversDeps extends Omit<JobsDeps, 'drivers'> {
   readonly nodeClient: NodeClient
   readonly dataDirectory: string
+  /** Throws where another server may act by now. */
+  readonly requireActive: () => void
 }
 
 interface RemoteNode {
@@ -82,7 +85,7 @@ async function follow(
       `${hash('sha256', JSON.stringify([node, name]), 'hex').slice(0, 16)}.sock`,
     )
     const tunnel = await openDriverTunnel({ socket, node, driver: name }, { nodeClient, log })
-    const driver = openDriver({ name, endpoint: socket, connect: openChannel, clock })
+    const driver = openDriver({ name, endpoint: socket, connect: fenced(openChannel, deps.requireActive), clock })
     remote.tunnels.set(name, { driver, tunnel })
     remote.drivers.add(driver)
   }

@@ -43,6 +43,12 @@ export interface EtcdStoreOptions extends EtcdAccess {
   readonly use?: PrefixUse
   readonly holder: Holder
   readonly leaseSeconds?: number
+  /** Wait for the end of another server, however long it lives. */
+  readonly standby?: boolean
+  /** Another server holds the objects: this one waits. */
+  readonly onWait?: (server: string) => void
+  /** Gives up the opening. */
+  readonly opening?: AbortSignal
   readonly history?: HistoryLimits
   readonly changeWaitMs?: number
   readonly clock: Clock
@@ -64,6 +70,8 @@ export interface MarkedStore {
   readonly mark: PrefixMark
   /** Marks it otherwise, as the only server that may write. */
   setMark(mark: PrefixMark): Promise<void>
+  /** Throws where another server may act by now, told by a clock that nobody sets. */
+  requireHold(): void
   /** A text beside the objects, and no object itself: what all servers share. Put there unless there is one; answers what is. */
   keepKeys(text: string): Promise<string>
   readKeys(): Promise<string | undefined>
@@ -86,7 +94,9 @@ export async function openMarkedStore(options: EtcdStoreOptions): Promise<Marked
     const claim = () => claimPrefix({ client, place, use }, life.signal)
     await claim()
     const leaseSeconds = options.leaseSeconds ?? defaultLeaseSeconds
-    const hold = await takeHold({ client, place, clock, log, holder: options.holder, leaseSeconds }, life.signal)
+    const { holder, standby = false, onWait = () => {}, opening: given = life.signal } = options
+    const begin = AbortSignal.any([life.signal, given])
+    const hold = await takeHold({ client, place, clock, log, holder, leaseSeconds, standby, onWait }, begin)
     const history = options.history ?? defaultHistory
     const load = async () => {
       // The objects may have been moved while we waited for the hold.
@@ -105,7 +115,8 @@ export async function openMarkedStore(options: EtcdStoreOptions): Promise<Marked
       if (!(await putMark(client, place, next, hold.permit(), life.signal)))
         throw new StoreError('unavailable', `another server has taken the objects in etcd at ${client.where}`)
     }
-    return { store, mark, setMark, ...keysIn({ client, place, permit: hold.permit }, life.signal) }
+    const requireHold = () => void hold.permit()
+    return { store, mark, setMark, requireHold, ...keysIn({ client, place, permit: hold.permit }, life.signal) }
   } catch (error) {
     throw error instanceof EtcdError ? new StoreError('unavailable', error.message, { cause: error }) : error
   }

@@ -88,6 +88,7 @@ const trials: Readonly<Record<string, Trial>> = {
   'docs/how-to/use-etcd.md: hawser up --store etcd': {
     elsewhere: { 'hawser up --store etcd': 'test/store/etcd-server.test.ts' },
   },
+  'docs/how-to/keep-a-second-server.md: hawser up': { elsewhere: { 'hawser up': 'test/store/standby.test.ts' } },
   'docs/how-to/move-to-etcd.md: hawser store': {
     elsewhere: { 'hawser store': 'test/store/migrate.test.ts', 'hawser up': 'test/store/migrate.test.ts' },
   },

@@ -83,9 +83,8 @@ export async function startCsiCluster(options: ClusterOptions): Promise<CsiClust
     rmSync(directory, { recursive: true, force: true })
   })
   const data = stack.use(openDataDirectory(directory, config))
-  const plane = stack.use(
-    await startControlPlane({ config, directory: data, clock, random, log, metrics, onStoreLost: () => {} }),
-  )
+  const parts = { config, directory: data, clock, random, log, metrics }
+  const plane = stack.use(await startControlPlane({ ...parts, onStoreLost: () => {}, onProgress: () => {} }))
   const controllerClient = plane.clientFor('system:kube-controller-manager')
   const host = stack.use(createLinuxHost())
   const history = stack.use(createHistory({ client: controllerClient, clock, log, owns: () => true }))

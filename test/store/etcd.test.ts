@@ -73,6 +73,35 @@ test('etcd: a second server is refused while the first one lives, and the first 
   await store.create('/a/1', 'still ours')
 })
 
+test('etcd: a server that stands by waits longer than a lease, and takes over when the other one stops', async () => {
+  const prefix = nextPrefix()
+  const first = await openTestStore(etcd.urls, prefix, { holder: { id: 'a', name: 'host-a' }, leaseSeconds: 2 })
+  const waiting = Promise.withResolvers<string>()
+  let opened = false
+  const standby = openTestStore(etcd.urls, prefix, {
+    ...{ holder: { id: 'b', name: 'host-b' }, leaseSeconds: 2, standby: true, onWait: waiting.resolve },
+  }).finally(() => (opened = true))
+  assert.equal(await waiting.promise, 'host-a')
+  await new Promise((resolve) => setTimeout(resolve, 3_000))
+  await first.create('/a/1', 'one')
+  assert.equal(opened, false)
+  await first[Symbol.asyncDispose]()
+  await using second = await standby
+  assert.equal((await second.get('/a/1'))?.value, 'one')
+  await second.create('/a/2', 'two')
+})
+
+test('etcd: a server that stands by can be told to stop', async () => {
+  const prefix = nextPrefix()
+  await using _first = await openTestStore(etcd.urls, prefix, { holder: { id: 'a', name: 'host-a' } })
+  const giveUp = new AbortController()
+  const standby = openTestStore(etcd.urls, prefix, {
+    ...{ holder: { id: 'b', name: 'host-b' }, standby: true, opening: giveUp.signal },
+    onWait: () => giveUp.abort(new Error('told to stop')),
+  })
+  await assert.rejects(standby, /told to stop/)
+})
+
 test('etcd: a server whose lease was given to another cannot write, and is told so', async () => {
   const prefix = nextPrefix()
   const lost = Promise.withResolvers<Error>()

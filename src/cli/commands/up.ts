@@ -5,7 +5,7 @@ import { buildCommand } from '@stricli/core'
 import { joinCommand } from '../../installation/bootstrap-tokens.ts'
 import { readClusterInfo } from '../../installation/cluster-info.ts'
 import type { HawserConfig } from '../../installation/config.ts'
-import { parseListen } from '../../installation/config.ts'
+import { parseListen, UsageError } from '../../installation/config.ts'
 import { parseAdvertise } from '../../installation/addresses.ts'
 import { packageVersion } from '../../installation/version.ts'
 import type { Hawser } from '../../main/all-in-one.ts'
@@ -13,20 +13,21 @@ import type { Log } from '../../telemetry/log.ts'
 import { createPinoLog } from '../../telemetry/pino-log.ts'
 import type { Context } from '../context.ts'
 import { defaultDataDirectory } from '../defaults.ts'
-import type { EtcdFlags } from '../etcd-flags.ts'
+import type { EtcdServerFlags } from '../etcd-flags.ts'
 import { etcdFlags, etcdFrom } from '../etcd-flags.ts'
 import type { NodeFlags } from '../node-flags.ts'
 import { driversFrom, nodeFlags, nodeFrom, overcommitFlag, requireMountRights } from '../node-flags.ts'
 import { table } from '../output.ts'
 import { ownCommand } from '../own-command.ts'
 
-interface Flags extends NodeFlags, EtcdFlags {
+interface Flags extends NodeFlags, EtcdServerFlags {
   readonly dataDir?: string
   readonly listen?: readonly string[]
   readonly advertise?: readonly string[]
   readonly store: 'memory' | 'embedded' | 'etcd'
   readonly acceptStore: boolean
   readonly bare: boolean
+  readonly node: boolean
   readonly extraNode?: readonly string[]
   readonly overcommit?: number
   readonly disableForceDetachOnTimeout: boolean
@@ -47,6 +48,7 @@ export const up = buildCommand<Flags, [], Context>({
       '  hawser up --listen 0.0.0.0:7443                 # other machines can join',
       '  hawser up --bare --store memory                 # API and controllers only',
       '  hawser up --store etcd --etcd-servers http://127.0.0.1:2379',
+      '  hawser up --no-node --store etcd --etcd-servers http://127.0.0.1:2379 --standby   # a second server, ready to take over',
       '  hawser up --csi-driver hostpath.csi.k8s.io=/run/csi.sock',
     ].join('\n'),
   },
@@ -93,6 +95,11 @@ export const up = buildCommand<Flags, [], Context>({
         default: false,
         brief: 'API and controllers only: no node, no driver, no default objects',
       },
+      node: {
+        kind: 'boolean',
+        default: true,
+        brief: 'Run a node on this machine; with --no-node agents do all work, also that of this machine',
+      },
       extraNode: {
         kind: 'parsed',
         parse: String,
@@ -131,13 +138,22 @@ export const up = buildCommand<Flags, [], Context>({
     const { startHawser } = await import('../../main/all-in-one.ts')
     const log = createPinoLog({ level: flags.logLevel })
     const stop = Promise.withResolvers<string>()
-    const onSignal = (signal: NodeJS.Signals) => stop.resolve(signal)
+    const starting = new AbortController()
+    const onSignal = (signal: NodeJS.Signals) => {
+      stop.resolve(signal)
+      starting.abort()
+    }
     process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
     const hawser = await startHawser(config, {
       log,
       onProgress: (text) => this.note(text),
       onStoreLost: (error) => endAtOnce(error, log),
+      starting: starting.signal,
+    }).catch((error: unknown) => {
+      if (starting.signal.aborted && error === starting.signal.reason) return undefined
+      throw error
     })
+    if (hawser === undefined) return this.note(`${await stop.promise}: stopping before the start was complete`)
     this.print(
       hawser.bare
         ? bareText(hawser.url, hawser.kubeconfig)
@@ -162,6 +178,8 @@ function endAtOnce(error: Error, log: Log): never {
 function configOf(flags: Flags, env: Readonly<Partial<Record<string, string>>>): HawserConfig {
   const dataDirectory = resolve(flags.dataDir ?? defaultDataDirectory(env))
   const etcd = etcdFrom(flags.store, flags)
+  if (!flags.node && flags.extraNode !== undefined)
+    throw new UsageError('--extra-node and --no-node contradict each other', 'leave one of them out')
   const [listen, ...alsoListen] = (flags.listen ?? ['127.0.0.1:7443']).map(parseListen)
   return {
     dataDirectory,
@@ -172,12 +190,13 @@ function configOf(flags: Flags, env: Readonly<Partial<Record<string, string>>>):
     ...(etcd === undefined ? {} : { etcd }),
     acceptStore: flags.acceptStore,
     bare: flags.bare,
-    nodes: flags.bare
-      ? []
-      : [
-          nodeFrom(flags, dataDirectory),
-          ...(flags.extraNode ?? []).map((extra) => ({ name: extra, root: join(dataDirectory, 'nodes', extra) })),
-        ],
+    nodes:
+      flags.bare || !flags.node
+        ? []
+        : [
+            nodeFrom(flags, dataDirectory),
+            ...(flags.extraNode ?? []).map((extra) => ({ name: extra, root: join(dataDirectory, 'nodes', extra) })),
+          ],
     ...driversFrom(flags),
     ...(flags.overcommit === undefined ? {} : { overcommit: flags.overcommit }),
     forceDetachOnTimeout: !flags.disableForceDetachOnTimeout,

@@ -25,6 +25,10 @@ export interface HoldDeps {
   readonly log: Log
   readonly holder: Holder
   readonly leaseSeconds: number
+  /** Wait for the end of another server, however long it lives; otherwise for the lease of one that is dead. */
+  readonly standby: boolean
+  /** Another server holds the objects: we wait. */
+  readonly onWait: (server: string) => void
 }
 
 export interface Hold {
@@ -42,34 +46,25 @@ const margin = 0.2
 
 export async function takeHold(deps: HoldDeps, signal: AbortSignal): Promise<Hold> {
   const { client, clock, leaseSeconds, place } = deps
-  const begun = clock.steady()
-  const granted = await client.call(Lease.method.leaseGrant, { ttl: BigInt(leaseSeconds) }, signal)
-  const lease = granted.answer.id
-  try {
-    const revision = await takeKey(deps, lease, signal)
-    const state = { renewed: begun, lost: undefined as string | undefined }
-    const endsAt = () => state.renewed + leaseSeconds * 1_000 * (1 - margin)
-    return {
-      permit() {
-        if (state.lost === undefined && clock.steady() >= endsAt())
-          state.lost = 'its lease could not be renewed in time'
-        if (state.lost !== undefined) throw lostError(client, state.lost)
-        return {
-          result: Compare_CompareResult.EQUAL,
-          target: Compare_CompareTarget.CREATE,
-          key: ownKey(place, 'server'),
-          targetUnion: { case: 'createRevision', value: revision },
-        }
-      },
-      run: (until) => renew(deps, lease, state, endsAt, until),
-      async release(until) {
-        state.lost ??= 'it has stopped'
-        await client.call(Lease.method.leaseRevoke, { id: lease }, until)
-      },
-    }
-  } catch (error) {
-    await client.call(Lease.method.leaseRevoke, { id: lease }, signal).catch(() => {}) // it ends by itself
-    throw error
+  const { lease, renewed, revision } = await takeKey(deps, signal)
+  const state = { renewed, lost: undefined as string | undefined }
+  const endsAt = () => state.renewed + leaseSeconds * 1_000 * (1 - margin)
+  return {
+    permit() {
+      if (state.lost === undefined && clock.steady() >= endsAt()) state.lost = 'its lease could not be renewed in time'
+      if (state.lost !== undefined) throw lostError(client, state.lost)
+      return {
+        result: Compare_CompareResult.EQUAL,
+        target: Compare_CompareTarget.CREATE,
+        key: ownKey(place, 'server'),
+        targetUnion: { case: 'createRevision', value: revision },
+      }
+    },
+    run: (until) => renew(deps, lease, state, endsAt, until),
+    async release(until) {
+      state.lost ??= 'it has stopped'
+      await client.call(Lease.method.leaseRevoke, { id: lease }, until)
+    },
   }
 }
 
@@ -81,11 +76,14 @@ async function renew(
   signal: AbortSignal,
 ): Promise<void> {
   while (!signal.aborted) {
-    await clock.sleep((leaseSeconds * 1_000) / 10, signal).catch(() => {}) // ended by the signal
+    const pauseMs = Math.min((leaseSeconds * 1_000) / 10, endsAt() - clock.steady())
+    await clock.sleep(Math.max(pauseMs, 0), signal).catch(() => {}) // ended by the signal
     if (signal.aborted) return
     const begun = clock.steady()
+    // An answer that comes later does not help: by then we have stopped.
+    using rest = clock.deadline(Math.max(endsAt() - begun, 0), signal)
     try {
-      if ((await client.keepAlive(lease, signal)) > 0) state.renewed = begun
+      if ((await client.keepAlive(lease, rest.signal)) > 0) state.renewed = begun
       else state.lost = 'its lease has ended'
     } catch (error) {
       if (!signal.aborted) log.warn('the lease of the store in etcd was not renewed', { error: errorText(error) })
@@ -95,35 +93,71 @@ async function renew(
   }
 }
 
-/** Waits for the end of a lease that nobody renews; a server that lives is not pushed aside. */
-async function takeKey(deps: HoldDeps, lease: bigint, signal: AbortSignal): Promise<bigint> {
-  const { client, clock, holder, leaseSeconds, log } = deps
+interface Held {
+  readonly lease: bigint
+  /** When the lease was renewed last, at the latest. */
+  readonly renewed: number
+  readonly revision: bigint
+}
+
+/** Waits for the end of a lease that nobody renews, or as a standby; a server that lives is not pushed aside. */
+async function takeKey(deps: HoldDeps, signal: AbortSignal): Promise<Held> {
+  const { client, clock, holder, leaseSeconds } = deps
   const until = clock.steady() + leaseSeconds * 1_000 * (1 + margin)
-  for (let told = false; ;) {
-    const taken = await tryKey(deps, lease, signal)
-    if (taken.kind === 'ours') return taken.revision
-    const other = readHolder(taken.by)
+  for (let waitsFor = ''; ;) {
+    const found = await tryKey(deps, signal)
+    if (found.kind === 'ours') return found
+    const other = readHolder(found.by)
     if (other.id === holder.id) {
       // We have its data directory, so its process is dead.
-      await client.call(Lease.method.leaseRevoke, { id: taken.by.lease }, signal).catch(() => {}) // may have ended
+      await client.call(Lease.method.leaseRevoke, { id: found.by.lease }, signal).catch(() => {}) // may have ended
       continue
     }
-    if (clock.steady() >= until) {
+    if (!deps.standby && clock.steady() >= until) {
       throw new StoreError(
         'unavailable',
-        `the objects in etcd at ${client.where} are in use by the server ${other.name}: stop it first (several servers on one etcd are not supported yet)`,
+        `the objects in etcd at ${client.where} are in use by the server ${other.name}: stop it first, or wait for its end with --standby`,
       )
     }
-    if (!told)
-      log.warn('another server holds the objects in etcd; waiting for the end of its lease', { server: other.name })
-    told = true
-    await clock.sleep(1_000, signal)
+    if (waitsFor !== other.name) deps.onWait(other.name)
+    waitsFor = other.name
+    await untilGone(deps, found.by, signal)
   }
 }
 
-type Taken = { readonly kind: 'ours'; readonly revision: bigint } | { readonly kind: 'theirs'; readonly by: KeyValue }
+/** A second at most: whoever does not hear of the end looks again, and then learns what is wrong. */
+async function untilGone({ client, clock }: HoldDeps, by: KeyValue, signal: AbortSignal): Promise<void> {
+  using deadline = clock.deadline(1_000, signal)
+  const ended = clock.sleep(1_000, deadline.signal).catch(() => {}) // ended by the signal
+  const hear = async () => {
+    const request = { key: by.key, startRevision: by.modRevision + 1n }
+    for await (const answer of client.watch(request, deadline.signal)) if (answer.events.length > 0) return
+    await ended
+  }
+  await hear().catch(() => ended)
+  signal.throwIfAborted()
+}
 
-async function tryKey(deps: HoldDeps, lease: bigint, signal: AbortSignal): Promise<Taken> {
+type Taken = ({ readonly kind: 'ours' } & Held) | { readonly kind: 'theirs'; readonly by: KeyValue }
+
+/** With a lease of its own: one that waits would end. */
+async function tryKey(deps: HoldDeps, signal: AbortSignal): Promise<Taken> {
+  const { client, clock, leaseSeconds, place } = deps
+  const holding = (await client.call(KV.method.range, { key: ownKey(place, 'server') }, signal)).answer.kvs[0]
+  if (holding !== undefined) return { kind: 'theirs', by: holding }
+  const renewed = clock.steady()
+  const granted = await client.call(Lease.method.leaseGrant, { ttl: BigInt(leaseSeconds) }, signal)
+  const lease = granted.answer.id
+  const taken = await putKey(deps, lease, signal).catch((error: unknown) => ({ kind: 'failed' as const, error }))
+  if (taken.kind === 'ours') return { ...taken, lease, renewed }
+  await client.call(Lease.method.leaseRevoke, { id: lease }, signal).catch(() => {}) // it ends by itself
+  if (taken.kind === 'failed') throw taken.error
+  return taken
+}
+
+type Put = { readonly kind: 'ours'; readonly revision: bigint } | { readonly kind: 'theirs'; readonly by: KeyValue }
+
+async function putKey(deps: HoldDeps, lease: bigint, signal: AbortSignal): Promise<Put> {
   const { client, holder, place } = deps
   const key = ownKey(place, 'server')
   const value = bytesOf(JSON.stringify(holder))
@@ -146,7 +180,7 @@ async function tryKey(deps: HoldDeps, lease: bigint, signal: AbortSignal): Promi
   if (answer.succeeded) return { kind: 'ours', revision: answer.header?.revision ?? 0n }
   const response = answer.responses[0]?.response
   const by = response?.case === 'responseRange' ? response.value.kvs[0] : undefined
-  if (by === undefined) return tryKey(deps, lease, signal)
+  if (by === undefined) return putKey(deps, lease, signal)
   // Our own transaction, whose answer was lost.
   return by.lease === lease ? { kind: 'ours', revision: by.createRevision } : { kind: 'theirs', by }
 }
