@@ -24,6 +24,8 @@ const growingFiles = [
 ]
 /** These measure time, memory or processor use, and so run while nothing else does. */
 const measuringFiles = [
+  'test/fuzz/apiserver.fuzz.test.ts',
+  'test/fuzz/load.test.ts',
   'test/linux/agent-figures.test.ts',
   'test/linux/hostile-volumes.test.ts',
   'test/store/size.test.ts',

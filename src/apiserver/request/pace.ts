@@ -3,7 +3,7 @@
 import type { Clock } from '../../clock/clock.ts'
 
 /** Well below what a request may hold the loop: what comes between two questions takes time too. */
-const turnMs = 10
+const turnMs = 5
 const never = new AbortController().signal
 
 export interface Pace {
