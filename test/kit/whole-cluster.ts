@@ -34,9 +34,11 @@ import { silentLog } from '../../src/telemetry/log.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { createRegistry } from '../../src/volume/registry.ts'
 import { createTestApi } from './api.ts'
+import type { TestApi } from './api.ts'
 import { withControllerRights } from './controller-rights.ts'
 import { breakable, withoutCapabilities } from './csi-cluster.ts'
 import { cutOff } from './node.ts'
+import { withNodeRights } from './node-rights.ts'
 import { podRequest, shortLived } from './objects.ts'
 
 export const driver = modelDriverName
@@ -74,12 +76,22 @@ export type WholeCluster = Awaited<ReturnType<typeof createWholeCluster>>
 export async function createWholeCluster(options: WholeClusterOptions = {}) {
   const clock = createVirtualClock()
   const random = createRandom(1)
-  const { client } = await createTestApi({ clock, random })
+  const api = await createTestApi({ clock, random })
+  const { client } = api
   const storage = createModelStorage({ clock, ...options.model })
   const names = options.nodes ?? ['n1']
   let choose: ChooseFault = () => undefined
   let script = options.containers ?? ((): ContainerScript => ({}))
-  const parts = { clock, random, client, options, script: (request: ContainerRequest) => script(request) }
+  const refused: string[] = []
+  const parts: Parts = {
+    ...api,
+    clock,
+    random,
+    client,
+    options,
+    refused,
+    script: (request: ContainerRequest) => script(request),
+  }
   const machines = new Map(
     names.map((name) => {
       const host = createModelHost({ clock })
@@ -106,6 +118,8 @@ export async function createWholeCluster(options: WholeClusterOptions = {}) {
     clock,
     client,
     storage,
+    /** What agents asked for and their role does not give them. */
+    refused,
     host: (name = 'n1'): ModelHost => machines.get(name)!.host,
     containers: (name = 'n1') => machines.get(name)!.containers,
     /** What goes wrong with calls to the driver from now on. */
@@ -132,11 +146,13 @@ export async function createWholeCluster(options: WholeClusterOptions = {}) {
   }
 }
 
-type Parts = Pick<WholeCluster, 'clock' | 'client'> & {
-  readonly random: ReturnType<typeof createRandom>
-  readonly options: WholeClusterOptions
-  script(request: ContainerRequest): ContainerScript
-}
+type Parts = Pick<WholeCluster, 'clock' | 'client'> &
+  Pick<TestApi, 'server' | 'store'> & {
+    readonly refused: string[]
+    readonly random: ReturnType<typeof createRandom>
+    readonly options: WholeClusterOptions
+    script(request: ContainerRequest): ContainerScript
+  }
 type Wire = ReturnType<typeof breakable>
 
 async function ending(clock: VirtualClock, ended: Promise<unknown>): Promise<void> {
@@ -195,9 +211,11 @@ async function startAgent(parts: Parts, name: string, machine: Machine, hasDrive
   const power = { on: true }
   const stopping = new AbortController()
   const stack = new AsyncDisposableStack()
-  const client = cutOff(parts.client, power)
+  const client = cutOff(withNodeRights(parts, name), power)
   const host = cutOff(machine.host, power)
-  const history = stack.use(createHistory({ client, clock, log: silentLog, owns: (actor) => actor === `node ${name}` }))
+  const history = stack.use(
+    createHistory({ client, clock, log: silentLog, owns: (actor) => actor === `node ${name}`, node: name }),
+  )
   const informers = stack.use(createInformers({ client, clock, random: random.fork(), log: silentLog }))
   const drivers = createDrivers()
   const { wire } = machine

@@ -115,10 +115,11 @@ function createLimitRefresher(
   stack.use(drivers.subscribe(({ kind, driver }) => kind === 'added' && loop.wake(driver.name)))
   const resourceExhausted = 8
   stack.use(
-    informers.of('VolumeAttachment').subscribe(({ object, previous }) => {
+    informers.of('VolumeAttachment', { fieldSelector: `spec.nodeName=${nodeName}` }).subscribe((change) => {
+      const { object, previous } = change
       const full = object?.status?.attachError?.errorCode === resourceExhausted
       const before = previous?.status?.attachError?.errorCode === resourceExhausted
-      if (object && full && !before && object.spec.nodeName === nodeName) loop.wake(object.spec.attacher)
+      if (object && full && !before) loop.wake(object.spec.attacher)
     }),
   )
   return stack
