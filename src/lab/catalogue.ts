@@ -1,5 +1,6 @@
 // Which checks are there? All of them, in the order in which they run.
 import type { Check, SuiteName } from './check.ts'
+import { faultChecks } from './faults/life.ts'
 import { attachmentChecks } from './honesty/attachments.ts'
 import { concurrencyChecks } from './honesty/concurrency.ts'
 import { factChecks } from './honesty/facts.ts'
@@ -28,6 +29,7 @@ export const allChecks: readonly Check[] = [
   ...secretChecks,
   ...dataChecks,
   ...copyChecks,
+  ...faultChecks,
 ]
 
 export function checksOf(suites: readonly SuiteName[]): readonly Check[] {

@@ -3,13 +3,15 @@ import type { ControllerCapabilityName, NodeCapabilityName, PluginCapabilityName
 import type { DriverFacts } from './driver-report.ts'
 import type { Lab } from './lab.ts'
 
-export const suiteNames = ['honesty', 'life'] as const
+export const suiteNames = ['honesty', 'life', 'faults'] as const
 export type SuiteName = (typeof suiteNames)[number]
 
 /** What each suite asks, for help and reports. */
 export const suiteTexts: Readonly<Record<SuiteName, string>> = {
   honesty: 'does every call do what the driver claims and the specification says, again and at the same time?',
   life: 'is data kept: mounted again, read-only, grown, in snapshots, restored, cloned, among many, after deletion?',
+  faults:
+    'is anything left or lost when an answer gets lost, a call comes twice, its caller gives up, the driver is killed?',
 }
 
 export interface Needs {
@@ -23,6 +25,8 @@ export interface Needs {
   readonly mounts?: true
   /** The machine must be able to grow a filesystem that is mounted. */
   readonly onlineGrowth?: true
+  /** The lab runs the driver, and may kill it. */
+  readonly kill?: true
 }
 
 export interface Check {
@@ -42,6 +46,7 @@ export interface Check {
 export interface Machine {
   readonly mountLack: string | undefined
   readonly growthLack: string | undefined
+  readonly killLack: string | undefined
 }
 
 /** What the check lacks here; undefined when it can run. Pure. */
@@ -60,5 +65,6 @@ export function lackOf(needs: Needs, facts: DriverFacts, place: Machine): string
     needs.withoutNode?.some((name) => facts.node.includes(name))
   if (isClaimed) return 'only for drivers that do not claim the capability'
   if (needs.mounts && place.mountLack !== undefined) return place.mountLack
-  return needs.onlineGrowth ? place.growthLack : undefined
+  if (needs.onlineGrowth && place.growthLack !== undefined) return place.growthLack
+  return needs.kill ? place.killLack : undefined
 }

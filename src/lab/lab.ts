@@ -8,6 +8,7 @@ import type { Transport, UnaryClient } from '../csi/service.ts'
 import type { Strings } from '../csi/values.ts'
 import type { Host } from '../host/host.ts'
 import type { DriverFacts } from './driver-report.ts'
+import type { Strikes } from './strikes.ts'
 
 /** One function per call; deadline and signal are those of the check. */
 type Bound<S extends typeof Identity | typeof Controller | typeof Node> = {
@@ -43,6 +44,8 @@ export interface Lab {
   readonly signal: AbortSignal
   /** A name that nobody else uses; the same word gives the same name within the check. */
   named(word: string): string
+  readonly strike: Strikes['strike']
+  readonly hasStruck: Strikes['hasStruck']
   /** Runs after the check, the last first, whatever its verdict; with calls that have a deadline of their own. */
   undo(what: string, work: (lab: Lab) => Promise<unknown>): void
 }

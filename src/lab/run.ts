@@ -18,6 +18,8 @@ import type { Lab, LabHost, VolumeRecipe } from './lab.ts'
 import { boundCalls } from './lab.ts'
 import type { LabReport, Result, Verdict } from './report.ts'
 import { latenciesOf } from './report.ts'
+import type { Strikes } from './strikes.ts'
+import { createStrikes } from './strikes.ts'
 
 export interface LabDeps {
   readonly clock: Clock
@@ -34,6 +36,10 @@ export interface LabDeps {
     | { readonly why: string }
   /** Brings a driver back that has ended; absent: somebody else runs it. */
   readonly restart?: (signal: AbortSignal) => Promise<void>
+  /** Ends the driver at once, as a crash would; only with `restart`. */
+  readonly kill?: () => Promise<void>
+  /** When a caller gives up or the driver is killed: so long after the call was sent. */
+  readonly duringMs?: number
 }
 
 export interface LabOptions {
@@ -71,6 +77,7 @@ export async function runLab(
   const machine = {
     mountLack: 'why' in deps.place ? deps.place.why : undefined,
     growthLack: 'why' in deps.place ? deps.place.why : deps.place.growthLack,
+    killLack: deps.kill && deps.restart ? undefined : 'the lab does not run this driver, and cannot kill it',
   }
   for (const [index, check] of options.checks.entries()) {
     signal.throwIfAborted()
@@ -101,7 +108,8 @@ async function runCheck(
   const undos: Undo[] = []
   const timeoutMs = options.callTimeoutMs ?? defaultCallMs
   const seen = (call: SeenCall) => void calls.push(call)
-  const transport = observed({ transport: deps.transport, clock, choose: () => undefined, seen })
+  const strikes = strikesOf(deps)
+  const transport = observed({ transport: strikes.transport, clock, choose: () => undefined, seen })
   const sceneUnder = (during: AbortSignal): Lab => ({
     ...boundCalls({ transport, clock, timeoutMs }, during),
     ...{ facts, clock, recipe: options.recipe, signal: during },
@@ -112,12 +120,24 @@ async function runCheck(
     directory: () => directoryOf(place, check, during),
     named: (word) => `${options.run}-${check.id.split('/').slice(1).join('-')}-${word}`,
     undo: (what, work) => void undos.push({ what, work }),
+    ...{ strike: strikes.strike, hasStruck: strikes.hasStruck },
   })
   const verdict = await verdictOf(clock, check, sceneUnder, options.checkTimeoutMs ?? defaultCheckMs, signal)
   using undoing = clock.deadline(undoMs, new AbortController().signal)
   const leftovers = await undoAll(undos, sceneUnder(undoing.signal))
   if (!('why' in place)) leftovers.push(...(await sweep(place, check, undoing.signal)))
   return { check, verdict, ms: clock.steady() - begun, calls, leftovers }
+}
+
+const defaultDuringMs = 5
+
+function strikesOf({ transport, clock, kill, restart, duringMs = defaultDuringMs }: LabDeps): Strikes {
+  if (!kill || !restart) return createStrikes({ transport, clock, duringMs })
+  const killAndRestart = async (signal: AbortSignal) => {
+    await kill()
+    await restart(signal)
+  }
+  return createStrikes({ transport, clock, duringMs, killAndRestart })
 }
 
 async function verdictOf(

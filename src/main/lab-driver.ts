@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import type { Clock } from '../clock/clock.ts'
 import { createSystemClock } from '../clock/system-clock.ts'
 import { openChannel } from '../csi/channel.ts'
@@ -14,12 +15,10 @@ import { createIdentityCalls } from '../csi/identity.ts'
 import { createDirectoryDriver } from '../csi/model/directory-driver.ts'
 import { modelDriverName } from '../csi/model/driver.ts'
 import { createWire, directTransport } from '../csi/service.ts'
-import { spawnLocalDriver } from '../drivers/local/process.ts'
 import { createLinuxHost } from '../host/linux/linux-host.ts'
 import { createModelHost } from '../host/model/model-host.ts'
 import { UsageError } from '../installation/config.ts'
 import type { LabDeps } from '../lab/run.ts'
-import { silentLog } from '../telemetry/log.ts'
 
 export type DriverChoice =
   | { readonly kind: 'built-in'; readonly mode: 'local' | 'shared' }
@@ -37,6 +36,11 @@ export interface LabPlace {
 
 const nodeId = 'lab-node'
 
+/** Published packages hold JavaScript. */
+const builtInProgram = fileURLToPath(
+  new URL(import.meta.url.endsWith('.ts') ? '../drivers/local/main.ts' : '../drivers/local/main.js', import.meta.url),
+)
+
 export async function openLabDriver(choice: DriverChoice, at: LabPlace, signal: AbortSignal): Promise<LabDriver> {
   const clock = createSystemClock()
   if (choice.kind === 'model') return openModelDriver(clock, signal)
@@ -45,7 +49,7 @@ export async function openLabDriver(choice: DriverChoice, at: LabPlace, signal: 
   stack.defer(() => rmSync(work, { recursive: true, force: true }))
   const place = stack.adopt(placeFor(at.directory ?? join(work, 'paths')), disposePlace)
   const socket = choice.kind === 'socket' ? choice.path : join(work, 'csi.sock')
-  const started = await startDriver(choice, { clock, socket, work, stack })
+  const started = startDriver(choice, { clock, socket, work, stack })
   const channel = stack.use(openChannel(socket))
   // A socket of somebody else's is asked once, by the lab itself.
   if (choice.kind !== 'socket') await untilAnswered(clock, channel.transport, started, signal)
@@ -54,6 +58,7 @@ export async function openLabDriver(choice: DriverChoice, at: LabPlace, signal: 
     clock,
     transport: channel.transport,
     place,
+    ...(started.kill && { kill: started.kill }),
     ...(started.restart && {
       async restart(stop: AbortSignal) {
         await started.restart?.()
@@ -101,21 +106,19 @@ interface StartDeps {
 /** A driver that is being run, by us or by somebody else. */
 interface Started {
   restart?(): Promise<void>
+  /** As a crash: at once, and what it was doing stays half done. */
+  kill?(): Promise<void>
   /** Why it will never answer; undefined while it may. */
   ended(): string | undefined
 }
 
-async function startDriver(choice: Exclude<DriverChoice, { kind: 'model' }>, deps: StartDeps): Promise<Started> {
-  const { clock, socket, work, stack } = deps
+function startDriver(choice: Exclude<DriverChoice, { kind: 'model' }>, deps: StartDeps): Started {
   switch (choice.kind) {
     case 'socket':
       return { ended: () => undefined }
     case 'built-in': {
-      const dataDirectory = join(work, 'data')
-      const options = { socket, dataDirectory, nodeId, mode: choice.mode }
-      stack.use(await spawnLocalDriver({ clock, log: silentLog }, options))
-      // Its keeper starts it again by itself; asking until it answers is enough.
-      return { ended: () => undefined, restart: async () => {} }
+      const options = ['--data', join(deps.work, 'data'), '--node', nodeId, '--mode', choice.mode]
+      return startCommand([process.execPath, builtInProgram, '--socket', '{socket}', ...options], deps)
     }
     case 'command':
       return startCommand(choice.words, deps)
@@ -149,23 +152,24 @@ function startCommand(words: readonly string[], deps: StartDeps): Started {
     mine.once('exit', (code, by) => void (failure ??= `it ended with ${by ?? `exit code ${code}`}`))
     child = mine
   }
-  const stop = async () => {
+  const stop = async (name: NodeJS.Signals) => {
     const mine = child
     if (mine?.pid === undefined || mine.exitCode !== null || mine.signalCode !== null) return
     const ended = once(mine, 'exit')
-    endGroup(mine.pid, 'SIGTERM')
+    endGroup(mine.pid, name)
     const timer = clock.at(clock.now() + stopMs, () => endGroup(mine.pid, 'SIGKILL'))
     await ended
     timer[Symbol.dispose]()
   }
-  stack.defer(stop)
+  stack.defer(() => stop('SIGTERM'))
   start()
   return {
     ended: () => (failure === undefined ? undefined : `${failure}${output === '' ? '' : `\n${output.trimEnd()}`}`),
     async restart() {
-      await stop()
+      await stop('SIGTERM')
       start()
     },
+    kill: () => stop('SIGKILL'),
   }
 }
 

@@ -117,6 +117,8 @@ const trials: Readonly<Record<string, Trial>> = {
     before: servedDriver,
     replace: {
       '/run/csi/csi.sock': 'csi.sock',
+      // All suites: test/cli/lab.test.ts.
+      'hawser lab run': 'hawser lab run --suites honesty',
       './my-driver --endpoint unix://{socket} --nodeid n1':
         'hawser driver serve --socket {socket} --data other-images --node n1',
     },

@@ -8,7 +8,7 @@ import type { Defect } from '../../examples/broken-drivers/defect.ts'
 import { createSystemClock } from '../../src/clock/system-clock.ts'
 import { directTransport } from '../../src/csi/service.ts'
 import { createModelHost } from '../../src/host/model/model-host.ts'
-import { allChecks } from '../../src/lab/catalogue.ts'
+import { allChecks, checksOf } from '../../src/lab/catalogue.ts'
 import type { Check } from '../../src/lab/check.ts'
 import { runLab } from '../../src/lab/run.ts'
 
@@ -26,7 +26,7 @@ async function resultsOf(defect: Defect | undefined, checks: readonly Check[] = 
   const place = { host, directory: '/lab' }
   // A defect may hang: then this is how long it takes.
   const options = { checks, recipe, run: 'lab', callTimeoutMs: 300 }
-  const { results } = await runLab({ clock, transport, place }, options, {}, signal)
+  const { results } = await runLab({ clock, transport, place, duringMs: 0 }, options, {}, signal)
   return { results, left: await host.files.readDir('/data', signal) }
 }
 
@@ -42,7 +42,7 @@ test('the good driver passes every check and leaves nothing', async () => {
 
 for (const [name, defect] of Object.entries(defects))
   test(`found: ${name}: ${defect.what}`, async () => {
-    const { results } = await resultsOf(defect, isHeavy ? allChecks : named(defect))
+    const { results } = await resultsOf(defect, isHeavy ? triedOn(defect) : named(defect))
     const failed = results.flatMap(({ check, verdict }) =>
       verdict.kind === 'failed' ? [[check.id, verdict.finding]] : [],
     )
@@ -52,6 +52,10 @@ for (const [name, defect] of Object.entries(defects))
       failed.map((each) => each.join(': ')).join('\n'),
     )
   })
+
+/** A call that cannot be repeated breaks most of the faults suite too: only defects that show nowhere else are tried on that. */
+const triedOn = ({ foundBy }: Defect) =>
+  foundBy.some((id) => id.startsWith('faults/')) ? allChecks : checksOf(['honesty', 'life'])
 
 const named = ({ foundBy }: Defect) => allChecks.filter(({ id }) => foundBy.includes(id))
 

@@ -100,8 +100,8 @@ test('ids of checks are unique, begin with their suite, and every suite has some
 
 test('a check is skipped for what the driver does not claim, or the machine lacks', () => {
   const facts = { ...report.driver, controller: ['LIST_VOLUMES'], node: ['EXPAND_VOLUME'] }
-  const able = { mountLack: undefined, growthLack: undefined }
-  const none = { mountLack: 'no root', growthLack: 'no right' }
+  const able = { mountLack: undefined, growthLack: undefined, killLack: undefined }
+  const none = { mountLack: 'no root', growthLack: 'no right', killLack: 'not ours' }
   const cases = [
     [{}, undefined],
     [{ controller: ['LIST_VOLUMES'] }, undefined],
@@ -113,5 +113,6 @@ test('a check is skipped for what the driver does not claim, or the machine lack
   for (const [needs, lack] of cases) assert.equal(lackOf(needs, facts, able), lack)
   assert.equal(lackOf({ mounts: true }, facts, none), 'no root')
   assert.equal(lackOf({ onlineGrowth: true }, facts, none), 'no right')
-  assert.equal(lackOf({ mounts: true, onlineGrowth: true }, facts, able), undefined)
+  assert.equal(lackOf({ kill: true }, facts, none), 'not ours')
+  assert.equal(lackOf({ mounts: true, onlineGrowth: true, kill: true }, facts, able), undefined)
 })

@@ -70,6 +70,7 @@ function needsText({
   withoutNode = [],
   mounts,
   onlineGrowth,
+  kill,
 }: Needs): string {
   const claimed = [...plugin, ...controller, ...node]
   const unclaimed = [...withoutController, ...withoutNode]
@@ -77,6 +78,7 @@ function needsText({
     ...(claimed.length > 0 ? [`a driver that claims ${claimed.join(', ')}`] : []),
     ...(unclaimed.length > 0 ? [`a driver that does not claim ${unclaimed.join(', ')}`] : []),
     ...(mounts ? ['root, to mount'] : []),
+    ...(kill ? ['a driver that the lab runs, to kill it'] : []),
     ...(onlineGrowth ? ['CAP_SYS_RESOURCE, to grow what is mounted'] : []),
   ].join('; ')
 }
