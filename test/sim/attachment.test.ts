@@ -10,14 +10,14 @@ import type { SimulationOptions } from '../../src/sim/simulator.ts'
 import { addBoundClaim, podFor } from '../../src/sim/workload.ts'
 import { base, check, heavy } from './check.ts'
 
-const seeds = heavy ? 200 : 20
+const seeds = heavy ? 200 : 10
 
 test(`${seeds} seeds with crashes of controller, nodes and drivers at any step (INV-1, INV-2, INV-3, NSP-5)`, async () => {
   for (let seed = base; seed < base + seeds; seed++) await check({ seed, steps: 80, nodes: 3 })
 })
 
 test('larger clusters', async () => {
-  for (let seed = 1; seed <= (heavy ? 20 : 2); seed++) await check({ seed, steps: 150, nodes: 8 })
+  for (let seed = 1; seed <= (heavy ? 20 : 1); seed++) await check({ seed, steps: 150, nodes: 8 })
 })
 
 test('every seed that ever failed', async () => {

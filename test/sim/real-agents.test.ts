@@ -3,6 +3,6 @@ import { test } from 'node:test'
 import { base, check, heavy } from './check.ts'
 
 test('random clusters with real agents, controllers and CSI jobs on model hosts', async () => {
-  for (let seed = base; seed < base + (heavy ? 200 : 10); seed++)
+  for (let seed = base; seed < base + (heavy ? 200 : 5); seed++)
     await check({ seed, steps: 80, nodes: 3, cast: 'real' })
 })
