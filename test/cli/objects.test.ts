@@ -380,6 +380,17 @@ test('every command has help with examples, and completion proposes it', async (
     assert.match(ok(await hawser(['completion', shell])), /hawser __complete/)
 })
 
+test('the doctor tells a server that refuses it from one that does not answer', async () => {
+  const words = ['token', 'scraper', '--role', 'monitoring', '--as-kubeconfig']
+  const config = fileIn(server.directory, 'scraper.kubeconfig', ok(await server.hawser(...words)))
+  const { out } = await hawser(['doctor', '-o', 'json', '--kubeconfig', config], server.env)
+  const findings = JSON.parse(out) as { level: string; about: string; text: string }[]
+  assert.match(
+    findings.find(({ about }) => about === 'server')?.text ?? out,
+    /^the server refuses this user: .*forbidden/,
+  )
+})
+
 test('the doctor asks the server of its data directory, also where $KUBECONFIG is of another cluster', async () => {
   const foreign = fileIn(
     server.directory,

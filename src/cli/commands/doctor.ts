@@ -4,7 +4,7 @@ import { connect as connectSocket } from 'node:net'
 import { basename, dirname, join, resolve } from 'node:path'
 import { buildCommand } from '@stricli/core'
 import type { Pod } from '../../api/generated/types.ts'
-import { isNotFound } from '../../api/status-error.ts'
+import { isForbidden, isNotFound } from '../../api/status-error.ts'
 import type { Client } from '../../client/client.ts'
 import { confirm, yesFlag } from '../confirm.ts'
 import { doRepairs } from '../doctor/do-repairs.ts'
@@ -137,6 +137,10 @@ async function askServer(
   } catch (error) {
     const text = errorText(error)
     if (isNotFound(error)) return { finding: foreignServer(text) }
+    if (isForbidden(error))
+      return {
+        finding: warn('server', `the server refuses this user: ${text}`, 'name one who may read: --kubeconfig FILE'),
+      }
     if (error instanceof UsageError) return { finding: warn('server', text, error.hint) }
     return { finding: warn('server', `the server does not answer: ${text}`, 'hawser up') }
   }
