@@ -85,11 +85,15 @@ export interface Drivers {
   add(driver: Driver): void
   /** Removes this very driver; another one under the same name stays. */
   remove(driver: Driver): void
+  /** An attachment says that this node takes no more volumes of the driver. */
+  tellFull(name: string): void
+  onFull(listener: (name: string) => void): Disposable
 }
 
 export function createDrivers(): Drivers {
   const byName = new Map<string, Driver>()
   const listeners = createListeners<Parameters<Parameters<Drivers['subscribe']>[0]>>()
+  const full = createListeners<[name: string]>()
   const tell = (kind: 'added' | 'removed', driver: Driver) => listeners.tell({ kind, driver })
   const remove = (driver: Driver) => {
     if (byName.get(driver.name) !== driver) return
@@ -118,6 +122,8 @@ export function createDrivers(): Drivers {
       tell('added', driver)
     },
     remove,
+    tellFull: (name) => full.tell(name),
+    onFull: (listener) => full.listen(listener),
   }
 }
 

@@ -125,12 +125,8 @@ async function isLetIn(server: TestServer, { info, subresource, verb }: Try, tar
   const place = info.namespaced ? `/namespaces/${target.namespace ?? 'default'}` : ''
   const isNamed = subresource !== undefined || ['get', 'update', 'patch', 'delete'].includes(verb)
   const path = [`${root}${place}/${info.plural}`, ...(isNamed ? [name] : []), ...(subresource ? [subresource] : [])]
-  const on = name === 'mine' || name === 'used' ? 'n1' : 'n2'
-  const selectors: Readonly<Record<string, string>> = {
-    Pod: `spec.nodeName=${on}`,
-    VolumeAttachment: `spec.nodeName=${on}`,
-    Operation: `spec.node=${on}`,
-  }
+  const on = name === 'mine' ? 'n1' : 'n2'
+  const selectors: Readonly<Record<string, string>> = { Pod: `spec.nodeName=${on}`, Operation: `spec.node=${on}` }
   const selector = selectors[info.name] ?? `metadata.name=${name}`
   const isRead = methods[verb] === 'GET'
   const response = await server.open(methods[verb], path.join('/'), {

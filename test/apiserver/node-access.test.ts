@@ -43,23 +43,6 @@ test('a field selector names the object only for list and watch', async () => {
   )
 })
 
-test('a node hears of its own attachments, and of no others', async () => {
-  await using server = await serverWithPods()
-  const attachments = '/apis/storage.k8s.io/v1/volumeattachments'
-  for (const nodeName of ['n1', 'n2']) {
-    const spec = { attacher: 'd', nodeName, source: { persistentVolumeName: 'v' } }
-    await server.post(attachments, { metadata: { name: `on-${nodeName}` }, spec })
-  }
-  const list = (fieldSelector?: string) =>
-    server.get(attachments, { user, ...(fieldSelector === undefined ? {} : { query: { fieldSelector } }) })
-  const found = (await list('spec.nodeName=n1')).body.items as { metadata: { name: string } }[]
-  assert.deepEqual(
-    found.map(({ metadata }) => metadata.name),
-    ['on-n1'],
-  )
-  assert.deepEqual(await codes(list(), list('spec.nodeName=n2'), list('spec.nodeName!=n2')), [403, 403, 403])
-})
-
 test('a node deletes no collection, not even one that holds only itself', async () => {
   await using server = await serverWithPods()
   await server.post(csiNodes, { metadata: { name: 'n1' }, spec: { drivers: [] } })

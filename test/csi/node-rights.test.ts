@@ -50,7 +50,7 @@ test('an agent that runs, restarts and removes pods is refused nothing', async (
   assert.deepEqual(cluster.refused, [])
 })
 
-test('a node that registers drivers is refused nothing, and hears when it is full', async () => {
+test('a node that registers drivers is refused nothing, and reads its limit again when it is full', async () => {
   const clock = createVirtualClock()
   const random = createRandom(1)
   const refused: string[] = []
@@ -69,28 +69,22 @@ test('a node that registers drivers is refused nothing, and hears when it is ful
     node: { ...node, nodeGetInfo: async () => ({ nodeId: 'n1', maxVolumesPerNode: BigInt(++asked) }) },
   }
   const informers = createInformers({ client, clock, random, log: silentLog })
+  const drivers = createDrivers()
   const registrar = await createRegistrar(
     {
       ...{ client, informers, host, clock, log: silentLog, metrics: createMetrics() },
-      ...{ connect: () => modelConnection(counted), drivers: createDrivers(), nodeName: 'n1', root: '/node' },
+      ...{ connect: () => modelConnection(counted), drivers, nodeName: 'n1', root: '/node' },
     },
     new AbortController().signal,
   )
   await registrar.register({ name: modelDriverName, endpoint: '/run/csi.sock' }, new AbortController().signal)
   await clock.advance(60_000)
-  const full = async (nodeName: string) => {
-    const made = await api.client.create('VolumeAttachment', {
-      metadata: { name: `on-${nodeName}` },
-      spec: { attacher: driver, nodeName, source: { persistentVolumeName: 'v' } },
-    })
-    const status = { attached: false, attachError: { message: 'full', errorCode: 8 } }
-    await api.client.update('VolumeAttachment', { ...made, status }, { subresource: 'status' })
-    await clock.advance(1_000)
-  }
   const before = asked
-  await full('n2')
-  assert.equal(asked, before, 'not of this node')
-  await full('n1')
+  drivers.tellFull('another.example.com')
+  await clock.advance(1_000)
+  assert.equal(asked, before, 'not of this driver')
+  drivers.tellFull(driver)
+  await clock.advance(1_000)
   assert.equal(asked, before + 1, 'the driver is asked for its limit again')
   await registrar[Symbol.asyncDispose]()
   await informers[Symbol.asyncDispose]()

@@ -91,7 +91,7 @@ export type NodeRule =
     }
   /** Read one by one the volumes of the node's pods. */
   | { readonly may: 'volumesOfPods' }
-  /** Read the objects whose spec.nodeName is the node; list and watch with a field selector that says so. */
+  /** Get the object if its spec.nodeName is the node. */
   | { readonly may: 'ownAttachments' }
   | { readonly may: 'readAll' }
   /** Create and patch, in the node's name, about itself, its pods and what they use. */

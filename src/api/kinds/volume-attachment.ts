@@ -30,8 +30,6 @@ export const volumeAttachmentKind = defineKind<VolumeAttachment>({
     'VolumeAttachmentStatus.attachError': 'The last error of attaching.',
     'VolumeAttachmentStatus.detachError': 'The last error of detaching.',
   },
-  // Kubernetes has no such selector; a node may hear of its own attachments only.
-  selectableFields: { 'spec.nodeName': {} },
   defaults: defaultAttachment,
   validation: {
     whole: validateAttachment,

@@ -166,9 +166,10 @@ function nodeVerbs(rule: NodeRule, subresource: string | undefined): readonly Ve
       if (subresource !== rule.writes) return []
       return subresource === 'status' ? statusVerbs : ['create']
     case 'volumesOfPods':
-    case 'ownAttachments':
     case 'readAll':
       return main ? reading : []
+    case 'ownAttachments':
+      return main ? ['get'] : []
     case 'ownEvents':
       return main ? ['create', 'patch'] : []
     case 'ownRecords':

@@ -41,7 +41,7 @@ export function ofNode(
     case 'volumesOfPods':
       return volumeAccess(context, node, selectedName(attributes))
     case 'ownAttachments':
-      return attachmentAccess(context, node, attributes)
+      return attachmentAccess(context, node, attributes.name)
     case 'readAll':
     // What an event is about is in its body, which apply reads too: see `checkNodeEvent`.
     case 'ownEvents':
@@ -96,7 +96,10 @@ async function tokenAccess(context: ServerContext, node: string, attributes: Att
 
 async function podAccess(context: ServerContext, node: string, attributes: Attributes): Promise<Decision> {
   const { verb, name, namespace } = attributes
-  if (verb === 'list' || verb === 'watch') return selectsNode(attributes, node)
+  if (verb === 'list' || verb === 'watch') {
+    const ownPods = (attributes.fieldSelector ?? '').split(',').includes(`spec.nodeName=${node}`)
+    return ownPods ? yes : no('a node lists and watches pods with the field selector spec.nodeName of its own')
+  }
   if (name === undefined || namespace === undefined) return no('a node names the pods it writes')
   const pod = (await findObject(context, kinds.Pod, { namespace, name })) as Pod | undefined
   // A missing pod is answered with 404 by the verb itself.
@@ -132,9 +135,8 @@ async function volumeAccess(context: ServerContext, node: string, name: string |
   return no(`no pod of node ${node} uses volume ${name}`)
 }
 
-async function attachmentAccess(context: ServerContext, node: string, attributes: Attributes): Promise<Decision> {
-  const { name } = attributes
-  if (name === undefined) return selectsNode(attributes, node)
+async function attachmentAccess(context: ServerContext, node: string, name: string | undefined): Promise<Decision> {
+  if (name === undefined) return no('a node reads its attachments one by one')
   const found = (await findObject(context, kinds.VolumeAttachment, { name })) as VolumeAttachment | undefined
   return found === undefined || found.spec?.nodeName === node ? yes : no(`attachment ${name} is not of node ${node}`)
 }
@@ -210,12 +212,6 @@ async function isElsewhere(context: ServerContext, node: string, uid: string | u
 }
 
 /** The name in the path. A list and a watch may choose one object by a selector; for other verbs a selector means nothing. */
-/** A list or watch of what is bound to the node. */
-function selectsNode({ resource, fieldSelector }: Attributes, node: string): Decision {
-  const isOwn = (fieldSelector ?? '').split(',').includes(`spec.nodeName=${node}`)
-  return isOwn ? yes : no(`a node lists and watches ${resource} with the field selector spec.nodeName of its own`)
-}
-
 function selectedName({ verb, name, fieldSelector }: Attributes): string | undefined {
   if (name !== undefined || (verb !== 'list' && verb !== 'watch')) return name
   const chosen = (fieldSelector ?? '').split(',').find((term) => term.startsWith('metadata.name='))

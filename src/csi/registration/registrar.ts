@@ -89,7 +89,7 @@ export async function createRegistrar(deps: RegistrarDeps, signal: AbortSignal):
 
 /** CSINODE-9: on the driver's own period, and when an attach failed because the node is full. */
 function createLimitRefresher(
-  { clock, drivers, informers, log, nodeName }: RegistrarDeps,
+  { clock, drivers, informers, log }: RegistrarDeps,
   nodeInfo: ReturnType<typeof createNodeInfoPublisher>,
 ): AsyncDisposable {
   const stack = new AsyncDisposableStack()
@@ -113,14 +113,6 @@ function createLimitRefresher(
   )
   stack.use(objects.subscribe(({ object, key }) => object && period(key) !== undefined && loop.wake(key)))
   stack.use(drivers.subscribe(({ kind, driver }) => kind === 'added' && loop.wake(driver.name)))
-  const resourceExhausted = 8
-  stack.use(
-    informers.of('VolumeAttachment', { fieldSelector: `spec.nodeName=${nodeName}` }).subscribe((change) => {
-      const { object, previous } = change
-      const full = object?.status?.attachError?.errorCode === resourceExhausted
-      const before = previous?.status?.attachError?.errorCode === resourceExhausted
-      if (object && full && !before) loop.wake(object.spec.attacher)
-    }),
-  )
+  stack.use(drivers.onFull((name) => loop.wake(name)))
   return stack
 }

@@ -11,11 +11,16 @@ const spec = specOfPersistentVolume(
   false,
 )
 
-async function answer(errorCode: number | undefined, period: number | undefined, found = true): Promise<boolean> {
+async function answer(
+  errorCode: number | undefined,
+  period: number | undefined,
+  { found = true, told = [] as string[] } = {},
+): Promise<boolean> {
   const status = { attached: false, attachError: { message: 'no', ...(errorCode === undefined ? {} : { errorCode }) } }
   const csiDriver = { metadata: { name: 'd' }, spec: period ? { nodeAllocatableUpdatePeriodSeconds: period } : {} }
   const deps = {
     nodeName: 'n',
+    drivers: { tellFull: (name: string) => told.push(name) },
     csiDrivers: { get: () => csiDriver },
     client: { get: async () => (found ? ({ status } as VolumeAttachment) : Promise.reject(new Error('not found'))) },
   }
@@ -23,9 +28,16 @@ async function answer(errorCode: number | undefined, period: number | undefined,
 }
 
 test('resource exhausted, from a driver that keeps its limit up to date (PLUG-4, VM-5)', async () => {
+  const told: string[] = []
   assert.deepEqual(
-    [await answer(8, 60), await answer(8, undefined), await answer(14, 60), await answer(undefined, 60)],
+    [
+      await answer(8, 60, { told }),
+      await answer(8, undefined),
+      await answer(14, 60, { told }),
+      await answer(undefined, 60),
+    ],
     [true, false, false, false],
   )
-  assert.equal(await answer(8, 60, false), false, 'an attachment that cannot be read says nothing')
+  assert.deepEqual(told, ['d'], 'whoever keeps the limit hears of it')
+  assert.equal(await answer(8, 60, { found: false }), false, 'an attachment that cannot be read says nothing')
 })

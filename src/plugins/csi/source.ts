@@ -138,7 +138,9 @@ export async function isExhausted(deps: CsiNodeDeps, spec: VolumeSpec, signal: A
   const name = attachmentOf(deps, source.value.driver, source.value.volumeHandle)
   try {
     const attachment = await deps.client.get('VolumeAttachment', { name }, signal)
-    return attachment.status?.attachError?.errorCode === resourceExhausted
+    const isFull = attachment.status?.attachError?.errorCode === resourceExhausted
+    if (isFull) deps.drivers.tellFull(source.value.driver)
+    return isFull
   } catch {
     return false // not known; the wait goes on
   }
