@@ -11,9 +11,10 @@ import { createVersionedState } from '../versioned-state.ts'
 import type { EtcdClient } from './client.ts'
 import { EtcdError, isEtcdFailure } from './errors.ts'
 import type { Event, KeyValue } from './generated/etcd_pb.ts'
-import { Event_EventType, KV } from './generated/etcd_pb.ts'
+import { Event_EventType } from './generated/etcd_pb.ts'
 import type { EtcdPlace } from './layout.ts'
 import { entryKey, textOf, watchedRange } from './layout.ts'
+import { pagesOf } from './pages.ts'
 
 export interface CopyDeps {
   readonly client: EtcdClient
@@ -37,7 +38,6 @@ export interface Copy {
   run(signal: AbortSignal): Promise<void>
 }
 
-const pageSize = 500
 const loadAttempts = 5
 const firstPauseMs = 100
 const longestPauseMs = 2_000
@@ -239,26 +239,21 @@ async function readAll(
 }
 
 async function readAt(
-  { client, place }: CopyDeps,
+  deps: CopyDeps,
   known: ((key: string) => Entry | undefined) | undefined,
   signal: AbortSignal,
 ): Promise<Loaded> {
-  const { key: first, rangeEnd } = watchedRange(place)
+  const { place } = deps
   const entries = new Map<string, Entry>()
-  let key = first
   let revision = 0n
-  for (;;) {
-    const { answer } = await client.call(KV.method.range, { key, rangeEnd, limit: BigInt(pageSize), revision }, signal)
-    if (revision === 0n) revision = answer.header?.revision ?? 0n
-    for (const kv of answer.kvs) {
+  for await (const page of pagesOf(deps, signal)) {
+    revision = page.revision
+    for (const kv of page.kvs) {
       const entry = entryKey(place, kv.key)
       if (entry === undefined) continue
       const same = known?.(entry)
       entries.set(entry, same?.revision === Number(kv.modRevision) ? same : entryOf(place, entry, kv))
     }
-    const last = answer.kvs.at(-1)
-    if (!answer.more || last === undefined) return { entries, revision: Number(revision) }
-    // The smallest key after the last one.
-    key = Buffer.concat([last.key, Buffer.of(0)])
   }
+  return { entries, revision: Number(revision) }
 }
