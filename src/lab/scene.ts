@@ -43,6 +43,16 @@ function deleteLater(lab: Lab, volumeId: string): void {
   )
 }
 
+/** Twice as large as volumes of checks are. */
+export function growRequest(lab: Lab, volumeId: string) {
+  return {
+    volumeId,
+    capacityRange: { requiredBytes: lab.recipe.sizeBytes * 2n },
+    volumeCapability: mountCapability(lab),
+    secrets: { ...lab.recipe.secrets },
+  }
+}
+
 /** A volume as most checks need one. */
 export function someVolume(lab: Lab, word = 'volume'): Promise<Volume> {
   return answered('CreateVolume', createVolume(lab, volumeRequest(lab, word)))

@@ -9,8 +9,8 @@ import {
   askSnapshot,
   attachRequest,
   createVolume,
+  growRequest,
   madeDirectory,
-  mountCapability,
   publishRequest,
   stageRequest,
   tryAttach,
@@ -115,18 +115,12 @@ async function snapshotTaken(lab: Lab, volumeId: string): Promise<void> {
 }
 
 async function expanded(lab: Lab, volumeId: string): Promise<void> {
-  const capacityRange = { requiredBytes: lab.recipe.sizeBytes * 2n }
-  const request = {
-    volumeId,
-    capacityRange,
-    volumeCapability: mountCapability(lab),
-    secrets: { ...lab.recipe.secrets },
-  }
+  const request = growRequest(lab, volumeId)
   const { capacityBytes } = await settled(lab, 'ControllerExpandVolume', () =>
     lab.controller.controllerExpandVolume(request),
   )
-  const isLarge = capacityBytes === 0n || capacityBytes >= capacityRange.requiredBytes
-  must(isLarge, `the volume was to have ${capacityRange.requiredBytes} bytes and has ${capacityBytes}`)
+  const isLarge = capacityBytes === 0n || capacityBytes >= request.capacityRange.requiredBytes
+  must(isLarge, `the volume was to have ${request.capacityRange.requiredBytes} bytes and has ${capacityBytes}`)
 }
 
 /** Ids of everything that the driver tells; a driver without lists tells nothing. */

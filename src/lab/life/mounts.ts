@@ -6,7 +6,7 @@ import type { Check, Needs } from '../check.ts'
 import { answered, Finding, must } from '../finding.ts'
 import type { Lab } from '../lab.ts'
 import type { Published } from '../scene.ts'
-import { createVolume, mountCapability, publish, someVolume, unpublish, volumeRequest } from '../scene.ts'
+import { createVolume, growRequest, mountCapability, publish, someVolume, unpublish, volumeRequest } from '../scene.ts'
 import { mustBeEmpty, mustHoldPattern, writePattern } from './data.ts'
 
 const life = { suite: 'life' } as const
@@ -34,10 +34,7 @@ const keeping: readonly Check[] = [
     says: 'staging makes the volume available; what it holds stays',
     needs: mounting,
     async run(lab) {
-      const volume = await someVolume(lab)
-      const first = await publish(lab, volume)
-      await writePattern(lab, first.target, 'first')
-      await unpublish(lab, first)
+      const volume = await volumeWithData(lab)
       const second = await publish(lab, volume, { word: 'again' })
       await mustHoldPattern(lab, second.target, 'first', 'after it was mounted again')
     },
@@ -50,10 +47,7 @@ const keeping: readonly Check[] = [
     says: 'readonly: the volume MUST be published in read-only mode',
     needs: mounting,
     async run(lab) {
-      const volume = await someVolume(lab)
-      const first = await publish(lab, volume)
-      await writePattern(lab, first.target, 'first')
-      await unpublish(lab, first)
+      const volume = await volumeWithData(lab)
       const second = await publish(lab, volume, { word: 'reader', readonly: true })
       await mustHoldPattern(lab, second.target, 'first', 'when it is mounted read-only')
       await mustRefuseWrites(lab, second.target)
@@ -88,10 +82,7 @@ const keeping: readonly Check[] = [
     says: 'after 0 OK the volume does not exist; a new one is empty',
     needs: mounting,
     async run(lab) {
-      const volume = await someVolume(lab)
-      const first = await publish(lab, volume)
-      await writePattern(lab, first.target, 'first')
-      await unpublish(lab, first)
+      const volume = await volumeWithData(lab)
       const request = { volumeId: volume.volumeId, secrets: { ...lab.recipe.secrets } }
       await answered('DeleteVolume', lab.controller.deleteVolume(request))
       const next = await answered('CreateVolume', createVolume(lab, volumeRequest(lab, 'volume')))
@@ -100,6 +91,15 @@ const keeping: readonly Check[] = [
     },
   },
 ]
+
+/** It was mounted, holds the pattern `first`, and is nowhere now. */
+async function volumeWithData(lab: Lab): Promise<Volume> {
+  const volume = await someVolume(lab)
+  const first = await publish(lab, volume)
+  await writePattern(lab, first.target, 'first')
+  await unpublish(lab, first)
+  return volume
+}
 
 async function mustRefuseWrites(lab: Lab, directory: string): Promise<void> {
   try {
@@ -153,14 +153,7 @@ const growth: readonly Check[] = [
 ]
 
 function expand(lab: Lab, { volumeId }: Volume) {
-  const capacityRange = { requiredBytes: lab.recipe.sizeBytes * 2n }
-  const request = {
-    volumeId,
-    capacityRange,
-    volumeCapability: mountCapability(lab),
-    secrets: { ...lab.recipe.secrets },
-  }
-  return answered('ControllerExpandVolume', lab.controller.controllerExpandVolume(request))
+  return answered('ControllerExpandVolume', lab.controller.controllerExpandVolume(growRequest(lab, volumeId)))
 }
 
 async function expandOnNode(lab: Lab, { attachment, staging, target }: Published): Promise<void> {
