@@ -4,6 +4,7 @@ import type { PersistentVolume, PersistentVolumeClaim, Pod, Volume } from '../..
 import type { Client } from '../../src/client/client.ts'
 import type { Fault as DriverFault } from '../../src/csi/faults.ts'
 import type { DriverHandlers } from '../../src/csi/service.ts'
+import { cleanMountPoint } from '../../src/host/clean-mount-point.ts'
 import type { Fault as HostFault } from '../../src/host/model/faults.ts'
 import type { ModelHost } from '../../src/host/model/model-host.ts'
 import type { NodePluginDeps } from '../../src/plugins/shared/deps.ts'
@@ -28,6 +29,32 @@ export interface LifeCase {
   prepare?(host: ModelHost, client: Client): Promise<unknown>
   /** Made before the pod of each life, deleted after it. */
   objects?(life: number): { readonly claim: PersistentVolumeClaim; readonly volume?: PersistentVolume }
+}
+
+/** A driver whose targets are made by `mount`, whatever was staged, and taken away whole. */
+export const publishingBy =
+  (mount: (host: ModelHost['quiet'], at: PublishedAt, signal: AbortSignal) => Promise<void>) =>
+  ({ node, ...rest }: DriverHandlers, host: () => ModelHost): DriverHandlers => ({
+    ...rest,
+    node: {
+      ...node,
+      async nodePublishVolume({ targetPath, stagingTargetPath }, signal) {
+        const { quiet } = host()
+        await quiet.files.mkdirAll(targetPath, 0o750, signal)
+        if (!(await quiet.mounts.isMountPoint(targetPath, signal)))
+          await mount(quiet, { targetPath, stagingTargetPath }, signal)
+        return {}
+      },
+      async nodeUnpublishVolume({ targetPath }, signal) {
+        await cleanMountPoint(host().quiet, targetPath, {}, signal)
+        return {}
+      },
+    },
+  })
+
+interface PublishedAt {
+  readonly targetPath: string
+  readonly stagingTargetPath: string
 }
 
 export const troubleKinds = [

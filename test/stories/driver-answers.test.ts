@@ -3,11 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Fault } from '../../src/csi/faults.ts'
-import { openMatrix } from '../kit/fault-matrix.ts'
+import { openMatrix, publishingBy } from '../kit/fault-matrix.ts'
 import type { LifeCase } from '../kit/fault-matrix.ts'
-import { cleanMountPoint } from '../../src/host/clean-mount-point.ts'
-import type { ModelHost } from '../../src/host/model/model-host.ts'
-import type { DriverHandlers } from '../../src/csi/service.ts'
 import { claimRequest } from '../kit/objects.ts'
 
 const calls = ['NodeStageVolume', 'NodePublishVolume', 'NodeUnpublishVolume', 'NodeUnstageVolume'] as const
@@ -59,20 +56,9 @@ function claimed(name: string, mode: 'Filesystem' | 'Block'): LifeCase {
 }
 
 /** A driver that publishes the staging directory, whether anything is mounted there or not. */
-function unasking({ node, ...rest }: DriverHandlers, host: () => ModelHost): DriverHandlers {
-  const publish: NodeHandlers['nodePublishVolume'] = async ({ targetPath: target, stagingTargetPath }, signal) => {
-    const { files, mounts } = host().quiet
-    await files.mkdirAll(target, 0o750, signal)
-    if (!(await mounts.isMountPoint(target, signal))) await mounts.bind({ source: stagingTargetPath, target }, signal)
-    return {}
-  }
-  const unpublish: NodeHandlers['nodeUnpublishVolume'] = async ({ targetPath }, signal) => {
-    await cleanMountPoint(host().quiet, targetPath, {}, signal)
-    return {}
-  }
-  return { ...rest, node: { ...node, nodePublishVolume: publish, nodeUnpublishVolume: unpublish } }
-}
-type NodeHandlers = NonNullable<DriverHandlers['node']>
+const unasking = publishingBy(({ mounts }, { stagingTargetPath: source, targetPath: target }, signal) =>
+  mounts.bind({ source, target }, signal),
+)
 
 const cases: readonly LifeCase[] = [
   claimed('a filesystem', 'Filesystem'),

@@ -4,11 +4,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { pluginCases } from '../kit/plugin-cases.ts'
 import type { PluginCase } from '../kit/plugin-cases.ts'
-import { openMatrix, troubleKinds } from '../kit/fault-matrix.ts'
+import { openMatrix, publishingBy, troubleKinds } from '../kit/fault-matrix.ts'
 import type { LifeCase } from '../kit/fault-matrix.ts'
 import { claimRequest } from '../kit/objects.ts'
-import type { DriverHandlers } from '../../src/csi/service.ts'
-import { cleanMountPoint } from '../../src/host/clean-mount-point.ts'
 import type { ModelHost } from '../../src/host/model/model-host.ts'
 import { driver } from '../kit/whole-cluster.ts'
 
@@ -58,21 +56,9 @@ async function installFlexDriver({ programs, quiet }: ModelHost): Promise<void> 
 }
 
 /** Inline volumes are memory. */
-function withInlineVolumes({ node, ...rest }: DriverHandlers, host: () => ModelHost): DriverHandlers {
-  const publish: NodeHandlers['nodePublishVolume'] = async ({ targetPath: target }, signal) => {
-    const { files, mounts } = host().quiet
-    await files.mkdirAll(target, 0o750, signal)
-    if (!(await mounts.isMountPoint(target, signal)))
-      await mounts.mount({ source: 'tmpfs', target, type: 'tmpfs', options: [] }, signal)
-    return {}
-  }
-  const unpublish: NodeHandlers['nodeUnpublishVolume'] = async ({ targetPath }, signal) => {
-    await cleanMountPoint(host().quiet, targetPath, {}, signal)
-    return {}
-  }
-  return { ...rest, node: { ...node, nodePublishVolume: publish, nodeUnpublishVolume: unpublish } }
-}
-type NodeHandlers = NonNullable<DriverHandlers['node']>
+const withInlineVolumes = publishingBy(({ mounts }, { targetPath: target }, signal) =>
+  mounts.mount({ source: 'tmpfs', target, type: 'tmpfs', options: [] }, signal),
+)
 
 const provisioned = { storageClassName: 'model', resources: { requests: { storage: '1Gi' } } }
 const ofClaim = (life: number) => ({ name: 'v', persistentVolumeClaim: { claimName: `claim-${life}` } })
