@@ -1,7 +1,7 @@
 // Which tests run when? `quick` is everything that needs no root and little time; `heavy` is the rest that CI runs: Linux
 // mounts, drivers, kubectl, recorded outcomes, more seeds. `long` is too long for CI. A test that fails once fails the run.
 // Usage: node tools/test.ts quick | heavy [folder …] | long
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync } from 'node:fs'
 import { join } from 'node:path'
@@ -34,6 +34,8 @@ const measuringFiles = [
 const longFolder = 'long'
 /** No file may take longer, so that one that hangs does not take the others along. */
 const longestFileMs = 12 * 60_000
+/** No quick test may take longer; nor all unit tests together. */
+const longestQuickMs = 120_000
 const longestLongFileMs = 24 * 60 * 60_000
 
 interface Counts {
@@ -46,21 +48,38 @@ requirePinnedNode()
 const [suite = 'quick', ...only] = process.argv.slice(2)
 const root = join(import.meta.dirname, '..')
 process.chdir(root)
-const suites: Readonly<Record<string, () => boolean | Promise<boolean>>> = { quick, heavy, long }
+const suites: Readonly<Record<string, () => Promise<boolean> | boolean>> = { quick, heavy, long }
 const passed = await (suites[suite] ?? usage)()
 process.exit(passed ? 0 : 1)
 
-function quick(): boolean {
+/** The unit tests in one process, which loads each module once; beside it the others, each file in a process of its own. */
+async function quick(): Promise<boolean> {
   const notQuick = [...machineFolders, ...processorFolders, longFolder]
   const files = globSync(['src/**/*.test.ts', 'tools/**/*.test.ts', 'test/**/*.test.ts'])
     .filter((file) => !notQuick.some((folder) => file.startsWith(`test/${folder}/`)))
     .toSorted()
   process.stdout.write(`# quick: ${files.length} files\n`)
-  const { status } = spawnSync(process.execPath, runner(files, 2, 120_000), {
-    stdio: ['ignore', 'inherit', 'inherit'],
-    env: environment(),
-  })
-  return status === 0
+  const start = performance.now()
+  const isUnit = (file: string) => file.startsWith('src/')
+  const parts = [
+    run(['--test-isolation=none', ...runner(files.filter(isUnit), 1, longestQuickMs)], longestQuickMs, {}),
+    run(
+      runner(
+        files.filter((file) => !isUnit(file)),
+        2,
+        longestQuickMs,
+      ),
+      longestFileMs,
+      {},
+    ),
+  ]
+  const total: Counts = { passed: 0, failed: 0, skipped: 0 }
+  for (const { counts, lines } of await Promise.all(parts)) {
+    add(total, counts)
+    for (const line of lines) process.stdout.write(`${line}\n`)
+  }
+  process.stdout.write(`in ${((performance.now() - start) / 1_000).toFixed(1)} s\n`)
+  return report(total)
 }
 
 /** Two files at a time, at most one of them on the machine; then what measures, alone. */
@@ -93,29 +112,42 @@ async function runAll(queues: readonly string[][], total: Counts, longestMs = lo
   for (;;) {
     const file = queues.find((queue) => queue.length > 0)?.shift()
     if (file === undefined) return
-    const counts = await runFile(file, longestMs)
-    for (const name of ['passed', 'failed', 'skipped'] as const) total[name] += counts[name]
+    add(total, await runFile(file, longestMs))
   }
 }
 
 async function runFile(file: string, longestMs: number): Promise<Counts> {
   const start = performance.now()
-  const child = spawn(process.execPath, runner([file], 1, longestMs), {
+  const { counts, lines } = await run(runner([file], 1, longestMs), longestMs, { HAWSER_HEAVY: '1' })
+  const seconds = ((performance.now() - start) / 1_000).toFixed(0)
+  const summary = `# ${file}: ${counts.passed} ok, ${counts.failed} not, ${counts.skipped} left out, ${seconds} s`
+  process.stdout.write(`${[...lines, summary].join('\n')}\n`)
+  return counts
+}
+
+interface Outcome {
+  readonly counts: Counts
+  /** What a person should read. */
+  readonly lines: readonly string[]
+}
+
+async function run(args: readonly string[], longestMs: number, env: NodeJS.ProcessEnv): Promise<Outcome> {
+  const child = spawn(process.execPath, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: longestMs + 30_000,
     killSignal: 'SIGKILL',
-    env: { ...environment(), HAWSER_HEAVY: '1' },
+    env: { ...environment(), ...env },
   })
   const [stdout, stderr, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
   const [, ok, failures, skipped] = /^(\d+) passed, (\d+) failed, (\d+) skipped$/m.exec(stdout) ?? []
   const counts = { passed: Number(ok ?? 0), failed: Number(failures ?? 1), skipped: Number(skipped ?? 0) }
   if (status !== 0 && counts.failed === 0) counts.failed = 1
   const rest = stdout.split('\n').filter((line) => line.trim() !== '' && !/^(in [\d.]+ s|\d+ passed, .*)$/.test(line))
-  const seconds = ((performance.now() - start) / 1_000).toFixed(0)
-  const summary = `# ${file}: ${counts.passed} ok, ${counts.failed} not, ${counts.skipped} left out, ${seconds} s`
-  const lines = [...stderr.split('\n').filter((line) => line.trim() !== ''), ...rest, summary]
-  process.stdout.write(`${lines.join('\n')}\n`)
-  return counts
+  return { counts, lines: [...stderr.split('\n').filter((line) => line.trim() !== ''), ...rest] }
+}
+
+function add(total: Counts, counts: Counts): void {
+  for (const name of ['passed', 'failed', 'skipped'] as const) total[name] += counts[name]
 }
 
 function report({ passed: ok, failed, skipped }: Counts): boolean {
