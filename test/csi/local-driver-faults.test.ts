@@ -224,3 +224,40 @@ for (const [what, live] of Object.entries(lives)) {
     })
   }
 }
+
+test('a caller who gives up in the middle of a snapshot leaves no filesystem frozen', async () => {
+  for (const at of ['--freeze', 'cp', '--unfreeze']) {
+    const machine = await startMachine()
+    const { host, controller } = machine
+    const volumeId = (await provision(machine, { kind: 'fails', after: 1_000, times: 0 }, filesystem))!
+    await host.quiet.files.mkdirAll(staging, 0o750, never)
+    await machine.node.stage({ volumeId, stagingPath: staging, capability: filesystem }, never)
+    const frozen = new Set<string>()
+    const giveUp = new AbortController()
+    const { programs } = host
+    const copy = programs.get('cp')!
+    // What a program has begun it ends, also when nobody waits for it any longer.
+    const ended = (what: string, signal: AbortSignal) => {
+      if (what === at) giveUp.abort(new Error('given up'))
+      signal.throwIfAborted()
+    }
+    programs.set('fsfreeze', ({ argv: [, way = '', path = ''] }, signal) => {
+      if (way === '--freeze') frozen.add(path)
+      else frozen.delete(path)
+      ended(way, signal)
+      return { exitCode: 0, stdout: '', stderr: '' }
+    })
+    programs.set('cp', async (command, signal) => {
+      const done = await copy(command, signal)
+      ended('cp', signal)
+      return done
+    })
+    const snapshot = (signal: AbortSignal) => controller.createSnapshot({ sourceVolumeId: volumeId, name: 's' }, signal)
+    await snapshot(giveUp.signal).catch(() => {})
+    await turn()
+    assert.ok(giveUp.signal.aborted, at)
+    assert.deepEqual([...frozen], [], `given up at ${at}`)
+    await snapshot(never)
+    assert.deepEqual([...frozen], [])
+  }
+})

@@ -115,16 +115,19 @@ async function copyFrozen(
   const freezable = mounted[0]
   for (const loop of await host.devices.loopsOf(from, signal)) await host.devices.flush(loop, signal)
   if (freezable === undefined) return copyImage(host, from, to, signal)
-  const frozen = await host.run({ argv: ['fsfreeze', '--freeze', freezable], timeoutMs: freezeTimeoutMs }, signal)
-  if (frozen.exitCode !== 0) throw fail('INTERNAL', `fsfreeze ${freezable} failed: ${frozen.stderr.trim()}`)
+  // Not under the caller's signal: one who gives up in the middle of a freeze would leave the filesystem frozen.
+  const unbroken = new AbortController().signal
+  const fsfreeze = (way: '--freeze' | '--unfreeze') =>
+    host.run({ argv: ['fsfreeze', way, freezable], timeoutMs: freezeTimeoutMs }, unbroken)
+  let isOurs = true
   try {
+    const { exitCode, stderr } = await fsfreeze('--freeze')
+    isOurs = exitCode === 0
+    if (!isOurs) throw fail('INTERNAL', `fsfreeze ${freezable} failed: ${stderr.trim()}`)
     await copyImage(host, from, to, signal)
   } finally {
-    // Not under the caller's signal: the filesystem must be thawed in any case.
-    await host.run(
-      { argv: ['fsfreeze', '--unfreeze', freezable], timeoutMs: freezeTimeoutMs },
-      new AbortController().signal,
-    )
+    // Also where it is not known whether the freeze came about. What somebody else froze stays so.
+    if (isOurs) await fsfreeze('--unfreeze')
   }
 }
 
